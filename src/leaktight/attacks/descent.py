@@ -1,0 +1,107 @@
+"""Descent: how candidates follow their gradients, all rows at once, each row by itself.
+
+A row is one candidate of one victim. Settings are values; what changes during a search lives in a `Walk`.
+"""
+
+from __future__ import annotations
+
+import abc
+from typing import ClassVar, Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from leaktight.core.value import Kinded
+
+
+class Walk(abc.ABC):
+    """The state of one search over many rows."""
+
+    @abc.abstractmethod
+    def step(self, points: Tensor, gradients: Tensor, rate: float) -> tuple[Tensor, Tensor]:
+        """Return the next points, and which rows have come to rest.
+
+        Args:
+            points: (rows, dimensions).
+            gradients: the objective's gradient at the points.
+            rate: what the schedule multiplies the learning rate with.
+        """
+
+    @abc.abstractmethod
+    def keep(self, rows: Tensor) -> None:
+        """Forget all rows but these."""
+
+
+class Descent(Kinded):
+    """How candidates follow their gradients."""
+
+    family: ClassVar[str] = "descent"
+    learning_rate: float = Field(0.1, gt=0)
+
+    @abc.abstractmethod
+    def walk(self, points: Tensor) -> Walk:
+        """Start a search from these points."""
+
+
+class AdamDescent(Descent):
+    """Adam with moments (0.9, 0.999).
+
+    Args:
+        learning_rate: the step size, above 0.
+    """
+
+    kind: Literal["adam"] = "adam"
+
+    def walk(self, points: Tensor) -> Walk:
+        """Start with moments at zero."""
+        return _AdamWalk(points, self.learning_rate)
+
+
+class SgdDescent(Descent):
+    """Gradient descent with Nesterov momentum.
+
+    Args:
+        learning_rate: the step size, above 0.
+        momentum: how much of the last step is kept, in [0, 1).
+    """
+
+    kind: Literal["sgd"] = "sgd"
+    learning_rate: float = Field(0.01, gt=0)
+    momentum: float = Field(0.9, ge=0, lt=1)
+
+    def walk(self, points: Tensor) -> Walk:
+        """Start at rest."""
+        return _SgdWalk(points, self.learning_rate, self.momentum)
+
+
+class _AdamWalk(Walk):
+    def __init__(self, points: Tensor, learning_rate: float) -> None:
+        self.learning_rate = learning_rate
+        self.first, self.second = torch.zeros_like(points), torch.zeros_like(points)
+        self.steps = 0
+
+    def step(self, points: Tensor, gradients: Tensor, rate: float) -> tuple[Tensor, Tensor]:
+        self.steps += 1
+        self.first.lerp_(gradients, 0.1)
+        self.second.mul_(0.999).addcmul_(gradients, gradients, value=0.001)
+        scale = (self.second / (1 - 0.999**self.steps)).sqrt_().add_(1e-8)
+        moved = points - self.learning_rate * rate / (1 - 0.9**self.steps) * self.first / scale
+        return moved, torch.zeros(len(points), dtype=torch.bool, device=points.device)
+
+    def keep(self, rows: Tensor) -> None:
+        self.first, self.second = self.first[rows], self.second[rows]
+
+
+class _SgdWalk(Walk):
+    def __init__(self, points: Tensor, learning_rate: float, momentum: float) -> None:
+        self.learning_rate, self.momentum = learning_rate, momentum
+        self.velocity = torch.zeros_like(points)
+
+    def step(self, points: Tensor, gradients: Tensor, rate: float) -> tuple[Tensor, Tensor]:
+        self.velocity = self.momentum * self.velocity + gradients
+        moved = points - self.learning_rate * rate * (gradients + self.momentum * self.velocity)
+        return moved, torch.zeros(len(points), dtype=torch.bool, device=points.device)
+
+    def keep(self, rows: Tensor) -> None:
+        self.velocity = self.velocity[rows]

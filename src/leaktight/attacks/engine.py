@@ -1,0 +1,265 @@
+"""The matching engine: find examples whose gradient matches the observed one, for many victims at once.
+
+One row is one candidate of one victim. The objective of a row is written for one victim, mapped over rows, differentiated, and
+traced once into a flat graph of tensor operations, which runs without the cost of the transformations. Rows that have come to
+rest leave the batch; a row that meets a NaN ends alone.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Iterator
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+from torch.fx.experimental.proxy_tensor import make_fx
+
+from leaktight.attacks.descent import Descent
+from leaktight.attacks.distance import Distance
+from leaktight.attacks.initial import InitialName, initial
+from leaktight.attacks.prior import total_variation
+from leaktight.attacks.replay import Replay
+from leaktight.core.message import Tensors
+from leaktight.core.random import Stream
+from leaktight.core.task import Normalise
+
+Evaluate = Callable[[Tensor, Tensors, Tensors, Tensor], tuple[Tensor, Tensor]]
+
+# How many bytes a chunk of rows may take, and after how many evaluations resting rows are dropped.
+MEMORY = 1 << 30
+DROP_EVERY = 50
+
+
+@dataclasses.dataclass(frozen=True)
+class Search:
+    """How to search.
+
+    Args:
+        distance: between the candidate's and the observed tensors.
+        descent: how candidates move.
+        evaluations: how many gradients of the objective a row may use.
+        start: where candidates start.
+        restarts: candidates per victim; the one with the lowest objective is kept.
+        tv: weight of total variation.
+        tv_colours: whether total variation looks across colours too.
+        sign: use the sign of the objective's gradient: not, hard, or softening over the search.
+        box: keep pixels in [0, 1].
+        decay: the schedule of the learning rate.
+        stop: the objective at which a row rests.
+    """
+
+    distance: Distance
+    descent: Descent
+    evaluations: int
+    start: InitialName
+    restarts: int
+    tv: float
+    tv_colours: bool
+    sign: Literal["none", "hard", "soft"]
+    box: bool
+    decay: Literal["none", "steps", "cosine"]
+    stop: float
+
+    def rate(self, evaluation: int) -> float:
+        """Return what the learning rate is multiplied with."""
+        share = evaluation / self.evaluations
+        if self.decay == "steps":
+            return float(0.1 ** sum(share >= eighths / 8 for eighths in (3, 5, 7)))
+        if self.decay == "cosine":
+            warm = min(1.0, (evaluation + 1) / 50)
+            return warm * (1 + math.cos(math.pi * share)) / 2
+        return 1.0
+
+    def bent(self, gradients: Tensor, evaluation: int) -> Tensor:
+        """Return the gradient that candidates follow."""
+        if self.sign == "hard":
+            return gradients.sign()
+        if self.sign == "soft":
+            scale = 1 - evaluation / self.evaluations
+            return (gradients * scale).tanh() / scale
+        return gradients
+
+
+@dataclasses.dataclass(frozen=True)
+class Victims:
+    """Messages of one form, stacked along the first dimension.
+
+    Args:
+        replay: how the attacker models the senders.
+        parameters: what they were sent; stacked, or one for all if `same` is set.
+        same: whether all were sent the same parameters.
+        wanted: what they sent, stacked.
+        targets: known label probabilities (victims, examples, classes); None if they are searched for too.
+    """
+
+    replay: Replay
+    parameters: Tensors
+    same: bool
+    wanted: Tensors
+    targets: Tensor | None
+
+    def __len__(self) -> int:
+        return len(next(iter(self.wanted.values())))
+
+
+@dataclasses.dataclass(frozen=True)
+class Found:
+    """The best candidate of each victim by the attacker's own objective."""
+
+    inputs: Tensor
+    targets: Tensor
+    objective: Tensor
+
+
+class Engine:
+    """Searches for the examples behind the messages of some victims."""
+
+    def __init__(self, victims: Victims, search: Search) -> None:
+        self.victims, self.search, self.replay = victims, search, victims.replay
+        self.shape, self.classes = self.replay.task.shape, self.replay.task.classes
+        self.pixels = self.replay.examples * math.prod(self.shape)
+        self.device = self.replay.task.device
+        self.shift, self.scale = _units(self.replay.task.model.normalise, self.shape, self.device)
+
+    def run(self, rng: Stream) -> Found:
+        """Search all victims and restarts, as many rows at a time as fit into memory."""
+        rows = len(self.victims) * self.search.restarts
+        points = self._start(rows, rng).to(self.device)
+        owners = torch.arange(len(self.victims), device=self.device).repeat_interleave(self.search.restarts)
+        parts = [self._descend(points[chunk], owners[chunk]) for chunk in self._chunks(rows)]
+        best, values = torch.cat([part[0] for part in parts]), torch.cat([part[1] for part in parts])
+        values = values.view(-1, self.search.restarts)
+        chosen = values.argmin(1)
+        picked = best.view(len(self.victims), self.search.restarts, -1)[torch.arange(len(self.victims)), chosen]
+        inputs, targets = self._unpack(picked, self.victims.targets)
+        return Found(inputs, targets, values.gather(1, chosen[:, None])[:, 0])
+
+    def _start(self, rows: int, rng: Stream) -> Tensor:
+        points = initial(self.search.start, rows * self.replay.examples, self.shape, rng).view(rows, self.pixels)
+        if self.victims.targets is not None:
+            return points
+        logits = torch.randn(rows, self.replay.examples * self.classes, generator=rng)
+        return torch.cat([points, logits], dim=1)
+
+    def _unpack(self, points: Tensor, targets: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Return the pixels and label probabilities that points stand for; any leading dimensions."""
+        leading = points.shape[:-1]
+        inputs = points[..., : self.pixels].reshape(*leading, self.replay.examples, *self.shape) * self.scale + self.shift
+        if targets is None:
+            logits = points[..., self.pixels :].reshape(*leading, self.replay.examples, self.classes)
+            targets = logits.softmax(-1)
+        return inputs, targets
+
+    def _objective(self, point: Tensor, wanted: Tensors, parameters: Tensors, targets: Tensor) -> Tensor:
+        """Return the objective of one row."""
+        inputs, targets = self._unpack(point, None if self.victims.targets is None else targets)
+        value = self.search.distance(self.replay(parameters, inputs, targets), wanted)
+        if self.search.tv:
+            natural = (inputs - self.shift) / self.scale
+            value = value + self.search.tv * total_variation(natural, colours=self.search.tv_colours)
+        return value
+
+    def _arguments(self, owners: Tensor) -> tuple[Tensors, Tensors, Tensor]:
+        wanted = {name: tensor[owners] for name, tensor in self.victims.wanted.items()}
+        parameters = self.victims.parameters
+        if not self.victims.same:
+            parameters = {name: tensor[owners] for name, tensor in parameters.items()}
+        known = self.victims.targets
+        return wanted, parameters, torch.zeros(len(owners), device=self.device) if known is None else known[owners]
+
+    def _traced(self, points: Tensor, arguments: tuple[Tensors, Tensors, Tensor]) -> Evaluate:
+        """Return (values, gradients) of all rows as one flat graph for exactly these shapes."""
+        both = torch.func.grad_and_value(self._objective)
+        mapped = torch.func.vmap(both, in_dims=(0, 0, None if self.victims.same else 0, 0))
+
+        def plain(points: Tensor, wanted: Tensors, parameters: Tensors, targets: Tensor) -> tuple[Tensor, Tensor]:
+            gradients, values = mapped(points, wanted, parameters, targets)
+            return values, gradients
+
+        graph = make_fx(plain)(points, *arguments)
+        graph.graph.eliminate_dead_code()
+        graph.recompile()
+
+        def evaluate(points: Tensor, wanted: Tensors, parameters: Tensors, targets: Tensor) -> tuple[Tensor, Tensor]:
+            with torch.no_grad():
+                found: tuple[Tensor, Tensor] = graph(points, wanted, parameters, targets)
+            return found
+
+        return evaluate
+
+    def _descend(self, points: Tensor, owners: Tensor) -> tuple[Tensor, Tensor]:
+        """Search from these points; return each row's best point and its objective."""
+        best, lowest = points.clone(), torch.full((len(points),), math.inf, device=self.device)
+        rows = torch.arange(len(points), device=self.device)
+        done = torch.zeros(len(points), dtype=torch.bool, device=self.device)
+        arguments = self._arguments(owners)
+        evaluate = self._traced(points, arguments)
+        walk = self.search.descent.walk(points)
+        for evaluation in range(self.search.evaluations + 1):
+            values, gradients = evaluate(points, *arguments)
+            healthy = values.isfinite() & gradients.isfinite().all(1)
+            better = healthy & (values < lowest[rows])
+            best[rows[better]], lowest[rows[better]] = points[better], values[better]
+            done |= ~healthy | (values <= self.search.stop)
+            if evaluation == self.search.evaluations or bool(done.all()):
+                break
+            gradients = self.search.bent(torch.where(healthy[:, None], gradients, 0.0), evaluation)
+            moved, resting = walk.step(points, gradients, self.search.rate(evaluation))
+            points = torch.where(done[:, None], points, self._boxed(moved))
+            done |= resting
+            if evaluation % DROP_EVERY == DROP_EVERY - 1 and 2 * int(done.sum()) >= len(done):
+                left = (~done).nonzero()[:, 0]
+                if len(left) == 0:
+                    break
+                rows, points, owners, done = rows[left], points[left], owners[left], done[left]
+                walk.keep(left)
+                arguments = self._arguments(owners)
+                evaluate = self._traced(points, arguments)
+        return best, lowest
+
+    def _boxed(self, points: Tensor) -> Tensor:
+        if not self.search.box:
+            return points
+        inputs = points[:, : self.pixels].reshape(len(points), self.replay.examples, *self.shape)
+        inside = inputs.clamp(-self.shift / self.scale, (1 - self.shift) / self.scale).reshape(len(points), -1)
+        return torch.cat([inside, points[:, self.pixels :]], dim=1)
+
+    def _chunks(self, rows: int) -> Iterator[slice]:
+        size = max(1, MEMORY // self._bytes_per_row())
+        pieces = -(-rows // size)
+        size = -(-rows // pieces)  # even pieces: one traced graph then fits nearly all of them
+        return (slice(start, start + size) for start in range(0, rows, size))
+
+    def _bytes_per_row(self) -> int:
+        """Estimate what one row needs: a dozen copies of the gradients and activations, and what the descent remembers."""
+        model = self.replay.task.model
+        parameters = sum(parameter.numel() for parameter in model.parameters())
+        activations = _activations(model, self.shape, self.device) * self.replay.examples
+        remembered = 2 * getattr(self.search.descent, "history", 2) * self.pixels
+        return 4 * (12 * self.replay.local_steps * (parameters + activations) + remembered)
+
+
+def _units(normalise: nn.Module, shape: tuple[int, ...], device: torch.device) -> tuple[Tensor, Tensor]:
+    """Return shift and scale from the units that the network sees to natural ones: searches run in the former."""
+    if not isinstance(normalise, Normalise):
+        return torch.zeros(1, device=device), torch.ones(1, device=device)
+    trailing = (1,) * (len(shape) - 1)
+    return normalise.mean.view(-1, *trailing).to(device), normalise.std.view(-1, *trailing).to(device)
+
+
+def _activations(model: nn.Module, shape: tuple[int, ...], device: torch.device) -> int:
+    """Count the numbers that a forward pass over one example makes."""
+    total = 0
+
+    def count(module: nn.Module, inputs: object, output: object) -> None:
+        nonlocal total
+        total += output.numel() if isinstance(output, Tensor) else 0
+
+    hooks = [module.register_forward_hook(count) for module in model.modules() if not list(module.children())]
+    with torch.no_grad():
+        model(torch.zeros(1, *shape, device=device))
+    for hook in hooks:
+        hook.remove()
+    return total

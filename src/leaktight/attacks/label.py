@@ -1,0 +1,72 @@
+"""Labels read off the last layer, before any search."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from leaktight.attacks.replay import Replay
+from leaktight.core.errors import Refusal
+from leaktight.core.message import Kind, Tensors
+from leaktight.core.random import Stream
+
+PROBES = 64
+
+
+def read_labels(replay: Replay, parameters: Tensors, sent: Tensors, rng: Stream) -> Tensor:
+    """Return the labels behind one message, sorted, repeated as often as they seem to occur.
+
+    With cross entropy the gradient of the head's bias is g_c = mean(p_c) - n_c / n, with p the predicted probabilities and n_c
+    the number of examples of class c. For one example only its own class has a negative entry (iDLG). For more, mean(p) is
+    estimated by the model's answers to random inputs, and the n labels are dealt one by one to the class with the largest
+    rest of n (mean(p_c) - g_c). A head without bias is read by the row sums of its weight's gradient over the mean feature sum.
+
+    Differs from the paper: iDLG reads the sign of the weight's gradient and is for one example; the counting rule is the plain
+    moment estimate, without the impact factors of Wainakh et al.
+
+    Args:
+        replay: how the sender is modelled.
+        parameters: what the sender was sent.
+        sent: what it answered.
+        rng: where the random inputs come from.
+
+    References: Zhao et al. 2020, iDLG, Eq. 3 and 4; Wainakh et al. 2022, User-Level Label Leakage from Gradients.
+    """
+    model = replay.task.model
+    if not isinstance(model.head, nn.Linear) or "head.weight" not in sent:
+        raise Refusal('Labels can be read only off a linear head whose gradient is shared. Use `labels = "joint"` instead.')
+    probabilities, feature_sum = _typical(replay, parameters, rng)
+    slope = sent["head.bias"] if "head.bias" in sent else sent["head.weight"].sum(1) / feature_sum
+    if replay.kind is Kind.UPDATE:
+        slope = -slope / (replay.learning_rate * replay.local_steps)
+    if replay.examples == 1:
+        return slope.argmin()[None]
+    return _deal(replay.examples * (probabilities - slope), replay.examples)
+
+
+def _typical(replay: Replay, parameters: Tensors, rng: Stream) -> tuple[Tensor, Tensor]:
+    """Return the mean probabilities and the mean feature sum over random inputs."""
+    inputs = torch.rand(PROBES, *replay.task.shape, generator=rng).to(replay.task.device)
+    model = replay.task.model
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            wire = replay.task.wire(name)
+            if wire is not None:
+                parameter.copy_(parameters[wire])
+        features = model.features(inputs)
+        return model.head(features).softmax(1).mean(0), features.sum(1).mean()
+
+
+def _deal(amounts: Tensor, count: int) -> Tensor:
+    """Deal labels one by one to the class with the largest rest.
+
+    Example:
+        >>> _deal(torch.tensor([0.1, 2.2, 0.9]), 3).tolist()
+        [1, 1, 2]
+    """
+    rest, labels = amounts.clone(), []
+    for _ in range(count):
+        label = int(rest.argmax())
+        labels.append(label)
+        rest[label] -= 1
+    return torch.tensor(sorted(labels), device=amounts.device)

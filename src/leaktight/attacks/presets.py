@@ -1,0 +1,67 @@
+"""Presets: attack settings by the name of their source, because "Inverting Gradients" has a different default in every tool."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from leaktight.attacks.analytic import Analytic
+from leaktight.attacks.descent import SgdDescent
+from leaktight.attacks.lbfgs import LbfgsDescent
+from leaktight.attacks.matching import GradientMatching
+from leaktight.core.attack import Attack
+from leaktight.core.errors import unknown
+
+_DLG: dict[str, Any] = {"distance": "l2", "descent": LbfgsDescent(learning_rate=1.0), "iterations": 300}
+_GEIPING: dict[str, Any] = {"distance": "cosine", "iterations": 4800, "box": True, "decay": "steps", "total_variation": 1e-1}
+_ATS: dict[str, Any] = {**_GEIPING, "total_variation": 1e-4, "sign": "hard"}
+_LBFGS_SMALL = LbfgsDescent(learning_rate=1e-4)
+
+PRESETS: dict[str, Attack] = {
+    "analytic": Analytic(),
+    **{
+        name: GradientMatching(preset=name, **settings)
+        for name, settings in {
+            "dlg2019": {**_DLG, "labels": "joint"},
+            "idlg2020": {**_DLG, "labels": "read"},
+            "geiping2020": _GEIPING,
+            "geiping2020-cli": {**_GEIPING, "sign": "hard", "total_variation": 1e-4, "iterations": 24000},
+            "breaching-invertinggradients": {**_GEIPING, "sign": "hard", "iterations": 24000},
+            "breaching-modern": {
+                **_GEIPING,
+                "sign": "soft",
+                "iterations": 24000,
+                "colours": True,
+                "initial": "pattern",
+                "decay": "cosine",
+            },
+            "ats2021-adam-cosine": _ATS,
+            "ats2021-adam-l1": {**_ATS, "distance": "l1"},
+            "ats2021-adam-l2": {**_ATS, "distance": "l2"},
+            "ats2021-sgd-cosine": {**_ATS, "descent": SgdDescent()},
+            "ats2021-lbfgs-cosine": {**_ATS, "descent": _LBFGS_SMALL, "iterations": 300, "restarts": 16, "decay": "none"},
+            "ats2021-lbfgs-l2": {
+                "distance": "l2",
+                "descent": _LBFGS_SMALL,
+                "iterations": 50,
+                "restarts": 2,
+                "total_variation": 1e-3,
+            },
+        }.items()
+    },
+}
+
+
+def preset(name: str, **overrides: Any) -> Attack:
+    """Return a preset, with some settings changed; a changed one is marked by a star.
+
+    Example:
+        >>> preset("dlg2019", iterations=10).preset
+        'dlg2019*'
+    """
+    if name not in PRESETS:
+        raise unknown("preset", name, PRESETS)
+    found = PRESETS[name]
+    if not overrides:
+        return found
+    marked = {"preset": f"{name}*"} if isinstance(found, GradientMatching) else {}
+    return type(found).model_validate({**found.to_dict(), **marked, **overrides})

@@ -1,0 +1,77 @@
+"""Replay: what a participant with these examples would have sent. Differentiable in the examples, for one victim."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import torch
+from torch import Tensor
+
+from leaktight.core.errors import Refusal
+from leaktight.core.message import Kind, Message, Tensors
+from leaktight.core.task import Task
+
+
+@dataclasses.dataclass(frozen=True)
+class Replay:
+    """A participant as the attacker models it.
+
+    Args:
+        task: the public task.
+        kind: whether it shares a gradient or an update.
+        examples: how many examples are behind a message.
+        local_steps: how many plain gradient steps an update takes.
+        learning_rate: the size of each step.
+        names: the tensors that were sent, by wire name.
+    """
+
+    task: Task
+    kind: Kind
+    examples: int
+    local_steps: int
+    learning_rate: float
+    names: tuple[str, ...]
+
+    @classmethod
+    def of(cls, task: Task, message: Message) -> Replay:
+        """Model the sender of a message by its public facts."""
+        if message.kind is Kind.UPDATE and "local_steps" not in message.facts:
+            raise Refusal(
+                "An update can be inverted only by an attacker who knows the local steps. Add `local_steps` to `knows` in the threat model."
+            )
+        return cls(
+            task=task,
+            kind=message.kind,
+            examples=int(message.facts["examples"]),
+            local_steps=int(message.facts.get("local_steps", 1)),
+            learning_rate=message.facts.get("learning_rate", 1.0),
+            names=tuple(message.tensors),
+        )
+
+    def __call__(self, parameters: Tensors, inputs: Tensor, targets: Tensor) -> dict[str, Tensor]:
+        """Return the message's tensors for these examples.
+
+        Args:
+            parameters: what the participant was sent, by wire name.
+            inputs: (examples, *shape), all local steps in order.
+            targets: a probability for each class, (examples, classes).
+        """
+        start = {name: parameters[wire] for name in self.task.model.tensors() if (wire := self.task.wire(name)) is not None}
+        sent = (self._gradient if self.kind is Kind.GRADIENT else self._update)(start, inputs, targets)
+        by_wire = {self.task.wire(name): tensor for name, tensor in sent.items()}
+        return {name: by_wire[name] for name in self.names}
+
+    def _gradient(self, parameters: dict[str, Tensor], inputs: Tensor, targets: Tensor) -> dict[str, Tensor]:
+        def loss(tensors: dict[str, Tensor]) -> Tensor:
+            return self.task.loss(self.task.forward(tensors, inputs), targets).mean()
+
+        found: dict[str, Tensor] = torch.func.grad(loss)(parameters)
+        return found
+
+    def _update(self, start: dict[str, Tensor], inputs: Tensor, targets: Tensor) -> dict[str, Tensor]:
+        current = start
+        batches = zip(inputs.chunk(self.local_steps), targets.chunk(self.local_steps), strict=True)
+        for batch_inputs, batch_targets in batches:
+            gradient = self._gradient(current, batch_inputs, batch_targets)
+            current = {name: tensor - self.learning_rate * gradient[name] for name, tensor in current.items()}
+        return {name: current[name] - start[name] for name in start}

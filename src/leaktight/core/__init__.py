@@ -1,0 +1,1 @@
+"""The ideas, no algorithm."""

@@ -1,0 +1,100 @@
+"""Attacks: a view in, a guess out. An attack never sees the truth, not even to choose its best answer."""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+from typing import ClassVar, final
+
+import torch
+from torch import Tensor
+
+from leaktight.core.errors import LeaktightError, Refusal
+from leaktight.core.party import Party, Seat
+from leaktight.core.random import Stream
+from leaktight.core.run import MessageKey
+from leaktight.core.threat import Knows, View
+from leaktight.core.value import Kinded
+
+
+@dataclasses.dataclass(frozen=True)
+class Guess:
+    """What an attack claims about each message, in the order of `keys`."""
+
+    keys: tuple[MessageKey, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Reconstruction(Guess):
+    """Guessed examples behind each message.
+
+    Args:
+        keys: the messages that were attacked.
+        inputs: for each message its guessed examples.
+        labels: for each message the guessed labels, or None if the attack claims none.
+        objective: what the attacker minimised, for each message: the only thing it may choose by.
+    """
+
+    inputs: tuple[Tensor, ...]
+    labels: tuple[Tensor, ...] | None = None
+    objective: Tensor | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Scores(Guess):
+    """One score per example of each message, or per message: the larger, the likelier."""
+
+    values: tuple[Tensor, ...]
+
+
+class Attack(Kinded):
+    """Something that turns a view into a guess.
+
+    Write `run`; call the attack. `needs` is what the threat model must grant, `claims` what the guess speaks of (`inputs`,
+    `labels`, `scores`), `simple` marks an attack that a strong one should beat, `adaptive` one that models the defence.
+    """
+
+    family: ClassVar[str] = "attack"
+    claims: ClassVar[frozenset[str]] = frozenset()
+    simple: ClassVar[bool] = False
+
+    @property
+    def needs(self) -> frozenset[Knows]:
+        """What the threat model must grant."""
+        return frozenset()
+
+    @property
+    def adaptive(self) -> bool:
+        """Whether the attack models the defence in use."""
+        return Knows.DEFENCE in self.needs
+
+    def take(self, seat: Seat) -> Party:
+        """Return who sits in the attacker's chair while the run lasts; an active attack returns a dishonest party."""
+        return seat.honest
+
+    @abc.abstractmethod
+    def run(self, view: View, rng: Stream) -> Guess:
+        """Attack what is in view."""
+
+    @final
+    def __call__(self, view: View, rng: Stream) -> Guess:
+        """Run the attack and check that its guess has the promised form."""
+        guess = self.run(view, rng)
+        if isinstance(guess, Reconstruction):
+            for key, inputs in zip(guess.keys, guess.inputs, strict=True):
+                if tuple(inputs.shape[1:]) != view.task.shape:
+                    raise LeaktightError(
+                        f"{self.kind} must guess inputs of shape {view.task.shape} for {key}. Got {tuple(inputs.shape[1:])} instead."
+                    )
+                if not torch.isfinite(inputs).all():
+                    raise LeaktightError(f"{self.kind} guessed inputs for {key} that are not finite numbers.")
+        return guess
+
+    @final
+    def check(self, knows: frozenset[Knows]) -> None:
+        """Refuse if the threat model withholds something the attack needs."""
+        missing = sorted(self.needs - knows)
+        if missing:
+            raise Refusal(
+                f"{self.kind} needs to know {', '.join(missing)}, which the threat model withholds. Add it to `knows`, or drop the attack."
+            )

@@ -1,0 +1,170 @@
+"""Defences: what one party changes on its own side, and how several compose."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import ClassVar, Literal, Self
+
+from pydantic import SerializeAsAny
+
+from leaktight.core.errors import InvalidValue
+from leaktight.core.local import Local
+from leaktight.core.message import Message, Tensors
+from leaktight.core.task import Batch, Task
+from leaktight.core.value import Kinded
+
+
+@dataclasses.dataclass(frozen=True)
+class Gradient:
+    """A gradient by parameter name: the mean over a batch, or one per example along the first dimension."""
+
+    tensors: Tensors
+    per_example: bool
+
+    def mean(self) -> Gradient:
+        """Return the mean over the batch."""
+        if not self.per_example:
+            return self
+        return Gradient({name: tensor.mean(0) for name, tensor in self.tensors.items()}, per_example=False)
+
+
+@dataclasses.dataclass(frozen=True)
+class Strength:
+    """The field that a trade-off curve sweeps, which way is stronger, and the value that means off; None if none does."""
+
+    field: str
+    stronger: Literal["up", "down"]
+    off: float | None
+
+
+class Defence(Kinded):
+    """A change that one party makes on its own side; every hook leaves things as they are unless overridden.
+
+    Hooks in the order of a run: `on_agree` (public, before anything), `on_task` (once per party), `on_batch`, `on_gradient`
+    (each local step), `on_message` (at the boundary), `on_close` (what is revealed at the end), `on_reveal` (public again).
+    A hook without a `Local` cannot touch a secret. A hook transforms or raises; it never changes its input in place.
+    """
+
+    family: ClassVar[str] = "defence"
+    strength: ClassVar[Strength | None] = None
+
+    @property
+    def per_example(self) -> bool:
+        """Whether `on_gradient` needs one gradient per example."""
+        return False
+
+    def with_strength(self, value: float) -> Self:
+        """Return this defence at another strength."""
+        if self.strength is None:
+            raise InvalidValue(f"The defence {self.kind} has no strength that could be changed.")
+        return type(self).model_validate({**self.to_dict(), self.strength.field: value})
+
+    def on_agree(self, task: Task) -> Task:
+        """Change the public task, before training."""
+        return task
+
+    def on_task(self, task: Task, local: Local) -> Task:
+        """Make a party's own task: a private head, a private loss."""
+        return task
+
+    def on_batch(self, batch: Batch, local: Local) -> Batch:
+        """Change the examples that a step trains on."""
+        return batch
+
+    def on_gradient(self, gradient: Gradient, local: Local) -> Gradient:
+        """Change the gradient of one local step."""
+        return gradient
+
+    def on_message(self, message: Message, local: Local) -> Message:
+        """Change what goes out."""
+        return message
+
+    def on_close(self, local: Local) -> Tensors:
+        """Return what the party reveals at the end."""
+        return {}
+
+    def on_reveal(self, task: Task, reveals: Sequence[Message]) -> Task:
+        """Change the public task by what all parties revealed."""
+        return task
+
+
+class Undefended(Defence):
+    """No defence: every message goes out as it is."""
+
+    kind: Literal["none"] = "none"
+
+
+class Chain(Defence):
+    """Several defences, each applied to what the one before it made, each with a scope of its own.
+
+    Example:
+        >>> Chain(links=()).on_close(Local("client-0", seed=0))
+        {}
+    """
+
+    kind: Literal["chain"] = "chain"
+    links: tuple[SerializeAsAny[Defence], ...] = ()
+
+    @property
+    def per_example(self) -> bool:
+        """Whether any link needs one gradient per example."""
+        return any(link.per_example for link in self.links)
+
+    def _scoped(self, local: Local) -> list[tuple[Defence, Local]]:
+        return [(link, local.scope(f"{position}-{link.kind}")) for position, link in enumerate(self.links)]
+
+    def on_agree(self, task: Task) -> Task:
+        """Let each link change the public task."""
+        for link in self.links:
+            task = link.on_agree(task)
+        return task
+
+    def on_task(self, task: Task, local: Local) -> Task:
+        """Let each link change the party's task."""
+        for link, scope in self._scoped(local):
+            task = link.on_task(task, scope)
+        return task
+
+    def on_batch(self, batch: Batch, local: Local) -> Batch:
+        """Let each link change the batch."""
+        for link, scope in self._scoped(local):
+            batch = link.on_batch(batch, scope)
+        return batch
+
+    def on_gradient(self, gradient: Gradient, local: Local) -> Gradient:
+        """Let each link change the gradient."""
+        for link, scope in self._scoped(local):
+            gradient = link.on_gradient(gradient, scope)
+        return gradient
+
+    def on_message(self, message: Message, local: Local) -> Message:
+        """Let each link change the message."""
+        for link, scope in self._scoped(local):
+            message = link.on_message(message, scope)
+        return message
+
+    def on_close(self, local: Local) -> Tensors:
+        """Collect what each link reveals, under its position."""
+        return {
+            f"{scope.path[-1]}/{name}": tensor
+            for link, scope in self._scoped(local)
+            for name, tensor in link.on_close(scope).items()
+        }
+
+    def on_reveal(self, task: Task, reveals: Sequence[Message]) -> Task:
+        """Hand each link what it revealed."""
+        for position, link in enumerate(self.links):
+            prefix = f"{position}-{link.kind}/"
+            mine = [
+                dataclasses.replace(
+                    message,
+                    tensors={n.removeprefix(prefix): t for n, t in message.tensors.items() if n.startswith(prefix)},
+                )
+                for message in reveals
+            ]
+            task = link.on_reveal(task, [message for message in mine if message.tensors])
+        return task
+
+    def __str__(self) -> str:
+        return " + ".join(map(str, self.links)) or "none"

@@ -1,0 +1,77 @@
+"""What went wrong, in one sentence that a person can act on.
+
+Everything Leaktight raises on purpose is a `LeaktightError`; the command line shows its text and no traceback.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+
+class LeaktightError(Exception):
+    """The root of every error that Leaktight raises on purpose."""
+
+
+class InvalidValue(LeaktightError):
+    """A setting, a file or a tensor is not what it must be."""
+
+
+class Refusal(LeaktightError):
+    """A defence, an attack or a metric does not apply here: the cell is recorded as refused, with this reason."""
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Return a hint that names the closest known word, or all of them.
+
+    Example:
+        >>> did_you_mean("gausian_noise", ["gaussian_noise", "top_k"])
+        'Did you mean `gaussian_noise`?'
+    """
+    known = sorted(known)
+    close = difflib.get_close_matches(word, known, n=1)
+    if close:
+        return f"Did you mean `{close[0]}`?"
+    return f"Known are: {', '.join(f'`{name}`' for name in known)}." if known else "None is known here."
+
+
+def unknown(what: str, word: str, known: Iterable[str]) -> InvalidValue:
+    """Return the error for a name that is not among the known ones."""
+    return InvalidValue(f"There is no {what} named `{word}`. {did_you_mean(word, known)}")
+
+
+def from_validation(value: type[BaseModel], error: ValidationError) -> InvalidValue:
+    """Return one error that states every fault pydantic found in a value, a sentence each."""
+    owner = str(value.model_fields["kind"].default) if "kind" in value.model_fields else value.__name__
+    return InvalidValue("\n".join(_sentence(owner, value, dict(fault)) for fault in error.errors()))
+
+
+_Expectation = Callable[[Mapping[str, Any]], str]
+_EXPECTED: dict[str, _Expectation] = {
+    "greater_than": lambda limits: f"above {limits['gt']}",
+    "greater_than_equal": lambda limits: f"at least {limits['ge']}",
+    "less_than": lambda limits: f"below {limits['lt']}",
+    "less_than_equal": lambda limits: f"at most {limits['le']}",
+    "literal_error": lambda limits: f"one of {limits['expected']}",
+    "enum": lambda limits: f"one of {limits['expected']}",
+    "finite_number": lambda limits: "a finite number",
+    "too_short": lambda limits: f"a list of at least {limits['min_length']}",
+}
+
+
+def _sentence(owner: str, value: type[BaseModel], fault: dict[str, Any]) -> str:
+    """State one fault: whose field, what it must be, what it was."""
+    path = ".".join(str(part) for part in fault["loc"])
+    if fault["type"] == "extra_forbidden":
+        return f"{owner} has no setting `{path}`. {did_you_mean(path, value.model_fields)}"
+    if fault["type"] == "missing":
+        return f"The `{path}` of {owner} is missing. Add it."
+    if fault["type"] == "value_error":
+        text = str(fault["ctx"]["error"])
+        return f"The `{path}` of {owner} {text}" if path else f"{owner} {text}"
+    expected = _EXPECTED.get(fault["type"])
+    must = expected(fault.get("ctx", {})) if expected else str(fault["msg"]).removeprefix("Input should be ")
+    return f"The `{path}` of {owner} must be {must}. Got {fault['input']!r} instead."

@@ -1,0 +1,62 @@
+"""Metrics: guess and truth in, reading out."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Sequence
+from typing import ClassVar, Literal
+
+from leaktight.core.attack import Guess
+from leaktight.core.random import Stream
+from leaktight.core.run import Inside
+from leaktight.core.value import Kinded, Value
+
+Direction = Literal["high", "low"]
+
+
+class Reading(Value):
+    """One measured number with what is needed to judge it.
+
+    Args:
+        name: the metric's name.
+        value: the number.
+        low: the lower end of its 95 % interval; None if it has none.
+        high: the upper end.
+        n: how many independent things it was measured on.
+        chance: what an attacker who saw nothing would get; None if there is no such level.
+        leaks: whether a high or a low value means more leakage; None for a number that is not about leakage.
+        against: the examples it was scored against: `raw` as the party holds them, `used` as the gradient saw them.
+        layer: the layer it belongs to, if any.
+        each: the value for each thing measured, in order.
+    """
+
+    name: str
+    value: float
+    low: float | None = None
+    high: float | None = None
+    n: int = 1
+    chance: float | None = None
+    leaks: Direction | None = None
+    against: Literal["raw", "used"] | None = None
+    layer: str | None = None
+    each: tuple[float, ...] = ()
+
+    def beats_chance(self) -> bool:
+        """Whether the whole interval lies on the leaking side of the chance level."""
+        if self.chance is None or self.leaks is None:
+            return False
+        worst = self.low if self.leaks == "high" else self.high
+        bound = self.value if worst is None else worst
+        return bound > self.chance if self.leaks == "high" else bound < self.chance
+
+
+class Metric(Kinded):
+    """Something that grades a guess. `claim` is the part of a guess it grades, `leaks` which direction is worse."""
+
+    family: ClassVar[str] = "metric"
+    claim: ClassVar[str] = ""
+    leaks: ClassVar[Direction] = "high"
+
+    @abc.abstractmethod
+    def grade(self, guess: Guess, truth: Sequence[Inside], rng: Stream) -> Sequence[Reading]:
+        """Compare a guess with the truth behind its messages, in the order of the guess's keys."""

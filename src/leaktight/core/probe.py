@@ -1,0 +1,70 @@
+"""Probes: anything that reads a run and returns readings. Most hold an attack; some need none."""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+from collections.abc import Sequence
+from typing import ClassVar, Literal
+
+from pydantic import SerializeAsAny
+
+from leaktight.core.attack import Attack, Guess, Reconstruction
+from leaktight.core.metric import Metric, Reading
+from leaktight.core.party import Party, Seat
+from leaktight.core.random import Stream
+from leaktight.core.run import Inside, Run
+from leaktight.core.threat import ThreatModel
+from leaktight.core.value import Kinded
+
+
+@dataclasses.dataclass(frozen=True)
+class Finding:
+    """What a probe found: readings to publish, and the guess with its truth for the owner's eyes."""
+
+    readings: tuple[Reading, ...]
+    guess: Guess | None = None
+    truth: tuple[Inside, ...] = ()
+
+
+class Probe(Kinded):
+    """Looks at one run and returns readings; may first take a chair in it."""
+
+    family: ClassVar[str] = "probe"
+
+    def enter(self, seat: Seat) -> Party:
+        """Return who sits in this chair while the run lasts."""
+        return seat.honest
+
+    @abc.abstractmethod
+    def read(self, run: Run, rng: Stream) -> Finding:
+        """Read the run."""
+
+
+class Attempt(Probe):
+    """An attack from a seat, graded: the probe that most cells of an audit hold."""
+
+    kind: Literal["attempt"] = "attempt"
+    attack: SerializeAsAny[Attack]
+    threat: ThreatModel = ThreatModel()
+    metrics: tuple[SerializeAsAny[Metric], ...] = ()
+
+    def enter(self, seat: Seat) -> Party:
+        """Let an active attack take its chair."""
+        return self.attack.take(seat) if seat.name == self.threat.seat else seat.honest
+
+    def read(self, run: Run, rng: Stream) -> Finding:
+        """Attack the view and grade the guess."""
+        self.attack.check(self.threat.knows)
+        guess = self.attack(self.threat.view(run), rng)
+        truth = tuple(run.inside[key] for key in guess.keys)
+        return Finding(self.grade(guess, truth, rng), guess, truth)
+
+    def grade(self, guess: Guess, truth: Sequence[Inside], rng: Stream) -> tuple[Reading, ...]:
+        """Apply every metric that grades something the guess claims."""
+        claimed = set(self.attack.claims)
+        if isinstance(guess, Reconstruction) and guess.labels is None:
+            claimed.discard("labels")
+        return tuple(
+            reading for metric in self.metrics if metric.claim in claimed for reading in metric.grade(guess, truth, rng)
+        )

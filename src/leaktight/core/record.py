@@ -1,0 +1,66 @@
+"""Cells and records: one square of an audit, and what came of it. Done, refused or failed, never silently missing."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import Field, SerializeAsAny
+
+from leaktight.core.defence import Defence
+from leaktight.core.metric import Reading
+from leaktight.core.probe import Probe
+from leaktight.core.scenario import Scenario
+from leaktight.core.value import Value
+
+RECORD_FORMAT = 1
+
+
+class Status(StrEnum):
+    """What came of a cell."""
+
+    DONE = "done"
+    REFUSED = "refused"
+    FAILED = "failed"
+
+
+class Cell(Value):
+    """One square of an audit. Its `key` is the hash of everything that decides its result.
+
+    Args:
+        scenario: data, model and how they learn.
+        defence: what the parties do about leakage.
+        probe: what is measured.
+        stage: when in training it is measured.
+        batch_size: how many examples are behind one message.
+        victims: how many messages are measured.
+        seed: what all randomness derives from.
+        purpose: `measure`; or `control`, a cell whose answer is known; or `null`, one whose messages were replaced by noise.
+        label: how the report names the probe.
+    """
+
+    scenario: SerializeAsAny[Scenario]
+    defence: SerializeAsAny[Defence]
+    probe: SerializeAsAny[Probe]
+    stage: Literal["initial", "early", "end"] = "initial"
+    batch_size: int = 1
+    victims: int = 8
+    seed: int = 0
+    purpose: Literal["measure", "control", "null"] = "measure"
+    label: str = ""
+    format: int = RECORD_FORMAT
+
+
+class Record(Value):
+    """What came of one cell. Everything but `seconds` follows from the cell alone."""
+
+    cell: Cell
+    status: Status
+    reason: str = ""
+    readings: tuple[Reading, ...] = ()
+    notes: dict[str, Annotated[float, Field(allow_inf_nan=True)]] = {}  # an epsilon may be infinite
+    seconds: float = 0.0
+
+    def reading(self, name: str, against: str | None = None) -> Reading | None:
+        """Return the first reading of this name."""
+        return next((r for r in self.readings if r.name == name and against in (None, r.against)), None)

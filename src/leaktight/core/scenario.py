@@ -1,0 +1,92 @@
+"""Scenarios: how a run comes about. Training is long and shared by many cells; an observation is short and a cell's own."""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import ClassVar
+
+from torch import Tensor
+
+from leaktight.core.defence import Defence
+from leaktight.core.local import Memory
+from leaktight.core.message import Tensors
+from leaktight.core.metric import Reading
+from leaktight.core.party import Party, Seat
+from leaktight.core.run import Run
+from leaktight.core.value import Kinded
+
+Enter = Callable[[Seat], Party]
+Progress = Callable[[int, int], None]
+
+
+@dataclasses.dataclass(frozen=True)
+class Snapshot:
+    """The state of training at one moment: the public parameters, and each party's private memory."""
+
+    parameters: Tensors
+    memories: Mapping[str, Memory] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True)
+class Training:
+    """What a training run leaves behind.
+
+    Args:
+        snapshots: by stage, `initial`, `early` and `end`.
+        utility: how good the final model is.
+        notes: numbers that parties noted, the largest over parties.
+    """
+
+    snapshots: Mapping[str, Snapshot]
+    utility: tuple[Reading, ...] = ()
+    notes: Mapping[str, float] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True)
+class Observation:
+    """Which messages to produce: at what stage, how many, from how many examples each."""
+
+    stage: str
+    batch_size: int
+    victims: int
+    seed: int
+
+
+class Scenario(Kinded):
+    """Data, model, parties and protocol."""
+
+    family: ClassVar[str] = "scenario"
+
+    @abc.abstractmethod
+    def train(self, defence: Defence, seed: int, progress: Progress | None = None) -> Training:
+        """Train under a defence and keep the stages."""
+
+    @abc.abstractmethod
+    def observe(self, training: Training, defence: Defence, observation: Observation, enter: Enter | None = None) -> Run:
+        """Let each victim send one message at a stage of a training."""
+
+
+def flat(memory: Memory, prefix: str = "") -> dict[str, Tensor | float]:
+    """Return a nested memory as one level, names joined by `/`."""
+    out: dict[str, Tensor | float] = {}
+    for name, value in memory.items():
+        path = f"{prefix}{name}"
+        if isinstance(value, dict):
+            out |= flat(value, f"{path}/")
+        else:
+            out[path] = value
+    return out
+
+
+def nested(values: Mapping[str, Tensor | float]) -> Memory:
+    """Undo `flat`."""
+    out: Memory = {}
+    for path, value in values.items():
+        *scopes, name = path.split("/")
+        place = out
+        for scope in scopes:
+            place = place.setdefault(scope, {})
+        place[name] = value
+    return out

@@ -1,0 +1,120 @@
+"""Tasks: what is learned. A model as body and head, a loss for each example, and which parameters go out."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from leaktight.core.message import Tensors
+
+
+@dataclasses.dataclass(frozen=True)
+class Batch:
+    """Examples: inputs in their natural units (pixels in [0, 1]) and integer labels."""
+
+    inputs: Tensor
+    labels: Tensor
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def take(self, index: Tensor) -> Batch:
+        """Return the examples at these positions."""
+        return Batch(self.inputs[index], self.labels[index])
+
+    def to(self, device: torch.device) -> Batch:
+        """Return the batch on a device."""
+        return Batch(self.inputs.to(device), self.labels.to(device))
+
+    @staticmethod
+    def join(batches: Sequence[Batch]) -> Batch:
+        """Return all examples of several batches, in order."""
+        return Batch(torch.cat([b.inputs for b in batches]), torch.cat([b.labels for b in batches]))
+
+
+class Normalise(nn.Module):
+    """Shift and scale each channel by public constants, so that data and metrics stay in natural units."""
+
+    def __init__(self, mean: Sequence[float] = (0.0,), std: Sequence[float] = (1.0,)) -> None:
+        super().__init__()
+        self.mean: Tensor
+        self.std: Tensor
+        self.register_buffer("mean", torch.tensor(mean))
+        self.register_buffer("std", torch.tensor(std))
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """Return (inputs - mean) / std, channel by channel."""
+        trailing = (1,) * (inputs.dim() - 2)
+        shifted: Tensor = (inputs - self.mean.view(-1, *trailing)) / self.std.view(-1, *trailing)
+        return shifted
+
+
+class Model(nn.Module):
+    """A body that makes features, and a head that makes outputs from them."""
+
+    def __init__(self, body: nn.Module, head: nn.Module, normalise: nn.Module | None = None) -> None:
+        super().__init__()
+        self.normalise = normalise or nn.Identity()
+        self.body, self.head = body, head
+
+    def features(self, inputs: Tensor) -> Tensor:
+        """Return what the head sees."""
+        features: Tensor = self.body(self.normalise(inputs))
+        return features
+
+    def forward(self, inputs: Tensor) -> Any:
+        """Return the head's outputs."""
+        return self.head(self.features(inputs))
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Return the parameters by name, detached."""
+        return {name: parameter.detach() for name, parameter in self.named_parameters()}
+
+
+def as_named(name: str) -> str | None:
+    """Send a parameter under its own name."""
+    return name
+
+
+@dataclasses.dataclass(frozen=True)
+class Task:
+    """A model and what it is trained for.
+
+    Args:
+        model: body and head. Parameters are read from here once and then travel as named tensors.
+        loss: (outputs, labels) to one loss per example. Public losses accept class indices or probabilities as labels.
+        predict: outputs to class scores.
+        shape: the shape of one example's inputs.
+        classes: how many classes there are.
+        wire: parameter name to its name in messages; `None` for a parameter that stays home.
+    """
+
+    model: Model
+    loss: Callable[[Any, Tensor], Tensor]
+    predict: Callable[[Any], Tensor]
+    shape: tuple[int, ...]
+    classes: int
+    wire: Callable[[str], str | None] = as_named
+
+    def forward(self, parameters: Tensors, inputs: Tensor) -> Any:
+        """Run the model with these parameters in place of its own."""
+        return torch.func.functional_call(self.model, dict(parameters), (inputs,))
+
+    def public_parameters(self) -> dict[str, Tensor]:
+        """Return the model's parameters that go out, by wire name."""
+        named = ((self.wire(name), tensor) for name, tensor in self.model.tensors().items())
+        return {wire: tensor for wire, tensor in named if wire is not None}
+
+    def copy(self) -> Task:
+        """Return the task with a model of its own."""
+        return dataclasses.replace(self, model=copy.deepcopy(self.model))
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model lives."""
+        return next(self.model.parameters()).device

@@ -1,0 +1,98 @@
+"""Threat models: where the attacker sits and what it knows. They alone can make a View, and a View has no road to the truth."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from collections.abc import Mapping
+from enum import StrEnum
+
+from torch import Tensor
+
+from leaktight.core.defence import Defence
+from leaktight.core.errors import Refusal
+from leaktight.core.local import Memory
+from leaktight.core.message import Kind, Message, Tensors
+from leaktight.core.run import MessageKey, Run
+from leaktight.core.task import Batch, Task
+from leaktight.core.value import Value
+
+
+class Knows(StrEnum):
+    """What an attacker may know beside the messages it sees."""
+
+    LABELS = "labels"
+    DEFENCE = "defence"
+    AUXILIARY = "auxiliary"
+    LOCAL_STEPS = "local_steps"
+
+
+@dataclasses.dataclass(frozen=True)
+class Exchange:
+    """A message that answers parameters, with those parameters."""
+
+    parameters: Tensors
+    sent: Message
+
+
+@dataclasses.dataclass(frozen=True)
+class View:
+    """What an attacker has: the messages at its seat, the public task, and what the threat model grants."""
+
+    seat: str
+    messages: tuple[Message, ...]
+    task: Task
+    labels: Mapping[MessageKey, Tensor] = dataclasses.field(default_factory=dict)
+    auxiliary: Batch | None = None
+    defence: Defence | None = None
+    memory: Memory = dataclasses.field(default_factory=dict)
+
+    def of(self, *kinds: Kind) -> tuple[Message, ...]:
+        """Return the messages of these kinds, in order."""
+        return tuple(message for message in self.messages if message.kind in kinds)
+
+    def exchanges(self) -> tuple[Exchange, ...]:
+        """Return every shared gradient or update with the parameters it answers."""
+        asked: dict[MessageKey, Tensors] = {}
+        found = []
+        for message in self.messages:
+            if message.kind is Kind.PARAMETERS:
+                asked[message.receiver, message.round] = message.tensors
+            elif message.kind in (Kind.GRADIENT, Kind.UPDATE):
+                found.append(Exchange(asked[message.key], message))
+        return tuple(found)
+
+
+class ThreatModel(Value):
+    """A seat and what is known there.
+
+    Args:
+        seat: `server` sees everything sent to it, `wire` sees all messages, a participant's name sees its own exchange.
+        knows: what the attacker has beside the messages.
+    """
+
+    seat: str = "server"
+    knows: frozenset[Knows] = frozenset({Knows.LOCAL_STEPS})
+
+    def view(self, run: Run) -> View:
+        """Return what the attacker in this seat sees of a run: copies, so that nothing leads back to it."""
+        seen = [m for m in run.transcript if self.seat in ("wire", m.sender, m.receiver)]
+        if not seen:
+            raise Refusal(f"The seat `{self.seat}` sees no message of this run.")
+        own = run.locals.get(self.seat)
+        return View(
+            seat=self.seat,
+            messages=tuple(self._shown(message) for message in seen),
+            task=run.public.copy(),
+            labels={m.key: run.inside[m.key].used.labels.clone() for m in seen if m.key in run.inside}
+            if Knows.LABELS in self.knows
+            else {},
+            auxiliary=run.auxiliary if Knows.AUXILIARY in self.knows else None,
+            defence=run.defence if Knows.DEFENCE in self.knows else None,
+            memory=copy.deepcopy(own.memory) if own else {},
+        )
+
+    def _shown(self, message: Message) -> Message:
+        hidden = () if Knows.LOCAL_STEPS in self.knows else ("local_steps", "batch_size", "learning_rate")
+        facts = {name: value for name, value in message.facts.items() if name not in hidden}
+        return dataclasses.replace(message.map(lambda tensor: tensor.detach().clone()), facts=facts)

@@ -1,0 +1,47 @@
+"""Aggregation: many gradients or updates become one."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from leaktight.core.errors import LeaktightError
+from leaktight.core.message import Message
+
+
+def mean(messages: Sequence[Message], *, weighted: bool = False) -> dict[str, Tensor]:
+    """Return the mean of messages by tensor name.
+
+    Args:
+        messages: what the participants sent, all with the same names.
+        weighted: whether each counts by its `examples`, as in FedAvg, or all count alike.
+    """
+    if not messages:
+        raise LeaktightError("There is nothing to aggregate: no participant answered.")
+    names = messages[0].tensors.keys()
+    for message in messages:
+        if message.tensors.keys() != names:
+            odd = sorted(names ^ message.tensors.keys())
+            raise LeaktightError(f"{message.sender} must send the same tensors as {messages[0].sender}. They differ in {odd}.")
+    weights = torch.tensor([message.facts["examples"] if weighted else 1.0 for message in messages])
+    weights = weights / weights.sum()
+    return {name: _combine([message.tensors[name] for message in messages], weights) for name in names}
+
+
+def secure_sum(messages: Sequence[Message], *, weighted: bool = False) -> Message:
+    """Return the one message a server sees under secure aggregation: the mean, and how many examples are behind it.
+
+    It stands for a protocol whose masks cancel in the sum; what a single participant sent is in no transcript.
+    """
+    first = messages[0]
+    examples = sum(message.facts["examples"] for message in messages)
+    facts = {**first.facts, "examples": examples, "participants": float(len(messages))}
+    return dataclasses.replace(first, sender="sum", tensors=mean(messages, weighted=weighted), facts=facts)
+
+
+def _combine(tensors: Sequence[Tensor], weights: Tensor) -> Tensor:
+    total: Tensor = torch.tensordot(weights.to(tensors[0]), torch.stack(list(tensors)), dims=1)
+    return total

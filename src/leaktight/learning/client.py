@@ -1,0 +1,139 @@
+"""The honest participant of a federation: receives parameters, trains on its own data, sends a gradient or an update."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from leaktight.core.defence import Defence
+from leaktight.core.errors import InvalidValue
+from leaktight.core.local import Local
+from leaktight.core.message import Kind, Message, Tensors
+from leaktight.core.random import stream
+from leaktight.core.run import Inside
+from leaktight.core.task import Batch, Task
+from leaktight.learning.gradient import gradient
+from leaktight.learning.optimiser import Optimiser, Sgd
+
+Witness = Callable[[Inside], None]
+
+
+@dataclasses.dataclass
+class Client:
+    """A participant that follows the protocol.
+
+    Between messages it holds nothing but its `Local`, so an engine whose processes come and go can rebuild it: the batches of a
+    round follow from the seed, the name and the round; private parameters live in `local.memory["private"]`.
+
+    Args:
+        name: the name it sends under.
+        public: the agreed task.
+        data: what it owns.
+        defence: what it does about leakage.
+        local: what it never sends.
+        batch_size: examples per local step; a participant with fewer uses all it has.
+        local_steps: steps between two messages. With `shares` gradient it must be 1.
+        optimiser: for local steps, and for private parameters.
+        shares: whether a message is the gradient of one step, or the update of several.
+        witness: is shown the other side of each message; None where nobody watches.
+    """
+
+    name: str
+    public: Task
+    data: Batch
+    defence: Defence
+    local: Local
+    batch_size: int = 32
+    local_steps: int = 1
+    optimiser: Optimiser = dataclasses.field(default_factory=Sgd)
+    shares: Kind = Kind.GRADIENT
+    witness: Witness | None = None
+
+    def __post_init__(self) -> None:
+        if self.shares is Kind.GRADIENT and self.local_steps != 1:
+            raise InvalidValue(
+                f"A client that shares gradients must take 1 local step. Got {self.local_steps} instead; share updates."
+            )
+        self.local.examples = len(self.data)
+        self.task = self.defence.on_task(self.public, self._own())
+
+    def respond(self, message: Message) -> Message:
+        """Train from the received parameters and answer with what the protocol shares."""
+        self.local.begin(message.round)
+        start = self._received(message.tensors)
+        leaves = {name: tensor.clone().requires_grad_(True) for name, tensor in start.items()}
+        steps = self.optimiser.over(leaves.values())
+        raws, useds, shared = [], [], dict[str, Tensor]()
+        for raw in self.batches(message.round):
+            used, shared = self._step(leaves, raw, steps)
+            raws.append(raw)
+            useds.append(used)
+        end = {name: tensor.detach() for name, tensor in leaves.items()}
+        self.local.memory["private"] = {name: end[name] for name in end if self.task.wire(name) is None}
+        if self.shares is Kind.UPDATE:
+            shared = {name: end[name] - start[name] for name in end}
+        raw_batch, used_batch = Batch.join(raws), Batch.join(useds)
+        self.local.batch = used_batch
+        clean = Message(self.shares, self.name, message.sender, message.round, self._outward(shared), self._facts(used_batch))
+        sent = self.defence.on_message(clean, self._own())
+        if self.witness is not None:
+            self.witness(Inside(self.task, raw_batch, used_batch, clean, sent))
+        return sent
+
+    def close(self) -> Message | None:
+        """Reveal what the defence reveals at the end."""
+        tensors = self.defence.on_close(self._own())
+        return Message(Kind.REVEAL, self.name, "server", self.local.round, tensors) if tensors else None
+
+    def batches(self, round: int) -> list[Batch]:
+        """Return the batches of a round: consecutive pieces of the data, shuffled anew in every pass over it."""
+        size = min(self.batch_size, len(self.data))
+        per_pass = len(self.data) // size
+        found = []
+        for step in range(round * self.local_steps, (round + 1) * self.local_steps):
+            which, place = divmod(step, per_pass)
+            order = torch.randperm(len(self.data), generator=stream(self.local.seed, self.name, "order", which))
+            found.append(self.data.take(order[place * size : (place + 1) * size].to(self.data.labels.device)))
+        return found
+
+    def _step(self, leaves: dict[str, Tensor], raw: Batch, steps: torch.optim.Optimizer) -> tuple[Batch, dict[str, Tensor]]:
+        """Take one local step in place; a shared gradient moves private parameters only, the server moves the rest."""
+        self.local.batch = raw
+        used = self.local.batch = self.defence.on_batch(raw, self._own())
+        found = gradient(self.task, leaves, used, per_example=self.defence.per_example)
+        tensors = dict(self.defence.on_gradient(found, self._own()).mean().tensors)
+        for name, leaf in leaves.items():
+            moves = self.shares is Kind.UPDATE or self.task.wire(name) is None
+            leaf.grad = tensors[name].detach() if moves else None
+        steps.step()
+        return used, tensors
+
+    def _received(self, tensors: Tensors) -> dict[str, Tensor]:
+        private = self.local.memory.get("private", {})
+        found = {}
+        for name, own in self.task.model.tensors().items():
+            wire = self.task.wire(name)
+            if wire is not None and wire not in tensors:
+                raise InvalidValue(f"{self.name} must be sent the parameter `{wire}`. Got {len(tensors)} others instead.")
+            found[name] = private.get(name, own) if wire is None else tensors[wire]
+        return found
+
+    def _outward(self, tensors: Tensors) -> dict[str, Tensor]:
+        named = ((self.task.wire(name), tensor.detach()) for name, tensor in tensors.items())
+        return {wire: tensor for wire, tensor in named if wire is not None}
+
+    def _facts(self, used: Batch) -> dict[str, float]:
+        facts = {"examples": float(len(used))}
+        if self.shares is Kind.UPDATE:
+            facts |= {
+                "local_steps": float(self.local_steps),
+                "batch_size": float(len(used) // self.local_steps),
+                "learning_rate": self.optimiser.learning_rate,
+            }
+        return facts
+
+    def _own(self) -> Local:
+        return self.local.scope("defence")

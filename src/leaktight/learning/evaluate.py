@@ -1,0 +1,100 @@
+"""Evaluate: how good a model is at what it was trained for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor, nn
+
+from leaktight.core.errors import InvalidValue
+from leaktight.core.interval import wilson
+from leaktight.core.message import Tensors
+from leaktight.core.metric import Reading
+from leaktight.core.task import Batch, Task
+
+
+def hits(scores: Tensor, labels: Tensor) -> Tensor:
+    """Return for each example whether its largest score is at its label; scores that are not numbers are a miss.
+
+    Example:
+        >>> hits(torch.tensor([[0.1, 0.9], [float("nan"), 0.0]]), torch.tensor([1, 0]))
+        tensor([ True, False])
+    """
+    return (scores.argmax(1) == labels) & ~scores.isnan().any(1)
+
+
+def accuracy(scores: Tensor, labels: Tensor) -> float:
+    """Return the share of examples whose largest score is at their label.
+
+    Args:
+        scores: one row of class scores for each example.
+        labels: the true classes.
+
+    Example:
+        >>> accuracy(torch.tensor([[0.1, 0.9], [0.8, 0.2]]), torch.tensor([1, 1]))
+        0.5
+    """
+    _check_some(labels)
+    return hits(scores, labels).double().mean().item()
+
+
+def majority(labels: Tensor) -> float:
+    """Return the share of the most frequent class: the accuracy of a model that always names it.
+
+    Example:
+        >>> majority(torch.tensor([0, 1, 1, 1]))
+        0.75
+    """
+    _check_some(labels)
+    return int(torch.unique(labels, return_counts=True)[1].max()) / len(labels)
+
+
+def utility(task: Task, parameters: Tensors, batch: Batch, chunk: int = 512) -> tuple[Reading, ...]:
+    """Return the accuracy of a task with these parameters, with Wilson's interval and the majority share as chance level.
+
+    The model runs in evaluation mode (no dropout) and is left in the mode it was in.
+
+    Args:
+        task: what is learned; its model's own parameters stand in for any that are not given.
+        parameters: values by the model's own parameter names.
+        batch: held-out examples; at least one.
+        chunk: how many examples go through the model at once, at least 1; more needs more memory.
+
+    Example:
+        >>> from leaktight.core.task import Model
+        >>> model = Model(nn.Identity(), nn.Linear(2, 2, bias=False))
+        >>> task = Task(model, nn.functional.cross_entropy, lambda outputs: outputs, shape=(2,), classes=2)
+        >>> reading, = utility(task, {"head.weight": torch.eye(2)}, Batch(torch.eye(2), torch.tensor([0, 1])))
+        >>> reading.name, reading.value, reading.chance
+        ('accuracy', 1.0, 0.5)
+    """
+    _check_some(batch.labels)
+    if chunk < 1:
+        raise InvalidValue(f"The `chunk` of utility must be at least 1. Got {chunk} instead.")
+    correct = 0
+    with torch.no_grad(), _evaluating(task.model):
+        for start in range(0, len(batch), chunk):
+            part = Batch(batch.inputs[start : start + chunk], batch.labels[start : start + chunk]).to(task.device)
+            correct += int(hits(task.predict(task.forward(parameters, part.inputs)), part.labels).sum())
+    low, high = wilson(correct, len(batch))
+    value = correct / len(batch)
+    return (Reading(name="accuracy", value=value, low=low, high=high, n=len(batch), chance=majority(batch.labels)),)
+
+
+@contextmanager
+def _evaluating(model: nn.Module) -> Iterator[None]:
+    """Put every part of a model into evaluation mode inside the block, and each back into its own mode after."""
+    modes = [(module, module.training) for module in model.modules()]
+    model.eval()
+    try:
+        yield
+    finally:
+        for module, training in modes:
+            module.training = training
+
+
+def _check_some(labels: Tensor) -> None:
+    if len(labels) == 0:
+        raise InvalidValue("Accuracy needs at least one labelled example. Got an empty batch instead.")

@@ -1,0 +1,185 @@
+"""The federated scenario: participants that own parts of a data set train one model by a protocol."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from collections.abc import Iterable, Mapping
+from typing import Literal
+
+from pydantic import Field, SerializeAsAny
+
+from leaktight.core.defence import Defence
+from leaktight.core.errors import InvalidValue
+from leaktight.core.local import Local, Memory
+from leaktight.core.message import Message
+from leaktight.core.party import Party, Seat
+from leaktight.core.random import seed_of, stream
+from leaktight.core.run import Inside, MessageKey, Run
+from leaktight.core.scenario import Enter, Observation, Progress, Scenario, Snapshot, Training
+from leaktight.core.task import Batch, Task
+from leaktight.data.partition import Equal, Partition
+from leaktight.data.source import Data, Source
+from leaktight.learning.client import Client, Witness
+from leaktight.learning.evaluate import utility
+from leaktight.learning.protocol import FedSGD, Protocol, Server, federate
+from leaktight.learning.task import classification, device_of
+from leaktight.models.network import Network
+
+
+class Federated(Scenario):
+    """Several participants, one server, one model.
+
+    Args:
+        data: where the examples come from.
+        model: the network that is trained.
+        partition: how examples are dealt out.
+        participants: how many there are, at least 1.
+        protocol: what happens in a round.
+        rounds: how many rounds a training takes; 0 leaves the model untrained.
+        batch_size: examples per local step in training.
+        normalise: whether inputs are standardised by public per-channel constants before the body.
+        device: where tensors live: `cpu`, `cuda`, `mps`, or `auto`.
+    """
+
+    kind: Literal["federated"] = "federated"
+    data: SerializeAsAny[Source]
+    model: SerializeAsAny[Network]
+    partition: SerializeAsAny[Partition] = Equal()
+    participants: int = Field(4, ge=1)
+    protocol: SerializeAsAny[Protocol] = FedSGD()
+    rounds: int = Field(100, ge=0)
+    batch_size: int = Field(32, ge=1)
+    normalise: bool = True
+    device: Literal["auto", "cpu", "cuda", "mps"] = "cpu"
+
+    def early(self) -> int:
+        """Return after how many rounds the `early` stage is: a tenth of the training, at least one."""
+        return min(self.rounds, max(1, self.rounds // 10))
+
+    def task(self, data: Data, seed: int) -> Task:
+        """Return the public task with its initial model."""
+        statistics = data.statistics() if self.normalise else None
+        model = self.model.build(data.shape, data.classes, seed_of(seed, "model"), statistics)
+        return classification(model.to(device_of(self.device)), data.shape, data.classes)
+
+    def train(self, defence: Defence, seed: int, progress: Progress | None = None) -> Training:
+        """Train all rounds under a defence; keep the stages, the utility on test data and the parties' notes."""
+        data = self.data.load()
+        task = defence.on_agree(self.task(data, seed))
+        clients = self.clients(task, data, defence, seed)
+        server = Server(task.public_parameters(), self.protocol.optimiser)
+        snapshots = {"initial": _snapshot(server, clients)}
+
+        def after(played: int) -> None:
+            if played == self.early():
+                snapshots["early"] = _snapshot(server, clients)
+            if progress is not None:
+                progress(played, self.rounds)
+
+        federate(self.protocol, server, clients, self.rounds, after)
+        end = snapshots["end"] = _snapshot(server, clients)
+        snapshots.setdefault("early", end)
+        reveals = [message for client in clients if (message := client.close()) is not None]
+        final = defence.on_reveal(task, reveals)
+        readings = utility(final, server.parameters, data.test.to(task.device))
+        return Training(snapshots, readings, _largest(client.local.notes for client in clients))
+
+    def observe(self, training: Training, defence: Defence, observation: Observation, enter: Enter | None = None) -> Run:
+        """Let participants send one message each, in turn, until there are as many as asked for."""
+        data = self.data.load()
+        task = defence.on_agree(self.task(data, observation.seed))
+        snapshot = training.snapshots[observation.stage]
+        inside: dict[MessageKey, Inside] = {}
+        clients = self.clients(task, data, defence, observation.seed, snapshot.memories, _keep(inside), observation.batch_size)
+        parties = [_seated(client, enter) for client in clients]
+        transcript = self._messages(Server(dict(snapshot.parameters)), parties, inside, observation)
+        return Run(
+            transcript=tuple(transcript),
+            public=task,
+            defence=defence,
+            inside=inside,
+            locals={client.name: client.local for client in clients},
+            auxiliary=data.test.to(task.device),
+            notes=_largest(client.local.notes for client in clients),
+        )
+
+    def _messages(
+        self, server: Server, parties: list[Party], inside: dict[MessageKey, Inside], observation: Observation
+    ) -> list[Message]:
+        # Rounds count on from the training's, so that no stream is used twice.
+        transcript: list[Message] = []
+        if self.protocol.aggregation == "secure":
+            for number in range(self.rounds, self.rounds + observation.victims):
+                messages, _ = self.protocol.collect(server, parties, number)
+                inside[messages[-1].key] = _joined([inside.pop((party.name, number)) for party in parties], messages[-1])
+                transcript += messages
+            return transcript
+        for victim in range(observation.victims):
+            party = parties[victim % len(parties)]
+            ask = server.ask(party.name, self.rounds + victim // len(parties))
+            transcript += [ask, party.respond(ask)]
+        return transcript
+
+    def clients(
+        self,
+        task: Task,
+        data: Data,
+        defence: Defence,
+        seed: int,
+        memories: Mapping[str, Memory] | None = None,
+        witness: Witness | None = None,
+        batch_size: int | None = None,
+    ) -> list[Client]:
+        """Return the honest participants, each with its part of the data and its own Local."""
+        parts = self.partition.split(data.train.labels, self.participants, stream(seed, "partition"))
+        size = batch_size or self.batch_size
+        if batch_size and min(map(len, parts)) < size:
+            raise InvalidValue(
+                f"The batch size must be at most {min(map(len, parts))}, what the smallest participant owns. Got {size} instead."
+            )
+        return [
+            Client(
+                name=f"client-{number}",
+                public=task,
+                data=data.train.take(part).to(task.device),
+                defence=defence,
+                local=Local(f"client-{number}", seed, memory=copy.deepcopy((memories or {}).get(f"client-{number}", {}))),
+                batch_size=size,
+                local_steps=self.protocol.local_steps,
+                optimiser=self.protocol.optimiser,
+                shares=self.protocol.shares,
+                witness=witness,
+            )
+            for number, part in enumerate(parts)
+        ]
+
+
+def _snapshot(server: Server, clients: list[Client]) -> Snapshot:
+    parameters = {name: tensor.clone() for name, tensor in server.parameters.items()}
+    return Snapshot(parameters, {client.name: copy.deepcopy(client.local.memory) for client in clients})
+
+
+def _keep(inside: dict[MessageKey, Inside]) -> Witness:
+    def witness(found: Inside) -> None:
+        inside[found.sent.key] = found
+
+    return witness
+
+
+def _seated(client: Client, enter: Enter | None) -> Party:
+    return enter(Seat(client.name, client.public, client.data, client.local, client)) if enter else client
+
+
+def _joined(parts: list[Inside], sent: Message) -> Inside:
+    """Return the other side of a secure sum: everybody's examples."""
+    raw, used = Batch.join([part.raw for part in parts]), Batch.join([part.used for part in parts])
+    return dataclasses.replace(parts[0], raw=raw, used=used, sent=sent)
+
+
+def _largest(notes: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for one in notes:
+        for name, value in one.items():
+            found[name] = max(value, found.get(name, value))
+    return found

@@ -1,0 +1,55 @@
+"""Optimisers for parties and servers: settings here, the steps are torch's own."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Iterable
+from typing import ClassVar, Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from leaktight.core.value import Kinded
+
+
+class Optimiser(Kinded):
+    """How parameters follow gradients."""
+
+    family: ClassVar[str] = "optimiser"
+    learning_rate: float = Field(0.1, gt=0)
+
+    @abc.abstractmethod
+    def over(self, tensors: Iterable[Tensor]) -> torch.optim.Optimizer:
+        """Return a torch optimiser over these leaf tensors."""
+
+
+class Sgd(Optimiser):
+    """Stochastic gradient descent.
+
+    Args:
+        learning_rate: the step size, above 0.
+        momentum: how much of the last step is kept, in [0, 1).
+    """
+
+    kind: Literal["sgd"] = "sgd"
+    momentum: float = Field(0.0, ge=0, lt=1)
+
+    def over(self, tensors: Iterable[Tensor]) -> torch.optim.Optimizer:
+        """Return torch's SGD."""
+        return torch.optim.SGD(tensors, lr=self.learning_rate, momentum=self.momentum)
+
+
+class Adam(Optimiser):
+    """Adam with torch's default moments (0.9, 0.999).
+
+    Args:
+        learning_rate: the step size, above 0.
+    """
+
+    kind: Literal["adam"] = "adam"
+    learning_rate: float = Field(0.001, gt=0)
+
+    def over(self, tensors: Iterable[Tensor]) -> torch.optim.Optimizer:
+        """Return torch's Adam."""
+        return torch.optim.Adam(tensors, lr=self.learning_rate)

@@ -1,0 +1,33 @@
+"""The map of the house: imports go upwards only, and the front door is light."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).resolve().parents[2] / "src" / "leaktight"
+ROOMS = "core data models learning defences attacks metrics probes audit report flower wire papers cli testing".split()
+FILES = sorted(SOURCE.rglob("*.py"))
+
+
+def imported(path: Path) -> set[str]:
+    tree = ast.parse(path.read_text())
+    names = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module}
+    names |= {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    return {name.split(".")[1] for name in names if name.startswith("leaktight.")}
+
+
+@pytest.mark.parametrize("path", FILES, ids=[str(path.relative_to(SOURCE)) for path in FILES])
+def test_imports_only_go_upwards(path):
+    room = path.relative_to(SOURCE).parts[0]
+    if room not in ROOMS:
+        return
+    below = {name for name in imported(path) if name in ROOMS and ROOMS.index(name) > ROOMS.index(room)}
+    assert not below
+
+
+def test_importing_leaktight_does_not_import_torch():
+    code = "import sys, leaktight, leaktight.cli.main; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

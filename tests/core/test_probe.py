@@ -1,0 +1,91 @@
+"""Attempts: an attack is checked, run and graded; a guess of the wrong form is an error."""
+
+import dataclasses
+from typing import ClassVar, Literal
+
+import pytest
+import torch
+from torch import nn
+
+from leaktight.core.attack import Attack, Reconstruction
+from leaktight.core.defence import Undefended
+from leaktight.core.errors import LeaktightError, Refusal
+from leaktight.core.message import Kind, Message
+from leaktight.core.metric import Metric, Reading
+from leaktight.core.probe import Attempt
+from leaktight.core.random import stream
+from leaktight.core.run import Inside, Run
+from leaktight.core.task import Batch, Model
+from leaktight.core.threat import Knows, ThreatModel
+from leaktight.learning.task import classification
+
+
+class Constant(Attack):
+    """Answers the same number everywhere."""
+
+    kind: Literal["test_constant"] = "test_constant"
+    claims: ClassVar[frozenset[str]] = frozenset({"inputs", "labels"})
+    width: int = 3
+    number: float = 0.5
+    greedy: bool = False
+
+    @property
+    def needs(self) -> frozenset[Knows]:
+        return frozenset({Knows.LABELS}) if self.greedy else frozenset()
+
+    def run(self, view, rng):
+        keys = tuple(exchange.sent.key for exchange in view.exchanges())
+        return Reconstruction(keys, tuple(torch.full((1, self.width), self.number) for _ in keys))
+
+
+class Error(Metric):
+    """The mean absolute error."""
+
+    kind: Literal["test_error"] = "test_error"
+    claim: ClassVar[str] = "inputs"
+    leaks = "low"
+
+    def grade(self, guess, truth, rng):
+        errors = [(g - t.raw.inputs).abs().mean().item() for g, t in zip(guess.inputs, truth, strict=True)]
+        return [Reading(name="error", value=sum(errors) / len(errors), n=len(errors), leaks="low", each=tuple(errors))]
+
+
+class LabelError(Error):
+    """Grades labels, which the attack did not guess."""
+
+    kind: Literal["test_label_error"] = "test_label_error"
+    claim: ClassVar[str] = "labels"
+
+
+@pytest.fixture
+def run() -> Run:
+    task = classification(Model(nn.Linear(3, 4), nn.Linear(4, 2)), (3,), 2)
+    ask = Message(Kind.PARAMETERS, "server", "client-0", 0, task.public_parameters())
+    reply = dataclasses.replace(ask, kind=Kind.GRADIENT, sender="client-0", receiver="server")
+    batch = Batch(torch.zeros(1, 3), torch.zeros(1).long())
+    return Run((ask, reply), task, Undefended(), {reply.key: Inside(task, batch, batch, reply, reply)})
+
+
+def test_a_guess_is_graded_by_what_it_claims(run):
+    finding = Attempt(attack=Constant(), metrics=(Error(), LabelError())).read(run, stream(0))
+    assert [reading.name for reading in finding.readings] == ["error"]
+    assert finding.readings[0].value == 0.5
+
+
+def test_what_is_withheld_refuses_the_attack(run):
+    with pytest.raises(Refusal, match="needs to know labels"):
+        Attempt(attack=Constant(greedy=True)).read(run, stream(0))
+    Attempt(attack=Constant(greedy=True), threat=ThreatModel(knows=frozenset({Knows.LABELS}))).read(run, stream(0))
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"), [({"width": 4}, "must guess inputs of shape"), ({"number": 1e39}, "not finite")]
+)
+def test_a_guess_of_the_wrong_form_is_an_error(run, settings, sentence):
+    with pytest.raises(LeaktightError, match=sentence):
+        Attempt(attack=Constant(**settings)).read(run, stream(0))
+
+
+def test_an_attempt_survives_json():
+    attempt = Attempt(attack=Constant(number=0.25), metrics=(Error(),))
+    assert Attempt.model_validate(attempt.to_dict()) == attempt

@@ -122,6 +122,7 @@ class Engine:
         self.pixels = self.replay.examples * math.prod(self.shape)
         self.device = self.replay.task.device
         self.shift, self.scale = _units(self.replay.task.model.normalise, self.shape, self.device)
+        self._graphs: dict[int, Evaluate] = {}
 
     def run(self, rng: Stream) -> Found:
         """Search all victims and restarts, as many rows at a time as fit into memory."""
@@ -169,6 +170,12 @@ class Engine:
         known = self.victims.targets
         return wanted, parameters, torch.zeros(len(owners), device=self.device) if known is None else known[owners]
 
+    def _evaluate(self, points: Tensor, arguments: tuple[Tensors, Tensors, Tensor]) -> Evaluate:
+        """Return what evaluates this many rows; it is traced once."""
+        if len(points) not in self._graphs:
+            self._graphs[len(points)] = self._traced(points, arguments)
+        return self._graphs[len(points)]
+
     def _traced(self, points: Tensor, arguments: tuple[Tensors, Tensors, Tensor]) -> Evaluate:
         """Return (values, gradients) of all rows as one flat graph for exactly these shapes."""
         both = torch.func.grad_and_value(self._objective)
@@ -195,7 +202,7 @@ class Engine:
         rows = torch.arange(len(points), device=self.device)
         done = torch.zeros(len(points), dtype=torch.bool, device=self.device)
         arguments = self._arguments(owners)
-        evaluate = self._traced(points, arguments)
+        evaluate = self._evaluate(points, arguments)
         walk = self.search.descent.walk(points)
         for evaluation in range(self.search.evaluations + 1):
             values, gradients = evaluate(points, *arguments)
@@ -216,7 +223,7 @@ class Engine:
                 rows, points, owners, done = rows[left], points[left], owners[left], done[left]
                 walk.keep(left)
                 arguments = self._arguments(owners)
-                evaluate = self._traced(points, arguments)
+                evaluate = self._evaluate(points, arguments)
         return best, lowest
 
     def _boxed(self, points: Tensor) -> Tensor:

@@ -138,7 +138,7 @@ class LbfgsWalk(Walk):
         weights = torch.linalg.solve_triangular(upper.mT, outer, upper=False)
         along_moves = weights[..., 0].gather(1, inverse)
         along_changes = (-gamma * inner)[..., 0].gather(1, inverse)
-        return along_moves.float()[:, None], along_changes.float()[:, None]
+        return along_moves.to(self.moves.dtype)[:, None], along_changes.to(self.moves.dtype)[:, None]
 
 
 def _reordered(matrix: Tensor, order: Tensor) -> Tensor:

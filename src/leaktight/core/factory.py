@@ -90,7 +90,29 @@ def call_object(reference: str, **offered: Any) -> Any:
         raise
     # Someone else's code may fail in any way, and its author needs the reason, not our traceback.
     except (Exception, SystemExit) as error:
-        raise InvalidValue(f"`{reference}` failed with {_reason(error, reference.partition(':')[0])}.") from error
+        raise InvalidValue(f"`{reference}` failed with {reason_of(error, reference.partition(':')[0])}.") from error
+
+
+def reason_of(error: BaseException, module: str = "") -> str:
+    """Return an exception's name, the first line of its text, and where in a person's own package it came from.
+
+    Args:
+        error: what was raised by someone else's code.
+        module: a module of that code; without it no place is named.
+
+    Example:
+        >>> reason_of(ZeroDivisionError("division by zero"))
+        'ZeroDivisionError: division by zero'
+    """
+    lines = str(error).strip().splitlines()
+    said = f"{type(error).__name__}: {lines[0].rstrip('.')}" if lines else type(error).__name__
+    root = module.partition(".")[0]
+    own = [
+        f"{os.path.basename(frame.f_code.co_filename)}, line {number}"
+        for frame, number in traceback.walk_tb(error.__traceback__)
+        if root and str(frame.f_globals.get("__name__", "")).partition(".")[0] == root
+    ]
+    return f"{said} ({own[-1]})" if own else said
 
 
 def _module(name: str) -> ModuleType:
@@ -110,20 +132,7 @@ def _module(name: str) -> ModuleType:
                 f"There is no module named `{error.name}` in the current folder or among the installed packages. "
                 f"Check the spelling of `{name}`, or start from the folder that holds it."
             ) from None
-        raise InvalidValue(f"The module `{name}` could not be imported: {_reason(error, name)}.") from error
-
-
-def _reason(error: BaseException, module: str) -> str:
-    """Return an exception's name, its first line, and where in the person's own package it came from."""
-    lines = str(error).strip().splitlines()
-    said = f"{type(error).__name__}: {lines[0].rstrip('.')}" if lines else type(error).__name__
-    root = module.partition(".")[0]
-    own = [
-        f"{os.path.basename(frame.f_code.co_filename)}, line {number}"
-        for frame, number in traceback.walk_tb(error.__traceback__)
-        if str(frame.f_globals.get("__name__", "")).partition(".")[0] == root
-    ]
-    return f"{said} ({own[-1]})" if own else said
+        raise InvalidValue(f"The module `{name}` could not be imported: {reason_of(error, name)}.") from error
 
 
 def _parameters(function: Any) -> dict[str, inspect.Parameter]:

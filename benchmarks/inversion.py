@@ -1,0 +1,161 @@
+"""The batched matching engine against the same attack as a plain PyTorch loop, one victim at a time.
+
+Both run on all cores, on the same victims with the same starting points and the same number of evaluations. Victims are crops
+of the bundled photographs, so that the benchmark needs no data from outside.
+"""
+
+from __future__ import annotations
+
+import resource
+import time
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from report import Row, parser, show
+from torch import Tensor
+
+from leaktight.attacks import AdamDescent, GradientMatching, LbfgsDescent
+from leaktight.attacks.initial import initial
+from leaktight.core.defence import Undefended
+from leaktight.core.local import Local
+from leaktight.core.random import stream
+from leaktight.core.run import Inside, MessageKey, Run
+from leaktight.core.task import Batch, Model
+from leaktight.core.threat import Knows, ThreatModel
+from leaktight.data import Photos
+from leaktight.learning import Client, Server, classification
+from leaktight.metrics.image import psnr
+from leaktight.models import ConvNet, DLNet, Network
+
+CLASSES = 10
+
+
+def observed(network: Network, victims: int) -> Run:
+    """Let each victim send the gradient of one image."""
+    images = Photos().load().train.inputs[:victims]
+    labels = torch.arange(victims) % CLASSES
+    task = classification(network.build((3, 32, 32), CLASSES, seed=0), (3, 32, 32), CLASSES)
+    inside: dict[MessageKey, Inside] = {}
+    transcript = []
+    for number in range(victims):
+        one = Batch(images[number : number + 1], labels[number : number + 1])
+        client = Client(f"client-{number}", task, one, Undefended(), Local(f"client-{number}", seed=0), batch_size=1)
+        client.witness = lambda found: inside.update({found.sent.key: found})
+        ask = Server(task.public_parameters()).ask(client.name, 0)
+        transcript += [ask, client.respond(ask)]
+    return Run(tuple(transcript), task, Undefended(), inside)
+
+
+def batched(attack: GradientMatching, run: Run) -> Tensor:
+    """Attack all victims through the engine."""
+    view = ThreatModel(knows=frozenset({Knows.LABELS})).view(run)
+    guess = attack.run(view, stream(0))
+    return torch.cat(guess.inputs)
+
+
+def plain(attack: GradientMatching, run: Run) -> Tensor:
+    """Attack one victim after the other as a textbook would write it."""
+    starts = initial(attack.initial, len(run.inside), run.public.shape, stream(0))
+    return torch.cat([_one(attack, run.public.model, found, start[None]) for found, start in zip(run.inside.values(), starts)])
+
+
+def _one(attack: GradientMatching, model: Model, found: Inside, start: Tensor) -> Tensor:
+    wanted = list(found.sent.tensors.values())
+    label = found.used.labels
+    parameters = list(model.parameters())
+    image = start.clone().requires_grad_(True)
+    distance = _l2 if attack.distance == "l2" else _cosine
+
+    def closure() -> Tensor:
+        optimiser.zero_grad()
+        loss = F.cross_entropy(model(image), label)
+        gradients = torch.autograd.grad(loss, parameters, create_graph=True)
+        value = distance(list(gradients), wanted)
+        value.backward(inputs=[image])  # type: ignore[no-untyped-call]
+        return value
+
+    optimiser: torch.optim.Optimizer
+    if isinstance(attack.descent, LbfgsDescent):
+        optimiser = torch.optim.LBFGS([image], lr=1.0, max_iter=attack.descent.inner, history_size=attack.descent.history)
+    else:
+        optimiser = torch.optim.Adam([image], lr=attack.descent.learning_rate)
+    for _ in range(attack.iterations):
+        optimiser.step(closure)  # type: ignore[no-untyped-call]
+    return image.detach()
+
+
+def _l2(gradients: list[Tensor], wanted: list[Tensor]) -> Tensor:
+    return torch.stack([(one - other).square().sum() for one, other in zip(gradients, wanted, strict=True)]).sum()
+
+
+def _cosine(gradients: list[Tensor], wanted: list[Tensor]) -> Tensor:
+    inner = torch.stack([(one * other).sum() for one, other in zip(gradients, wanted, strict=True)]).sum()
+    sizes = [torch.stack([tensor.square().sum() for tensor in tensors]).sum().sqrt() for tensors in (gradients, wanted)]
+    return 1 - inner / (sizes[0] * sizes[1])
+
+
+def timed(work: Callable[[], Tensor]) -> tuple[float, Tensor]:
+    """Return the seconds that some work takes, and what it returns."""
+    start = time.perf_counter()
+    result = work()
+    return time.perf_counter() - start, result
+
+
+def peak() -> float:
+    """Return the matrix-multiply rate that this machine reaches, in operations per second."""
+    one = torch.randn(1536, 1536)
+    times = [timed(lambda: one @ one)[0] for _ in range(12)]
+    return 2 * 1536**3 / min(times)
+
+
+def operations(run: Run, victims: int, evaluations: int) -> float:
+    """Return how many operations the evaluations need at least, counted by torch on one plain evaluation."""
+    from torch.utils.flop_counter import FlopCounterMode
+
+    found = next(iter(run.inside.values()))
+    model = run.public.model
+    image = torch.rand(1, *run.public.shape, requires_grad=True)
+    with FlopCounterMode(display=False) as counter:
+        loss = F.cross_entropy(model(image), found.used.labels)
+        gradients = torch.autograd.grad(loss, list(model.parameters()), create_graph=True)
+        _l2(list(gradients), list(found.sent.tensors.values())).backward(inputs=[image])  # type: ignore[no-untyped-call]
+    return float(counter.get_total_flops()) * victims * evaluations
+
+
+def compare(name: str, network: Network, attack: GradientMatching, victims: int, bar: float, rate: float) -> list[Row]:
+    """Measure one network."""
+    run = observed(network, victims)
+    truth = torch.cat([found.raw.inputs for found in run.inside.values()])
+    inner = attack.descent.inner if isinstance(attack.descent, LbfgsDescent) else 1
+    evaluations = attack.iterations * inner
+    batched(attack.model_copy(update={"iterations": 1}), run)
+    fast, guess = timed(lambda: batched(attack, run))
+    slow, reference = timed(lambda: plain(attack, run))
+    quality, wanted = psnr(guess, truth).median().item(), psnr(reference, truth).median().item()
+    share = operations(run, victims, evaluations) / fast / rate
+    return [
+        Row(f"{name}: engine against one at a time", slow / fast, "x", bar),
+        Row(f"{name}: engine, per victim and evaluation", 1000 * fast / victims / evaluations, "ms"),
+        Row(f"{name}: one at a time, per victim and evaluation", 1000 * slow / victims / evaluations, "ms"),
+        Row(f"{name}: median PSNR, engine", quality, "dB"),
+        Row(f"{name}: median PSNR, engine minus one at a time", quality - wanted, "dB", -0.5),
+        Row(f"{name}: share of the matrix-multiply peak", 100 * share, "%"),
+    ]
+
+
+def main() -> None:
+    """Measure DLNet and ConvNet(16)."""
+    options = parser(__doc__).parse_args()
+    rate = peak()
+    lbfgs = GradientMatching(distance="l2", descent=LbfgsDescent(), iterations=15, labels="given")
+    adam = GradientMatching(distance="cosine", descent=AdamDescent(), iterations=40, labels="given")
+    rows = [Row("matrix-multiply peak", rate / 1e9, "Gflop/s"), Row("cores", torch.get_num_threads(), "")]
+    rows += compare("DLNet, L-BFGS", DLNet(), lbfgs, 32, 8.0, rate)
+    rows += compare("ConvNet(16), Adam", ConvNet(width=16), adam, 32, 1.5, rate)
+    rows.append(Row("peak memory", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, "MiB"))
+    show(rows, options.json)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,104 @@
+"""Bound: in how many cases an attack comes back with an image of a stated quality."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar, Literal
+
+import torch
+from pydantic import Field
+
+from leaktight.core.attack import Guess
+from leaktight.core.errors import InvalidValue
+from leaktight.core.interval import wilson
+from leaktight.core.metric import Direction, Metric, Reading
+from leaktight.core.random import Stream
+from leaktight.core.run import Inside
+from leaktight.metrics.comparison import paired
+from leaktight.metrics.image import psnr
+from leaktight.metrics.pairing import blank, is_image
+
+EPSILON = 20.0
+"""The PSNR in dB that counts as reconstructed unless said otherwise: an error of a tenth of the pixel range."""
+
+
+class ReconstructionStatement(Metric):
+    r"""The share of images that come back at a PSNR of at least epsilon, so that one can say: an (epsilon, delta) attack.
+
+    .. math:: \Pr[PSNR(x^*, x) \ge \epsilon] \ge 1 - \delta
+
+    The reading's value is the measured probability, hence the least delta that the statement holds with is 1 - value. Its
+    interval is Wilson's with the number of messages as the number of trials: the usual one for messages of one
+    image, and for larger batches wide enough even if the images of a message are always recovered or lost together.
+
+    Args:
+        epsilon: the quality in dB, in (0, 100]; the larger, the harder for an attack. The default of 20 dB is an error of a
+            tenth of the pixel range.
+
+    Differs from the paper: it fixes no epsilon; the probability is taken over the images measured, after one-to-one
+    pairing; besides the images that the gradient saw (`used`, the x-hat of Definition 2) the originals (`raw`) are scored.
+
+    Example:
+        >>> ReconstructionStatement(epsilon=25)
+        ReconstructionStatement(kind='reconstruction_statement', epsilon=25.0)
+
+    References:
+        Gao et al., Privacy-preserving Collaborative Learning with Automatic Transformation Search, 2021, Definitions 1, 2.
+    """
+
+    kind: Literal["reconstruction_statement"] = "reconstruction_statement"
+    claim: ClassVar[str] = "inputs"
+    leaks: ClassVar[Direction] = "high"
+    epsilon: float = Field(EPSILON, gt=0, le=100)
+
+    def grade(self, guess: Guess, truth: Sequence[Inside], rng: Stream) -> tuple[Reading, ...]:
+        """Return a reading against the raw and one against the used images; none for data that are not images."""
+        readings = []
+        for pairs in paired(guess, truth, clamp=True):
+            if not is_image(pairs.truth.shape[1:]):
+                continue
+            reached = (psnr(pairs.guess, pairs.truth) >= self.epsilon).double()
+            share = reached.mean().item()
+            messages = len(torch.unique(pairs.messages))
+            low, high = wilson(share * messages, messages)
+            readings.append(
+                Reading(
+                    name=self.kind,
+                    value=share,
+                    low=low,
+                    high=high,
+                    n=len(reached),
+                    chance=(psnr(blank(pairs.truth), pairs.truth) >= self.epsilon).double().mean().item(),
+                    leaks=self.leaks,
+                    against=pairs.against,
+                    each=tuple(reached.tolist()),
+                )
+            )
+        return tuple(readings)
+
+
+def statement(reading: Reading, epsilon: float = EPSILON) -> str:
+    """Say a reading of `reconstruction_statement` in words.
+
+    Args:
+        reading: what the metric returned.
+        epsilon: the quality in dB that it was measured at.
+
+    Example:
+        >>> measured = Reading(name="reconstruction_statement", value=0.75, low=0.41, high=0.93, n=8, against="raw")
+        >>> statement(measured)
+        'The attack is a (20 dB, 0.25)-reconstruction attack on the raw images: 75 % of 8 came back at 20 dB or better (95 % interval: 41 % to 93 %).'
+    """
+    if reading.name != "reconstruction_statement":
+        raise InvalidValue(f"A statement needs a reading of `reconstruction_statement`. Got one of `{reading.name}` instead.")
+    on = f" on the {reading.against} images" if reading.against else ""
+    known = reading.low is not None and reading.high is not None
+    interval = f" (95 % interval: {_percent(reading.low)} to {_percent(reading.high)})" if known else ""
+    return (
+        f"The attack is a ({epsilon:g} dB, {1 - reading.value:.2g})-reconstruction attack{on}: "
+        f"{_percent(reading.value)} of {reading.n} came back at {epsilon:g} dB or better{interval}."
+    )
+
+
+def _percent(share: float | None) -> str:
+    return "?" if share is None else f"{100 * share:.0f} %"

@@ -1,0 +1,204 @@
+"""Image: how close a guessed example comes to the true one, pixel by pixel and as a person sees it.
+
+PSNR and SSIM score what a person would see, so guesses are first cut to [0, 1] as a screen would; they apply to images
+alone. MSE and relative error score the numbers as guessed and apply to any data.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import ClassVar, Literal
+
+import torch
+from torch import Tensor
+
+from leaktight.core.errors import InvalidValue
+from leaktight.core.metric import Direction
+from leaktight.metrics.comparison import Comparison
+from leaktight.metrics.pairing import is_image
+
+PSNR_CAP = 100.0
+"""The PSNR of identical images, in dB: an error too small for single precision to tell from none."""
+
+_STEP = 1 / 255
+_RADIUS = 5
+# SSIM holds five copies of what it compares; so many images at once bound its memory.
+_IMAGES = 64
+
+
+def mse(guess: Tensor, truth: Tensor) -> Tensor:
+    """Return each example's mean squared error.
+
+    Example:
+        >>> mse(torch.tensor([[0.5, 1.0]]), torch.tensor([[0.5, 0.0]]))
+        tensor([0.5000])
+    """
+    return (guess - truth).square().flatten(1).mean(1)
+
+
+def rmse_relative(guess: Tensor, truth: Tensor) -> Tensor:
+    r"""Return each example's error relative to its size, \(\lVert guess - truth \rVert / \lVert truth \rVert\).
+
+    A truth that is zero everywhere has no relative error; its norm is taken as that of the darkest image that is not
+    black (1/255 in every place), so that the value stays finite.
+
+    Example:
+        >>> rmse_relative(torch.tensor([[3.0, 0.0]]), torch.tensor([[3.0, 4.0]]))
+        tensor([0.8000])
+    """
+    error: Tensor = torch.linalg.vector_norm((guess - truth).flatten(1), dim=1)
+    size: Tensor = torch.linalg.vector_norm(truth.flatten(1), dim=1)
+    darkest = _STEP * math.sqrt(truth[:1].numel())
+    return error / torch.where(size > 0, size, torch.full_like(size, darkest))
+
+
+def psnr(guess: Tensor, truth: Tensor) -> Tensor:
+    r"""Return each image's peak signal-to-noise ratio in dB for pixels in [0, 1], \(-10 \log_{10} MSE\), at most 100.
+
+    Example:
+        >>> psnr(torch.full((1, 1, 2, 2), 0.1), torch.zeros(1, 1, 2, 2))
+        tensor([20.])
+    """
+    return -10 * torch.log10(mse(guess, truth).clamp_min(10 ** (-PSNR_CAP / 10)))
+
+
+def ssim(guess: Tensor, truth: Tensor) -> Tensor:
+    r"""Return each image's structural similarity: the mean over windows and channels of luminance, contrast and structure.
+
+    .. math:: \frac{(2 \mu_g \mu_t + c_1)(2 \sigma_{gt} + c_2)}{(\mu_g^2 + \mu_t^2 + c_1)(\sigma_g^2 + \sigma_t^2 + c_2)}
+
+    with Gaussian windows of 11 x 11 pixels (standard deviation 1.5), c1 = 0.01², c2 = 0.03². Only windows that lie wholly
+    inside the image count, as in the paper's own program and scikit-image. An image with a side below 11 gets the largest
+    odd window that fits, with its standard deviation in proportion; a side below 3 has no window and is an error.
+
+    Example:
+        >>> image = torch.linspace(0, 1, 144, dtype=torch.float64).view(1, 1, 12, 12)
+        >>> round(ssim(image, image).item(), 4), ssim(1 - image, image).item() < 0
+        (1.0, True)
+
+    References:
+        Wang, Bovik, Sheikh and Simoncelli, Image Quality Assessment: From Error Visibility to Structural Similarity, 2004.
+    """
+    # Deferred: this import costs about a second, and most commands need no SSIM.
+    from torchmetrics.functional.image import structural_similarity_index_measure
+
+    radius = _window_radius(truth.shape[1:])
+    if radius < 1:
+        raise InvalidValue(
+            f"An image for SSIM must have sides of at least 3 pixels. Got the shape {tuple(truth.shape[1:])} instead."
+        )
+    sigma = 1.5 * radius / _RADIUS
+    inside = slice(radius, -radius)
+    values = []
+    for start in range(0, len(truth), _IMAGES):
+        some = slice(start, start + _IMAGES)
+        _, everywhere = structural_similarity_index_measure(
+            guess[some], truth[some], sigma=sigma, data_range=1.0, reduction="none", return_full_image=True
+        )
+        values.append(everywhere[..., inside, inside].flatten(1).mean(1))
+    return torch.cat(values)
+
+
+def _window_radius(shape: Sequence[int]) -> int:
+    return min(_RADIUS, (min(shape[-2:]) - 1) // 2)
+
+
+class PSNR(Comparison):
+    """Peak signal-to-noise ratio in dB of guessed images cut to [0, 1]: the mean over images of each image's `psnr`.
+
+    20 dB is a root mean squared error of a tenth of the pixel range, 40 dB of a hundredth; identical images count as 100 dB.
+
+    Differs from the paper: Gao et al. (2021) score against the transformed images alone; here the originals count too.
+
+    Example:
+        >>> PSNR().measure(torch.zeros(1, 1, 8, 8), torch.full((1, 1, 8, 8), 0.1))
+        tensor([20.])
+
+    References:
+        Hore and Ziou, Image Quality Metrics: PSNR vs. SSIM, 2010.
+        Gao et al., Privacy-preserving Collaborative Learning with Automatic Transformation Search, 2021, table 1.
+    """
+
+    kind: Literal["psnr"] = "psnr"
+    leaks: ClassVar[Direction] = "high"
+    clamp: ClassVar[bool] = True
+
+    def measure(self, guess: Tensor, truth: Tensor) -> Tensor:
+        """Return each image's PSNR in dB."""
+        return psnr(guess, truth)
+
+    def applies(self, shape: Sequence[int]) -> bool:
+        """Apply to images: elsewhere there is no peak to compare with."""
+        return is_image(shape)
+
+
+class SSIM(Comparison):
+    """Structural similarity in [-1, 1] of guessed images cut to [0, 1]: the mean over images of each image's `ssim`.
+
+    Example:
+        >>> image = torch.rand(1, 3, 16, 16, generator=torch.Generator().manual_seed(0))
+        >>> round(SSIM().measure(image, image).item(), 4)
+        1.0
+    """
+
+    kind: Literal["ssim"] = "ssim"
+    leaks: ClassVar[Direction] = "high"
+    clamp: ClassVar[bool] = True
+
+    def measure(self, guess: Tensor, truth: Tensor) -> Tensor:
+        """Return each image's SSIM."""
+        return ssim(guess, truth)
+
+    def applies(self, shape: Sequence[int]) -> bool:
+        """Apply to images that hold at least one window."""
+        return is_image(shape) and _window_radius(shape) >= 1
+
+
+class MSE(Comparison):
+    """Mean squared error of the guess as it is, in the data's own units.
+
+    Example:
+        >>> MSE().measure(torch.tensor([[0.0, 2.0]]), torch.tensor([[0.0, 0.0]]))
+        tensor([2.])
+    """
+
+    kind: Literal["mse"] = "mse"
+    leaks: ClassVar[Direction] = "low"
+
+    def measure(self, guess: Tensor, truth: Tensor) -> Tensor:
+        """Return each example's mean squared error."""
+        return mse(guess, truth)
+
+    def applies(self, shape: Sequence[int]) -> bool:
+        """Apply to any data."""
+        return True
+
+
+class RelativeRMSE(Comparison):
+    """Error of the guess as it is, relative to the size of the truth; the distance of reconstruction in PPC and CAP.
+
+    Dark images (many zeros, as in MNIST) give values above 1 even for harmless errors.
+
+    Differs from the paper: guessed and true examples are paired one to one within a message first, which the paper does
+    not say; a truth that is zero everywhere gets a finite value.
+
+    Example:
+        >>> RelativeRMSE().measure(torch.zeros(1, 4), torch.ones(1, 4))
+        tensor([1.])
+
+    References:
+        Fan et al., Rethinking Privacy Preserving Deep Learning: How to Evaluate and Thwart Privacy Attacks, 2020, sections
+        2.1 and 4.1 (rMSE).
+    """
+
+    kind: Literal["rmse_relative"] = "rmse_relative"
+    leaks: ClassVar[Direction] = "low"
+
+    def measure(self, guess: Tensor, truth: Tensor) -> Tensor:
+        """Return each example's relative error."""
+        return rmse_relative(guess, truth)
+
+    def applies(self, shape: Sequence[int]) -> bool:
+        """Apply to any data."""
+        return True

@@ -1,0 +1,109 @@
+"""Labels: how many of a message's labels an attack got right, whatever their order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar, Literal
+
+import torch
+from scipy.special import bdtrc
+from torch import Tensor
+
+from leaktight.core.attack import Guess, Reconstruction
+from leaktight.core.metric import Direction, Metric, Reading
+from leaktight.core.random import Stream
+from leaktight.core.run import Inside
+from leaktight.metrics.comparison import AGAINST, read
+
+
+def label_distance(guess: Tensor, truth: Tensor) -> Tensor:
+    """Return for each true label 0 if a guessed label of the same class is left for it, else 1.
+
+    Labels are matched one to one as multisets, because the order of a batch leaves no trace in its mean gradient. A missing
+    guess is a miss; guesses beyond the number of truths do not count, as in `pairing.pair`.
+
+    Args:
+        guess: the guessed classes of one message.
+        truth: its true classes; the count may differ.
+
+    Example:
+        >>> label_distance(torch.tensor([3, 1, 1]), torch.tensor([1, 2, 3]))
+        tensor([0., 1., 0.], dtype=torch.float64)
+    """
+    left = guess[: len(truth)].tolist()
+    missed = torch.ones(len(truth), dtype=torch.float64)
+    for position, label in enumerate(truth.tolist()):
+        if label in left:
+            left.remove(label)
+            missed[position] = 0
+    return missed
+
+
+def chance_distance(truth: Tensor, classes: int) -> float:
+    r"""Return the expected mean distance of as many labels as the truth has, each drawn uniformly from all classes.
+
+    With n labels, of which \(k_c\) are of class c, the number of guesses of class c is binomial and
+
+    .. math:: 1 - \frac{1}{n} \sum_c E[\min(X_c, k_c)] = 1 - \frac{1}{n} \sum_c \sum_{j=1}^{k_c} \Pr[X_c \ge j],
+        \qquad X_c \sim Bin(n, 1/C),
+
+    which is 1 - 1/C for a single label.
+
+    Args:
+        truth: the true classes of one message.
+        classes: how many classes there are, C.
+
+    Example:
+        >>> chance_distance(torch.tensor([3]), classes=10)
+        0.9
+    """
+    n = len(truth)
+    _, counts = torch.unique(truth, return_counts=True)
+    hits = sum(float(bdtrc(j, n, 1 / classes)) for count in counts.tolist() for j in range(count))
+    return 1 - hits / n
+
+
+class LabelDistance(Metric):
+    """Categorical distance between guessed and true labels: 0 for a hit, 1 for a miss, averaged.
+
+    The chance level is that of labels drawn uniformly from all classes. Soft guesses (one row of class weights for each
+    label) count as their largest entry. The paper calls this the membership distance.
+
+    Differs from the paper: it does not say how the labels of a batch are matched; here one to one, as multisets.
+
+    Example:
+        >>> LabelDistance().leaks
+        'low'
+
+    References:
+        Fan et al., Rethinking Privacy Preserving Deep Learning: How to Evaluate and Thwart Privacy Attacks, 2020, sections
+        2.1 and 4.1 (membership distance).
+    """
+
+    kind: Literal["label_distance"] = "label_distance"
+    claim: ClassVar[str] = "labels"
+    leaks: ClassVar[Direction] = "low"
+
+    def grade(self, guess: Guess, truth: Sequence[Inside], rng: Stream) -> tuple[Reading, ...]:
+        """Return a reading against the raw and one against the used labels; none for a guess without labels."""
+        if not isinstance(guess, Reconstruction) or guess.labels is None:
+            return ()
+        classes = [_hard(labels) for labels in guess.labels]
+        readings = []
+        for against in AGAINST:
+            labels = [(inside.raw if against == "raw" else inside.used).labels.cpu() for inside in truth]
+            sizes = torch.tensor([len(each) for each in labels])
+            if sizes.sum() == 0:
+                continue
+            distances = torch.cat([label_distance(*pair) for pair in zip(classes, labels, strict=True)])
+            blind = sum(
+                len(each) * chance_distance(each, inside.task.classes) for each, inside in zip(labels, truth, strict=True)
+            )
+            chance = blind / len(distances)
+            readings.append(read(self, distances, torch.repeat_interleave(sizes), chance, against, rng))
+        return tuple(readings)
+
+
+def _hard(labels: Tensor) -> Tensor:
+    labels = labels.detach().cpu()
+    return labels.argmax(1) if labels.dim() == 2 else labels

@@ -1,0 +1,63 @@
+"""Victims whose secret is known: small networks on small images."""
+
+import pytest
+import torch
+from torch import nn
+
+from leaktight.core.defence import Undefended
+from leaktight.core.local import Local
+from leaktight.core.message import Kind
+from leaktight.core.run import Run
+from leaktight.core.task import Batch, Model, Normalise
+from leaktight.learning.client import Client
+from leaktight.learning.optimiser import Sgd
+from leaktight.learning.protocol import Server
+from leaktight.learning.task import classification
+
+
+def network(shape=(1, 6, 6), classes=4, bias=True, normalise=None) -> Model:
+    generator = torch.Generator().manual_seed(5)
+    width = shape[0] * shape[1] * shape[2]
+    model = Model(nn.Sequential(nn.Flatten(), nn.Linear(width, 24), nn.Sigmoid()), nn.Linear(24, classes, bias=bias), normalise)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.copy_(torch.rand(parameter.shape, generator=generator) - 0.5)
+    return model
+
+
+@pytest.fixture
+def observe():
+    """Return a function that lets victims send one message each."""
+
+    def build(
+        victims=3, batch=1, shape=(1, 6, 6), classes=4, labels=None, steps=1, rate=0.1, bias=True, normalise=None, seed=0
+    ):
+        task = classification(network(shape, classes, bias, normalise), shape, classes)
+        generator = torch.Generator().manual_seed(seed)
+        transcript, inside = [], {}
+        for number in range(victims):
+            count = batch * steps
+            chosen = torch.randint(classes, (count,), generator=generator) if labels is None else torch.tensor(labels)
+            data = Batch(torch.rand(count, *shape, generator=generator), chosen)
+            client = Client(
+                f"client-{number}",
+                task,
+                data,
+                Undefended(),
+                Local(f"client-{number}", seed=0),
+                batch_size=batch,
+                local_steps=steps,
+                optimiser=Sgd(learning_rate=rate),
+                shares=Kind.GRADIENT if steps == 1 else Kind.UPDATE,
+                witness=lambda found: inside.__setitem__(found.sent.key, found),
+            )
+            ask = Server(task.public_parameters()).ask(client.name, 0)
+            transcript += [ask, client.respond(ask)]
+        return Run(tuple(transcript), task, Undefended(), inside)
+
+    return build
+
+
+@pytest.fixture
+def standardise():
+    return Normalise((0.4,), (0.25,))

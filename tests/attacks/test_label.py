@@ -1,0 +1,78 @@
+"""Labels read off the last layer, and the analytic attack: exact where theory says so."""
+
+import dataclasses
+
+import pytest
+import torch
+from torch import nn
+
+from leaktight.attacks import Analytic
+from leaktight.attacks.label import read_labels
+from leaktight.attacks.replay import Replay
+from leaktight.core.errors import Refusal
+from leaktight.core.random import stream
+from leaktight.core.task import Model
+from leaktight.core.threat import ThreatModel
+
+
+def read(run):
+    view = ThreatModel().view(run)
+    for exchange in view.exchanges():
+        found = read_labels(Replay.of(view.task, exchange.sent), exchange.parameters, exchange.sent.tensors, stream(0))
+        yield found, run.inside[exchange.sent.key].used.labels.sort().values
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_one_label_is_read_exactly(observe, bias):
+    for found, truth in read(observe(victims=12, bias=bias)):
+        assert torch.equal(found, truth)
+
+
+def test_repeated_labels_are_counted_also_beyond_the_number_of_classes(observe):
+    right = [
+        len(set(found.tolist()) & set(truth.tolist())) / len(set(truth.tolist()))
+        for found, truth in read(observe(victims=6, batch=3))
+    ]
+    assert sum(right) / len(right) > 0.9
+    for found, truth in read(observe(victims=2, batch=12, labels=[0] * 7 + [1] * 3 + [3] * 2)):
+        assert len(found) == 12
+        assert (found.bincount(minlength=4) - truth.bincount(minlength=4)).abs().sum() <= 2
+
+
+def test_labels_are_read_off_an_update(observe):
+    for found, truth in read(observe(victims=4, batch=2, steps=2, rate=0.01)):
+        assert (found == truth).float().mean() >= 0.5
+
+
+def test_a_head_that_is_not_linear_is_refused(observe):
+    run = observe(victims=1)
+    public = dataclasses.replace(run.public, model=Model(run.public.model.body, nn.Sequential(run.public.model.head)))
+    with pytest.raises(Refusal, match="linear head"):
+        list(read(dataclasses.replace(run, public=public)))
+
+
+@pytest.mark.parametrize("standardised", [False, True])
+def test_the_analytic_attack_is_exact_for_one_example(observe, standardise, standardised):
+    run = observe(victims=5, shape=(3, 5, 5), normalise=standardise if standardised else None)
+    guess = Analytic()(ThreatModel().view(run), stream(0))
+    for key, inputs in zip(guess.keys, guess.inputs, strict=True):
+        assert (inputs - run.inside[key].raw.inputs).abs().max() < 1e-4
+    assert guess.labels is None
+
+
+def test_the_analytic_attack_is_exact_on_updates_of_one_step_and_answers_every_example_of_a_batch(observe):
+    run = observe(victims=1, batch=4)
+    assert Analytic()(ThreatModel().view(run), stream(0)).inputs[0].shape == (4, 1, 6, 6)
+
+
+def test_a_vanished_gradient_gives_a_finite_answer(observe):
+    run = observe(victims=1)
+    silent = dataclasses.replace(run, transcript=(run.transcript[0], run.transcript[1].map(torch.zeros_like)))
+    assert Analytic()(ThreatModel().view(silent), stream(0)).inputs[0].isfinite().all()
+
+
+def test_a_convolution_first_is_refused(observe):
+    run = observe(victims=1)
+    model = Model(nn.Sequential(nn.Conv2d(1, 2, 3), nn.Flatten(), nn.Linear(32, 4)), nn.Linear(4, 4))
+    with pytest.raises(Refusal, match="begins with a linear layer"):
+        Analytic()(ThreatModel().view(dataclasses.replace(run, public=dataclasses.replace(run.public, model=model))), stream(0))

@@ -1,0 +1,52 @@
+"""Presets carry their source's values, one by one."""
+
+import pytest
+
+from leaktight.attacks import PRESETS, preset
+from leaktight.core.errors import InvalidValue
+
+# name: descent, learning rate, distance, sign, box, total variation, iterations, restarts, initial, decay
+SOURCES = {
+    "dlg2019": ("lbfgs", 1.0, "l2", "none", False, 0.0, 300, 1, "randn", "none"),
+    "idlg2020": ("lbfgs", 1.0, "l2", "none", False, 0.0, 300, 1, "randn", "none"),
+    "geiping2020": ("adam", 0.1, "cosine", "none", True, 1e-1, 4800, 1, "randn", "steps"),
+    "geiping2020-cli": ("adam", 0.1, "cosine", "hard", True, 1e-4, 24000, 1, "randn", "steps"),
+    "breaching-invertinggradients": ("adam", 0.1, "cosine", "hard", True, 0.1, 24000, 1, "randn", "steps"),
+    "breaching-modern": ("adam", 0.1, "cosine", "soft", True, 0.1, 24000, 1, "pattern", "cosine"),
+    "ats2021-adam-cosine": ("adam", 0.1, "cosine", "hard", True, 1e-4, 4800, 1, "randn", "steps"),
+    "ats2021-adam-l1": ("adam", 0.1, "l1", "hard", True, 1e-4, 4800, 1, "randn", "steps"),
+    "ats2021-adam-l2": ("adam", 0.1, "l2", "hard", True, 1e-4, 4800, 1, "randn", "steps"),
+    "ats2021-sgd-cosine": ("sgd", 0.01, "cosine", "hard", True, 1e-4, 4800, 1, "randn", "steps"),
+    "ats2021-lbfgs-cosine": ("lbfgs", 1e-4, "cosine", "hard", True, 1e-4, 300, 16, "randn", "none"),
+    "ats2021-lbfgs-l2": ("lbfgs", 1e-4, "l2", "none", False, 1e-3, 50, 2, "randn", "none"),
+}
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_a_preset_has_its_source_s_values(name):
+    attack = PRESETS[name]
+    found = (
+        attack.descent.kind,
+        attack.descent.learning_rate,
+        attack.distance,
+        attack.sign,
+        attack.box,
+        attack.total_variation,
+        attack.iterations,
+        attack.restarts,
+        attack.initial,
+        attack.decay,
+    )
+    assert found == SOURCES[name]
+
+
+def test_every_preset_is_covered_and_labels_are_the_source_s():
+    assert set(PRESETS) - {"analytic"} == set(SOURCES)
+    assert PRESETS["dlg2019"].labels == "joint"
+    assert PRESETS["idlg2020"].labels == "read"
+    assert PRESETS["breaching-modern"].colours
+
+
+def test_an_unknown_preset_names_the_closest():
+    with pytest.raises(InvalidValue, match="Did you mean `geiping2020`"):
+        preset("geipping2020")

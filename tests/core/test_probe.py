@@ -35,7 +35,7 @@ class Constant(Attack):
 
     def run(self, view, rng):
         keys = tuple(exchange.sent.key for exchange in view.exchanges())
-        return Reconstruction(keys, tuple(torch.full((1, self.width), self.number) for _ in keys))
+        return Reconstruction(keys, tuple(torch.full((1, self.width), self.number).exp().log() for _ in keys))
 
 
 class Error(Metric):
@@ -69,7 +69,7 @@ def run() -> Run:
 def test_a_guess_is_graded_by_what_it_claims(run):
     finding = Attempt(attack=Constant(), metrics=(Error(), LabelError())).read(run, stream(0))
     assert [reading.name for reading in finding.readings] == ["error"]
-    assert finding.readings[0].value == 0.5
+    assert finding.readings[0].value == pytest.approx(0.5)
 
 
 def test_what_is_withheld_refuses_the_attack(run):
@@ -79,7 +79,7 @@ def test_what_is_withheld_refuses_the_attack(run):
 
 
 @pytest.mark.parametrize(
-    ("settings", "sentence"), [({"width": 4}, "must guess inputs of shape"), ({"number": 1e39}, "not finite")]
+    ("settings", "sentence"), [({"width": 4}, "must guess inputs of shape"), ({"number": 1e3}, "not finite")]
 )
 def test_a_guess_of_the_wrong_form_is_an_error(run, settings, sentence):
     with pytest.raises(LeaktightError, match=sentence):

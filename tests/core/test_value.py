@@ -4,7 +4,7 @@ import json
 from typing import Literal
 
 import pytest
-from pydantic import Field
+from pydantic import Field, ValidationError
 
 from leaktight.core import registry
 from leaktight.core.defence import Chain, Defence, Strength, Undefended
@@ -32,7 +32,7 @@ def test_the_key_depends_on_every_setting_and_on_nothing_else():
 
 
 def test_a_value_is_frozen():
-    with pytest.raises(InvalidValue, match="frozen"):
+    with pytest.raises(ValidationError, match="frozen"):
         Dimmer().by = 3
 
 

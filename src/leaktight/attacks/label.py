@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from leaktight.attacks.replay import Replay
@@ -48,13 +49,11 @@ def _typical(replay: Replay, parameters: Tensors, rng: Stream) -> tuple[Tensor, 
     """Return the mean probabilities and the mean feature sum over random inputs."""
     inputs = torch.rand(PROBES, *replay.task.shape, generator=rng).to(replay.task.device)
     model = replay.task.model
+    body = {name: parameters[f"body.{name}"] for name, _ in model.body.named_parameters()}
     with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            wire = replay.task.wire(name)
-            if wire is not None:
-                parameter.copy_(parameters[wire])
-        features = model.features(inputs)
-        return model.head(features).softmax(1).mean(0), features.sum(1).mean()
+        features: Tensor = torch.func.functional_call(model.body, body, (model.normalise(inputs),))
+        outputs = F.linear(features, parameters["head.weight"], parameters.get("head.bias"))
+        return outputs.softmax(1).mean(0), features.sum(1).mean()
 
 
 def _deal(amounts: Tensor, count: int) -> Tensor:

@@ -26,8 +26,9 @@ class Value(BaseModel):
             raise from_validation(cls, error) from None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the settings as plain JSON types."""
-        return self.model_dump(mode="json", serialize_as_any=True)
+        """Return the settings as plain JSON types; an infinity becomes a word, which standard JSON has no number for."""
+        found: dict[str, Any] = json.loads(self.model_dump_json(serialize_as_any=True))
+        return found
 
     @property
     def key(self) -> str:

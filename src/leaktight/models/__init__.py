@@ -1,0 +1,28 @@
+"""The papers' networks and a person's own, each as body + head."""
+
+from leaktight.models.alexnet import AlexNet
+from leaktight.models.convnet import ConvNet
+from leaktight.models.dlnet import DLNet
+from leaktight.models.factory import Factory, wrap
+from leaktight.models.lenet import LeNet
+from leaktight.models.mlp import MLP
+from leaktight.models.network import Network
+from leaktight.models.obstacles import obstacles
+from leaktight.models.resnet20 import ResNet20
+from leaktight.models.text import from_text
+from leaktight.models.vgg16 import VGG16
+
+__all__ = [
+    "MLP",
+    "VGG16",
+    "AlexNet",
+    "ConvNet",
+    "DLNet",
+    "Factory",
+    "LeNet",
+    "Network",
+    "ResNet20",
+    "from_text",
+    "obstacles",
+    "wrap",
+]

@@ -1,0 +1,96 @@
+"""A person's own network, by the name of the function that makes it."""
+
+from __future__ import annotations
+
+import copy
+from typing import Literal
+
+from pydantic import field_validator
+from torch import nn
+from torch.nn.modules.batchnorm import _NormBase
+
+from leaktight.core.factory import FORM, call_object, is_reference
+from leaktight.models.head import find_head, split
+from leaktight.models.network import Network
+from leaktight.models.obstacles import require_none
+from leaktight.models.trial import trial_inputs
+
+BatchNorm = Literal["refuse", "eval"]
+
+
+class Factory(Network):
+    """Any `nn.Module` that ends in a linear layer, as body (all before that layer) + head (that layer).
+
+    The function is called with `shape` and `classes` if it names them, and its random draws follow from the audit's seed. The
+    module is then tried out; everything that keeps it from being audited is reported at once, with the fix.
+
+    Args:
+        factory: `package.module:function`, or the module's class in place of a function; the current folder is searched first.
+        head: the name of the last linear layer, such as `classifier.2`; empty to find it.
+        batch_norm: `refuse` reports batch norm in training mode, which mixes examples; `eval` puts it in evaluation mode,
+            where it normalises by its running statistics.
+
+    Example:
+        >>> network = Factory(factory="leaktight.models.factory:example")
+        >>> network.build((1, 8, 8), classes=10, seed=0).head
+        Linear(in_features=16, out_features=10, bias=True)
+    """
+
+    kind: Literal["factory"] = "factory"
+    factory: str
+    head: str = ""
+    batch_norm: BatchNorm = "refuse"
+
+    @field_validator("factory")
+    @classmethod
+    def _form(cls, text: str) -> str:
+        if not is_reference(text):
+            raise ValueError(f"must have the form `{FORM}`. Got {text!r} instead.")
+        return text
+
+    def parts(self, shape: tuple[int, ...], classes: int) -> tuple[nn.Module, nn.Module]:
+        """Call the function and take its module apart."""
+        module = call_object(self.factory, shape=shape, classes=classes)
+        return _taken_apart(f"The model of `{self.factory}`", module, shape, classes, self.head, self.batch_norm)
+
+
+def wrap(
+    module: nn.Module, shape: tuple[int, ...], classes: int, head: str | None = None, batch_norm: BatchNorm = "refuse"
+) -> tuple[nn.Module, nn.Module]:
+    """Return body and head of a module that is at hand: head(body(x)) = module(x). The module itself is not changed.
+
+    Args:
+        module: any module that ends in a linear layer.
+        shape: the shape of one example.
+        classes: how many classes there are.
+        head: the name of the last linear layer; None to find it.
+        batch_norm: as in `Factory`.
+
+    Raises:
+        InvalidValue: the module cannot be audited; the text lists every obstacle with its fix.
+
+    Example:
+        >>> body, head = wrap(nn.Sequential(nn.Flatten(), nn.Linear(64, 10)), (1, 8, 8), 10)
+        >>> head
+        Linear(in_features=64, out_features=10, bias=True)
+    """
+    return _taken_apart("This model", module, shape, classes, head or "", batch_norm)
+
+
+def example(shape: tuple[int, ...], classes: int) -> nn.Module:
+    """Return a small convolutional network, as a person might write one."""
+    return nn.Sequential(
+        nn.Conv2d(shape[0], 16, 3, padding=1), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(16, classes)
+    )
+
+
+def _taken_apart(
+    what: str, module: object, shape: tuple[int, ...], classes: int, head: str, batch_norm: BatchNorm
+) -> tuple[nn.Module, nn.Module]:
+    if isinstance(module, nn.Module) and batch_norm == "eval":
+        module = copy.deepcopy(module)
+        for layer in module.modules():
+            if isinstance(layer, _NormBase):
+                layer.eval()
+    sound = require_none(what, module, shape, classes, head)
+    return split(sound, head or find_head(sound, trial_inputs(sound, shape)) or "")

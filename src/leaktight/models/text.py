@@ -1,0 +1,33 @@
+"""What `--model M` means."""
+
+from __future__ import annotations
+
+from leaktight.core import registry
+from leaktight.core.errors import InvalidValue, did_you_mean
+from leaktight.core.factory import FORM
+from leaktight.models.factory import Factory
+from leaktight.models.network import Network
+
+
+def from_text(text: str) -> Network:
+    """Return the network that a word on the command line names: a kind with its defaults, or a person's own code.
+
+    Args:
+        text: a registered kind (`dlnet`, `mlp`, ...) or `package.module:function`.
+
+    Raises:
+        InvalidValue: neither; the text names the closest kind.
+
+    Example:
+        >>> from_text("resnet20")
+        ResNet20(kind='resnet20', width=1, norm='group')
+        >>> from_text("my_project.models:small").factory
+        'my_project.models:small'
+    """
+    if ":" in text:
+        return Factory(factory=text)
+    known: dict[str, type[Network]] = registry.classes(Network.family)
+    del known["factory"]
+    if text not in known:
+        raise InvalidValue(f"There is no model named `{text}`. {did_you_mean(text, known)} Name your own as `{FORM}`.")
+    return known[text]()

@@ -1,0 +1,29 @@
+"""Checks that whoever writes a plugin can import, and toys with known answers. None of them needs a test framework."""
+
+from leaktight.testing.attacks import check_attack
+from leaktight.testing.conformance import ConformanceError
+from leaktight.testing.defences import check_defence
+from leaktight.testing.hooks import toy_step
+from leaktight.testing.metrics import Trial, check_metric, reconstruction_trial
+from leaktight.testing.samples import installed, sample
+from leaktight.testing.toys import null_run, toy_batch, toy_message, toy_parameters, toy_run, toy_task
+from leaktight.testing.values import check_value
+
+__all__ = [
+    "ConformanceError",
+    "Trial",
+    "check_attack",
+    "check_defence",
+    "check_metric",
+    "check_value",
+    "installed",
+    "null_run",
+    "reconstruction_trial",
+    "sample",
+    "toy_batch",
+    "toy_message",
+    "toy_parameters",
+    "toy_run",
+    "toy_step",
+    "toy_task",
+]

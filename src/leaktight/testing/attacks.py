@@ -1,0 +1,122 @@
+"""What every attack promises; `check_attack` is for whoever writes one."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from torch import Tensor
+
+from leaktight.core.attack import Attack, Guess, Reconstruction
+from leaktight.core.errors import Refusal
+from leaktight.core.metric import Metric, Reading
+from leaktight.core.probe import Attempt
+from leaktight.core.random import stream
+from leaktight.core.run import Run
+from leaktight.core.threat import Knows, ThreatModel, View
+from leaktight.metrics import PSNR, LabelDistance
+from leaktight.testing.conformance import own_randomness, picture, require, unchanged
+from leaktight.testing.toys import null_run, toy_run
+from leaktight.testing.values import check_value
+
+
+def check_attack(attack: Attack, run: Run | None = None, metrics: Sequence[Metric] = (), seat: str = "server") -> None:
+    """Check every promise of an attack; the first that is broken is a `ConformanceError` that names it.
+
+    It gets to know what it says that it needs and nothing more. It is run a few times: choose settings that are quick.
+
+    Args:
+        attack: the attack.
+        run: an undefended run on which it must do better than chance; None for a toy with twelve messages of one example.
+        metrics: what it is graded by; none for PSNR and label distance. An attack that claims scores brings
+            its own.
+        seat: where the attacker sits.
+
+    Example:
+        >>> from leaktight.attacks import Analytic
+        >>> check_attack(Analytic())
+    """
+    run = run or toy_run(rounds=12, batch_size=1)
+    trial = Attempt(
+        attack=attack,
+        threat=ThreatModel(seat=seat, knows=attack.needs),
+        metrics=tuple(metrics) or (PSNR(), LabelDistance()),
+    )
+    check_value(attack)
+    check_needs(attack)
+    check_beats_chance(trial, run, check_guess(trial, run))
+    check_null(trial, run)
+
+
+def check_needs(attack: Attack) -> None:
+    """It accepts a threat model that grants what it needs, and refuses one that withholds any part of it."""
+    attack.check(attack.needs)
+    for withheld in sorted(attack.needs):
+        try:
+            attack.check(frozenset(Knows) - {withheld})
+        except Refusal:
+            continue
+        require(False, f"{attack} must refuse a threat model that withholds {withheld}.")
+
+
+def check_guess(trial: Attempt, run: Run) -> Guess:
+    """Two runs on one view with one stream give the same guess about messages of that view, and leave the view as it was."""
+    attack, view = trial.attack, trial.threat.view(run)
+    with unchanged(str(attack), **_parts(view)), own_randomness(str(attack)):
+        one, other = (attack(view, stream(0, "attack")) for _ in range(2))
+    same = one.keys == other.keys and picture(_tensors(one)) == picture(_tensors(other))
+    require(same, f"{attack} must guess the same from the same stream. Two runs differ.")
+    known = set(run.inside)
+    strange = [key for key in one.keys if key not in known]
+    require(
+        bool(one.keys) and not strange, f"{attack} must guess about the messages in view. Got {strange or 'no guess'} instead."
+    )
+    claimed = {"inputs", "labels"} if isinstance(one, Reconstruction) else {"scores"}
+    require(bool(attack.claims & claimed), f"{attack} must say in `claims` what its {type(one).__name__} speaks of.")
+    return one
+
+
+def check_beats_chance(trial: Attempt, run: Run, guess: Guess) -> None:
+    """Without a defence its guess is better than chance in everything it claims."""
+    readings = trial.grade(guess, [run.inside[key] for key in guess.keys], stream(0, "grade"))
+    require(
+        bool(readings),
+        f"{trial.attack} must be graded to be checked. No metric grades its claims {sorted(trial.attack.claims)}.",
+    )
+    for reading in readings:
+        require(reading.beats_chance(), f"{trial.attack} must beat chance on an undefended toy. {_told(reading)}")
+
+
+def check_null(trial: Attempt, run: Run) -> None:
+    """On messages of pure noise it does no better than chance: else it learned from something other than the messages."""
+    for reading in trial.read(null_run(run), stream(0, "attack")).readings:
+        require(
+            not reading.beats_chance(), f"{trial.attack} must be at chance where there is nothing to find. {_told(reading)}"
+        )
+
+
+def _told(reading: Reading) -> str:
+    interval = "" if reading.low is None or reading.high is None else f" [{reading.low:.3g}, {reading.high:.3g}]"
+    return f"Its {reading.name} is {reading.value:.3g}{interval}, chance is {reading.chance}."
+
+
+def _parts(view: View) -> dict[str, dict[str, Tensor]]:
+    """Return every tensor of a view, by the part it belongs to."""
+    parts = {f"message {place}": dict(message.tensors) for place, message in enumerate(view.messages)}
+    parts["task"] = view.task.model.state_dict()
+    parts["labels"] = {str(key): labels for key, labels in view.labels.items()}
+    if view.auxiliary is not None:
+        parts["auxiliary data"] = {"inputs": view.auxiliary.inputs, "labels": view.auxiliary.labels}
+    return parts
+
+
+def _tensors(guess: Guess) -> dict[str, Tensor]:
+    """Return every tensor of a guess, by its place."""
+    found: dict[str, Tensor] = {}
+    for field in dataclasses.fields(guess):
+        value = getattr(guess, field.name)
+        if isinstance(value, Tensor):
+            found[field.name] = value
+        elif isinstance(value, tuple):
+            found |= {f"{field.name} {place}": each for place, each in enumerate(value) if isinstance(each, Tensor)}
+    return found

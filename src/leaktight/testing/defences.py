@@ -1,0 +1,195 @@
+"""What every defence promises; `check_defence` is for whoever writes one."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+
+import torch
+
+from leaktight.core.defence import Chain, Defence, Undefended
+from leaktight.core.errors import LeaktightError, Refusal
+from leaktight.core.local import Local
+from leaktight.core.message import Kind, Message
+from leaktight.core.run import Run
+from leaktight.testing.conformance import close, contains, finite, own_randomness, picture, plain, require
+from leaktight.testing.hooks import toy_step
+from leaktight.testing.samples import installed, sample
+from leaktight.testing.toys import PARTY, toy_batch, toy_run, toy_task
+from leaktight.testing.values import check_value
+
+Play = Callable[..., Run]
+Step = Callable[[Defence, Local, int], Message]
+CANARY = 7331.25
+
+
+def check_defence(defence: Defence, play: Play = toy_run, step: Step = toy_step) -> None:
+    """Check every promise of a defence; the first that is broken is a `ConformanceError` that names it.
+
+    Args:
+        defence: the defence, at a strength that is not off.
+        play: makes a run under a defence. A defence of messages that are not gradients brings its own, with the options of
+            `toys.toy_run`.
+        step: plays the hooks of one step, like `hooks.toy_step`.
+
+    Example:
+        >>> from leaktight.defences import GaussianNoise
+        >>> check_defence(GaussianNoise(std=0.5))
+    """
+    check_value(defence)
+    check_form(defence, play)
+    check_off(defence, play)
+    check_input(defence, step)
+    check_seed(defence, play)
+    check_streams(defence, step)
+    check_canary(defence, play)
+    check_strength(defence, play)
+    check_extremes(defence, play)
+    check_chains(defence, play)
+
+
+def check_form(defence: Defence, play: Play = toy_run) -> None:
+    """A message keeps its kind, addresses, facts, names, shapes and types; what is kept and noted is plain."""
+    run = play(defence)
+    for inside in run.inside.values():
+        clean, sent = inside.clean, inside.sent
+        for part in ("kind", "sender", "receiver", "round", "facts"):
+            before, after = getattr(clean, part), getattr(sent, part)
+            require(before == after, f"{defence} must keep the {part} of a message. Got {after!r} for {before!r}.")
+        forms = [{name: (t.dtype, tuple(t.shape)) for name, t in m.tensors.items()} for m in (clean, sent)]
+        require(forms[0] == forms[1], f"{defence} must keep names, types and shapes. Got {forms[1]} for {forms[0]}.")
+        require(finite(sent.tensors), f"{defence} must send finite numbers.")
+    for local in run.locals.values():
+        require(plain(local.memory), f"{defence} must keep nothing in memory but tensors, numbers and dictionaries of them.")
+        numbers = all(isinstance(note, float | int) for note in local.notes.values())
+        require(numbers, f"{defence} must note numbers. Got {local.notes!r}.")
+
+
+def check_off(defence: Defence, play: Play = toy_run) -> None:
+    """At the strength that means off, other settings at their defaults, messages are those of no defence."""
+    if defence.strength is None or defence.strength.off is None:
+        return
+    off = (sample(type(defence)) or defence).with_strength(defence.strength.off)
+    for one, other in zip(_sent(play(off)), _sent(play(Undefended())), strict=True):
+        # A mean of gradients of single examples is rounded in another order than the gradient of a mean.
+        same = close(one.tensors, other.tensors) if defence.per_example else picture(one.tensors) == picture(other.tensors)
+        require(same, f"{off} must be the identity, because {defence.strength.off} means off. The message changed.")
+
+
+def check_seed(defence: Defence, play: Play = toy_run) -> None:
+    """The same seed gives the same bytes, whatever torch's global generator does, and leaves that alone."""
+    pictures = []
+    with torch.random.fork_rng(devices=[]):
+        for state in (1, 2):
+            torch.random.manual_seed(state)
+            with own_randomness(str(defence)):
+                pictures.append([picture(message.tensors) for message in play(defence).transcript])
+    require(pictures[0] == pictures[1], f"{defence} must send the same bytes for the same seed. Two runs differ.")
+
+
+def check_streams(defence: Defence, step: Step = toy_step) -> None:
+    """Noise, if there is any, differs between seeds, rounds and parties."""
+    first = picture(step(defence, Local(PARTY, 0), 0).tensors)
+    if picture(step(defence, Local(PARTY, 1), 0).tensors) == first:
+        return
+    other_party, other_round = step(defence, Local("client-1", 0), 0), step(defence, Local(PARTY, 0), 1)
+    for what, other in (("party", other_party), ("round", other_round)):
+        require(picture(other.tensors) != first, f"{defence} must draw other noise for another {what}. It drew the same.")
+
+
+def check_input(defence: Defence, step: Step = toy_step) -> None:
+    """No hook changes its input in place."""
+    step(defence, Local(PARTY, 0), 0)
+
+
+def check_canary(defence: Defence, play: Play = toy_run) -> None:
+    """What lies in `Local` does not show in the transcript before the end: memory, inputs and labels."""
+    data = toy_batch(8)
+    data.inputs[:, 0, 0, 0] = CANARY / 10_000
+    memories = [{"defence": {"canary": torch.tensor(mark)}} for mark in (CANARY, -CANARY)]
+    runs = [play(defence, data=data, batch_size=8, memory=memory) for memory in memories]
+    for one, other in zip(*map(_public, runs), strict=True):
+        same = picture(one.tensors) == picture(other.tensors) and one.facts == other.facts
+        require(same, f"{defence} must keep its memory at home. What it sends depends on a canary planted there.")
+    for inside in runs[0].inside.values():
+        for message in _public(runs[0]):
+            rows = [*message.tensors.values(), torch.tensor(list(message.facts.values()))]
+            for what, secret in (("inputs", inside.used.inputs[:1, 0, 0, 0]), ("labels", inside.used.labels)):
+                shown = any(contains(row, secret) for row in rows)
+                require(not shown, f"{defence} must keep the batch at home. Its {what} show in a {message.kind} message.")
+
+
+def check_strength(defence: Defence, play: Play = toy_run) -> None:
+    """The stronger, other settings at their defaults, the more of a message changes on average."""
+    levels = _ladder(defence)
+    if not levels:
+        return
+    require(len(levels) > 1, f"{defence} must be on to be checked. Its strength is the value that means off.")
+    undefended = _sent(play(Undefended(), rounds=8))
+    changes = [_change(_sent(play(level, rounds=8)), undefended) for level in levels]
+    for (weak, little), (strong, much) in itertools.pairwise(zip(levels, changes, strict=True)):
+        grows = much >= 0.99 * little
+        require(grows, f"{strong} must change a message more than {weak}. It changed {much:.3g} against {little:.3g}.")
+    grown = changes[-1] > changes[0]
+    require(grown, f"{levels[-1]} must change a message more than {levels[0]}. Both changed {changes[0]:.3g}.")
+
+
+def check_extremes(defence: Defence, play: Play = toy_run) -> None:
+    """Tiny, huge and zero gradients, single examples, parameters of no dimension or one entry: a finite message or an error."""
+    for scale, batch_size in itertools.product((0.0, 1e-30, 1.0, 1e30), (1, 3)):
+        what = f"gradients scaled by {scale:g} of {batch_size} example(s)"
+        try:
+            run = play(defence, task=toy_task(loss_scale=scale, scalars=True), batch_size=batch_size)
+        except LeaktightError:
+            require(scale != 1.0, f"{defence} must accept parameters of no dimension and single examples. It raised an error.")
+            continue
+        sound = all(finite(message.tensors) for message in _sent(run))
+        require(sound, f"{defence} must send finite numbers or raise. It sent others for {what}.")
+
+
+def check_chains(defence: Defence, play: Play = toy_run) -> None:
+    """Before and after every other installed defence it sends a message of the same form, or refuses."""
+    others = [sample(made) for kind, made in installed("defence").items() if kind != defence.kind]
+    for other in filter(None, others):
+        for links in ((defence, other), (other, defence)):
+            try:
+                check_form(Chain(links=links), play)
+            except Refusal:
+                continue
+
+
+def _ladder(defence: Defence) -> list[Defence]:
+    """Return the defence at rising strengths, its own the last; where nothing means off, halves of its own strength."""
+    if defence.strength is None:
+        return []
+    base: Defence = sample(type(defence)) or defence
+    own, off = getattr(defence, defence.strength.field), defence.strength.off
+    if off is not None:
+        on = own == off or (own > off) == (defence.strength.stronger == "up")
+        require(on, f"{defence} must be stronger than off. Its strength {own} is on the other side of {off}.")
+        values = [off + part * (own - off) for part in (0.25, 0.5, 1.0)]
+    else:
+        values = [own / 4, own / 2, own] if defence.strength.stronger == "up" else [own, own / 2, own / 4]
+    if isinstance(own, int):
+        values = [round(value) for value in values]
+    return [base.with_strength(value) for value in dict.fromkeys(values)]
+
+
+def _public(run: Run) -> list[Message]:
+    """Return what crossed the boundary before the end."""
+    return [message for message in run.transcript if message.kind is not Kind.REVEAL]
+
+
+def _sent(run: Run) -> list[Message]:
+    return [inside.sent for inside in run.inside.values()]
+
+
+def _change(sent: list[Message], plain: list[Message]) -> float:
+    """Return the mean squared distance to undefended messages, over the tensors that both have."""
+    squares = [
+        float((tensor - other.tensors[name]).double().square().sum())
+        for one, other in zip(sent, plain, strict=True)
+        for name, tensor in one.tensors.items()
+        if name in other.tensors and other.tensors[name].shape == tensor.shape
+    ]
+    return sum(squares) / len(sent)

@@ -1,0 +1,51 @@
+"""One local step, hook by hook, watched: what a hook may not do shows between its input before and after."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from leaktight.core.defence import Defence
+from leaktight.core.local import Local
+from leaktight.core.message import Kind, Message
+from leaktight.core.task import Batch
+from leaktight.learning.gradient import gradient
+from leaktight.testing.conformance import unchanged
+from leaktight.testing.toys import toy_batch, toy_task
+
+
+def toy_step(defence: Defence, local: Local, round: int) -> Message:
+    """Play the hooks of one local step; require that none changes its input, and return what goes out.
+
+    The batch and the parameters are the same whatever the seed, the round and the party: a difference is noise.
+
+    Args:
+        defence: whose hooks are played.
+        local: a fresh Local.
+        round: the round to begin.
+
+    Example:
+        >>> from leaktight.defences import Pruning
+        >>> sorted(toy_step(Pruning(), Local("client-0", seed=0), 0).tensors)
+        ['body.1.bias', 'body.1.weight', 'head.bias', 'head.weight']
+    """
+    task, raw = toy_task(), toy_batch()
+    local.examples, local.batch = len(raw), raw
+    with unchanged(f"{defence} in on_agree", task=task.model.state_dict()):
+        public = defence.on_agree(task)
+    with unchanged(f"{defence} in on_task", task=public.model.state_dict()):
+        own = defence.on_task(public, local)
+    local.begin(round)
+    with unchanged(f"{defence} in on_batch", batch=tensors_of(raw)):
+        used = local.batch = defence.on_batch(raw, local)
+    found = gradient(own, own.model.tensors(), used, per_example=defence.per_example)
+    with unchanged(f"{defence} in on_gradient", gradient=found.tensors, batch=tensors_of(used)):
+        mean = defence.on_gradient(found, local).mean().tensors
+    wired = {wire: tensor for name, tensor in mean.items() if (wire := own.wire(name)) is not None}
+    message = Message(Kind.GRADIENT, local.party, "server", round, wired, {"examples": float(len(used))})
+    with unchanged(f"{defence} in on_message", message=wired, batch=tensors_of(used)):
+        return defence.on_message(message, local)
+
+
+def tensors_of(batch: Batch) -> dict[str, Tensor]:
+    """Return a batch as named tensors."""
+    return {"inputs": batch.inputs, "labels": batch.labels}

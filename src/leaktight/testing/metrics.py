@@ -1,0 +1,168 @@
+"""What every metric promises; `check_metric` is for whoever writes one."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Sequence
+
+import torch
+
+from leaktight.core.attack import Guess, Reconstruction, Scores
+from leaktight.core.errors import Refusal
+from leaktight.core.metric import Metric, Reading
+from leaktight.core.random import Stream, stream
+from leaktight.core.run import Inside
+from leaktight.core.task import Batch
+from leaktight.testing.conformance import own_randomness, require, unchanged
+from leaktight.testing.toys import CLASSES, toy_run, toy_task
+from leaktight.testing.values import check_value
+
+IMAGE = (1, 8, 8)
+
+
+@dataclasses.dataclass(frozen=True)
+class Trial:
+    """Guesses whose grades are known.
+
+    Args:
+        truth: the other side of each message.
+        perfect: everything right.
+        blind: what an attacker who saw nothing answers: grey images, random labels.
+        wrong: what is no better than `blind`: random images, random labels.
+        shuffled: `perfect` with the examples of each message in another order.
+        other: a guess that claims nothing the metric grades.
+    """
+
+    truth: tuple[Inside, ...]
+    perfect: Guess
+    blind: Guess
+    wrong: Guess
+    shuffled: Guess
+    other: Guess
+
+
+def reconstruction_trial(messages: int = 48, examples: int = 3, shape: tuple[int, ...] = IMAGE) -> Trial:
+    """Return a trial for metrics that grade guessed inputs or labels.
+
+    Example:
+        >>> trial = reconstruction_trial(messages=2)
+        >>> len(trial.truth), trial.perfect.inputs[0].shape
+        (2, torch.Size([3, 1, 8, 8]))
+    """
+    run = toy_run(rounds=messages, batch_size=examples, task=toy_task(shape=shape))
+    truth, rng = tuple(run.inside.values()), stream(0, "trial")
+    batches = [inside.raw for inside in truth]
+    keys = tuple(run.inside)
+
+    def guess(changed: list[Batch]) -> Reconstruction:
+        return Reconstruction(keys, tuple(b.inputs.clone() for b in changed), tuple(b.labels.clone() for b in changed))
+
+    def labels(batch: Batch) -> torch.Tensor:
+        return torch.randint(0, CLASSES, batch.labels.shape, generator=rng)
+
+    def noise(batch: Batch, rng: Stream) -> torch.Tensor:
+        return torch.rand(batch.inputs.shape, generator=rng)
+
+    return Trial(
+        truth=truth,
+        perfect=guess(batches),
+        blind=guess([Batch(torch.full_like(b.inputs, 0.5), labels(b)) for b in batches]),
+        wrong=guess([Batch(noise(b, rng), labels(b)) for b in batches]),
+        shuffled=guess([b.take(torch.arange(len(b)).roll(1)) for b in batches]),
+        other=Scores(keys, tuple(torch.zeros(len(b)) for b in batches)),
+    )
+
+
+def check_metric(metric: Metric, trial: Trial | None = None) -> None:
+    """Check every promise of a metric; the first that is broken is a `ConformanceError` that names it.
+
+    Args:
+        metric: the metric.
+        trial: guesses whose grades are known; None for guessed images and labels.
+
+    Example:
+        >>> from leaktight.metrics import MSE
+        >>> check_metric(MSE())
+    """
+    trial = trial or reconstruction_trial()
+    check_value(metric)
+    check_form(metric, trial)
+    check_direction(metric, trial)
+    check_order(metric, trial)
+    check_chance(metric, trial)
+    check_silence(metric, trial)
+
+
+def check_form(metric: Metric, trial: Trial) -> None:
+    """It reads against the raw examples, twice the same, with interval and chance level, and changes neither guess nor truth."""
+    with unchanged(str(metric), **_parts(trial)), own_randomness(str(metric)):
+        one, other = (_grade(metric, trial, trial.wrong) for _ in range(2))
+    require(one == other, f"{metric} must read the same from the same stream. Two readings differ.")
+    for reading in one:
+        stored = Reading.model_validate(json.loads(json.dumps(reading.to_dict())))
+        require(stored == reading, f"A reading of {metric} must come back from its JSON. {reading!r} does not.")
+        require(reading.leaks == metric.leaks, f"{metric} must say in its readings that a {metric.leaks} value leaks.")
+        require(reading.chance is not None, f"{metric} must state a chance level.")
+        low, high = reading.low, reading.high
+        inside = (low is None or low <= reading.value) and (high is None or reading.value <= high)
+        require(inside, f"{metric} must lie in its interval. {reading.value} is not in [{low}, {high}].")
+
+
+def check_direction(metric: Metric, trial: Trial) -> None:
+    """A perfect guess gets the best value and beats chance; no other guess gets a better one."""
+    best = _grade(metric, trial, trial.perfect)
+    for name in ("blind", "wrong"):
+        for perfect, worse in zip(best, _grade(metric, trial, getattr(trial, name)), strict=True):
+            leaks = perfect.value > worse.value if perfect.leaks == "high" else perfect.value < worse.value
+            told = f"Got {perfect.value:.4g} and {worse.value:.4g}, where {perfect.leaks} leaks."
+            require(leaks, f"{metric} must grade a perfect guess above a {name} one. {told}")
+    for reading in best:
+        require(reading.beats_chance(), f"{metric} must find that a perfect guess beats chance. Got {reading!r}.")
+
+
+def check_order(metric: Metric, trial: Trial) -> None:
+    """The order of the examples behind one message does not matter."""
+    for one, other in zip(_grade(metric, trial, trial.perfect), _grade(metric, trial, trial.shuffled), strict=True):
+        same = abs(one.value - other.value) <= 1e-9 * max(1.0, abs(one.value))
+        require(same, f"{metric} must not depend on the order within a message. Got {one.value:.6g} and {other.value:.6g}.")
+
+
+def check_chance(metric: Metric, trial: Trial, tolerance: float = 0.1) -> None:
+    """Whoever saw nothing is at chance, and a random guess not above it, within a share of the way to a perfect guess."""
+    best, blind, wrong = (_grade(metric, trial, guess) for guess in (trial.perfect, trial.blind, trial.wrong))
+    for perfect, grey, random in zip(best, blind, wrong, strict=True):
+        chance = grey.chance if grey.chance is not None else float("nan")
+        margin = tolerance * abs(perfect.value - chance)
+        near = abs(grey.value - chance) <= margin
+        require(near, f"{metric} must put a guess that saw nothing at its chance level {chance:.4g}. Got {grey.value:.4g}.")
+        gain = (random.value - chance) * (1 if random.leaks == "high" else -1)
+        require(gain <= margin, f"{metric} must not grade random guesses above chance {chance:.4g}. Got {random.value:.4g}.")
+
+
+def check_silence(metric: Metric, trial: Trial) -> None:
+    """A guess that claims nothing it grades gets no reading."""
+    try:
+        readings = tuple(metric.grade(trial.other, trial.truth, stream(0, "metric")))
+    except Refusal:
+        return
+    require(not readings, f"{metric} must be silent about a {type(trial.other).__name__} or refuse it. Got {readings!r}.")
+
+
+def _grade(metric: Metric, trial: Trial, guess: Guess) -> Sequence[Reading]:
+    readings = tuple(metric.grade(guess, trial.truth, stream(0, "metric")))
+    raw = [reading for reading in readings if reading.against in ("raw", None)]
+    require(bool(raw), f"{metric} must score against the raw examples. Got {len(readings)} readings, none of them against raw.")
+    return readings
+
+
+def _parts(trial: Trial) -> dict[str, dict[str, torch.Tensor]]:
+    guess = trial.wrong
+    parts = {"truth": {f"raw {n}": inside.raw.inputs for n, inside in enumerate(trial.truth)}}
+    parts["truth"] |= {f"labels {n}": inside.raw.labels for n, inside in enumerate(trial.truth)}
+    if isinstance(guess, Reconstruction):
+        parts["guess"] = {f"inputs {n}": each for n, each in enumerate(guess.inputs)}
+        parts["guess"] |= {f"labels {n}": each for n, each in enumerate(guess.labels or ())}
+    if isinstance(guess, Scores):
+        parts["guess"] = {f"values {n}": each for n, each in enumerate(guess.values)}
+    return parts

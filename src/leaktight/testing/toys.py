@@ -1,0 +1,160 @@
+"""Toys: a network, data and runs small enough to check by hand, with answers that are known."""
+
+from __future__ import annotations
+
+import copy
+import math
+
+import torch
+from torch import Tensor, nn
+
+from leaktight.audit.control import nulled
+from leaktight.core.defence import Defence, Undefended
+from leaktight.core.local import Local, Memory
+from leaktight.core.message import Kind, Message
+from leaktight.core.random import normal_like, sealed, seed_of, stream
+from leaktight.core.run import Inside, MessageKey, Run
+from leaktight.core.task import Batch, Model, Task
+from leaktight.learning.client import Client
+from leaktight.learning.gradient import gradient
+from leaktight.learning.task import as_scores, cross_entropy
+
+SHAPE = (1, 3, 4)
+CLASSES = 4
+PARTY = "client-0"
+
+
+class Shift(nn.Module):
+    """Scale by a parameter without dimensions and shift by one of a single entry: the shapes that are easily forgotten."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale, self.shift = nn.Parameter(torch.tensor(1.5)), nn.Parameter(torch.tensor([0.25]))
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """Return scale * inputs + shift."""
+        return self.scale * inputs + self.shift
+
+
+def toy_task(seed: int = 0, *, shape: tuple[int, ...] = SHAPE, loss_scale: float = 1.0, scalars: bool = False) -> Task:
+    """Return a classification task: linear with bias, tanh, linear head with bias.
+
+    The known answer: for one example x and any loss, the gradient of the first weight's row i is x times that of its bias i.
+
+    Args:
+        seed: what the initial weights derive from.
+        shape: the shape of one example.
+        loss_scale: what the loss is multiplied with, to make gradients tiny, huge or zero.
+        scalars: whether the body also has parameters of zero dimensions and of one entry.
+
+    Example:
+        >>> {name: tuple(tensor.shape) for name, tensor in toy_task().public_parameters().items()}
+        {'body.1.weight': (16, 12), 'body.1.bias': (16,), 'head.weight': (4, 16), 'head.bias': (4,)}
+    """
+    with sealed(seed_of(seed, "toy model")):
+        extra = [Shift()] if scalars else []
+        model = Model(nn.Sequential(nn.Flatten(), nn.Linear(math.prod(shape), 16), nn.Tanh(), *extra), nn.Linear(16, CLASSES))
+
+    def loss(outputs: Tensor, labels: Tensor) -> Tensor:
+        return loss_scale * cross_entropy(outputs, labels)
+
+    return Task(model, loss, as_scores, shape, CLASSES)
+
+
+def toy_batch(examples: int = 6, seed: int = 0, shape: tuple[int, ...] = SHAPE) -> Batch:
+    """Return examples with pixels in [0, 1] and labels of all classes, drawn from a stream of their own.
+
+    Example:
+        >>> toy_batch(5).inputs.shape, toy_batch(5).labels.shape
+        (torch.Size([5, 1, 3, 4]), torch.Size([5]))
+    """
+    rng = stream(seed, "toy batch")
+    return Batch(torch.rand(examples, *shape, generator=rng), torch.randint(0, CLASSES, (examples,), generator=rng))
+
+
+def toy_message(task: Task | None = None, batch: Batch | None = None, round: int = 0) -> Message:
+    """Return the undefended gradient message of a batch at the task's own parameters.
+
+    Example:
+        >>> toy_message().tensors["head.bias"].sum().abs().item() < 1e-6  # probabilities and labels both sum to one
+        True
+    """
+    task, batch = task or toy_task(), batch or toy_batch()
+    found = gradient(task, task.model.tensors(), batch)
+    return Message(Kind.GRADIENT, PARTY, "server", round, found.tensors, {"examples": float(len(batch))})
+
+
+def toy_parameters(task: Task, seed: int = 0) -> dict[str, Tensor]:
+    """Return public parameters as after some training: not those in the task's model.
+
+    An attack that reads the model instead of the message, or writes into it, is found out by the difference.
+    """
+    rng = stream(seed, "toy training")
+    return {name: tensor + 0.05 * normal_like(tensor, rng) for name, tensor in task.public_parameters().items()}
+
+
+def toy_run(
+    defence: Defence | None = None,
+    *,
+    rounds: int = 3,
+    batch_size: int = 2,
+    seed: int = 0,
+    task: Task | None = None,
+    data: Batch | None = None,
+    memory: Memory | None = None,
+) -> Run:
+    """Return a run of one honest client that answers each round with a gradient, and closes at the end.
+
+    Args:
+        defence: what the client does about leakage; None for nothing.
+        rounds: how many messages it sends.
+        batch_size: examples behind each message.
+        seed: what the client's randomness derives from.
+        task: the task before the defence's `on_agree`; None for `toy_task()`.
+        data: what the client owns; None for `toy_batch()` of as many examples as are used.
+        memory: what the client's memory begins with; the defence's part is under `defence`.
+
+    Example:
+        >>> run = toy_run(rounds=2)
+        >>> [str(message.kind) for message in run.transcript], sorted(run.inside)
+        (['parameters', 'gradient', 'parameters', 'gradient'], [('client-0', 0), ('client-0', 1)])
+    """
+    defence = defence or Undefended()
+    task = task or toy_task()
+    public = defence.on_agree(task)
+    inside: dict[MessageKey, Inside] = {}
+
+    def witness(found: Inside) -> None:
+        inside[found.sent.key] = found
+
+    local = Local(PARTY, seed, memory=copy.deepcopy(memory or {}))
+    data = data or toy_batch(rounds * batch_size, shape=task.shape)
+    client = Client(PARTY, public, data, defence, local, batch_size, witness=witness)
+    parameters = toy_parameters(public)
+    transcript: list[Message] = []
+    for number in range(rounds):
+        ask = Message(Kind.PARAMETERS, "server", PARTY, number, {name: tensor.clone() for name, tensor in parameters.items()})
+        transcript += [ask, client.respond(ask)]
+    reveal = client.close()
+    transcript += [reveal] if reveal else []
+    return Run(
+        transcript=tuple(transcript),
+        public=public,
+        defence=defence,
+        inside=inside,
+        locals={PARTY: local},
+        auxiliary=toy_batch(32, seed=1, shape=task.shape),
+        notes=dict(local.notes),
+    )
+
+
+def null_run(run: Run, seed: int = 0) -> Run:
+    """Return the run with noise of the same norm in place of every honest message: there is nothing to find in it.
+
+    Example:
+        >>> run = toy_run(rounds=1)
+        >>> one, other = (r.transcript[1].tensors["head.weight"] for r in (run, null_run(run)))
+        >>> torch.allclose(one.norm(), other.norm()), torch.allclose(one, other)
+        (True, False)
+    """
+    return nulled(run, stream(seed, "null"))

@@ -1,0 +1,248 @@
+"""The kit must catch a defence that breaks a promise, and name the promise."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+from leaktight.core.defence import Defence, Gradient, Strength, Undefended
+from leaktight.core.errors import Refusal
+from leaktight.core.local import Local
+from leaktight.core.message import Kind, Message
+from leaktight.core.random import normal_like, stream
+from leaktight.core.task import Batch, Task
+from leaktight.defences import DPSGD, GaussianNoise, LaplaceNoise, Pruning, TopK
+from leaktight.testing.conformance import ConformanceError
+from leaktight.testing.defences import check_canary, check_defence, check_extremes, check_off, check_strength
+from leaktight.testing.toys import toy_run
+
+Hook = Callable[..., Any]
+GOOD = [
+    GaussianNoise(std=1.0),
+    LaplaceNoise(scale=0.2),
+    TopK(share=0.3, scope="tensor"),
+    TopK(share=0.5, noise=0.1, residual=True),
+    Pruning(rate=0.5),
+    DPSGD(clip=0.1, multiplier=2.0),
+    DPSGD(clip=10.0, multiplier=0.5),
+]
+
+
+@pytest.mark.parametrize("defence", GOOD, ids=repr)
+def test_defences_with_unusual_settings_pass(defence: Defence) -> None:
+    check_defence(defence)
+
+
+def add(message: Message, name: str, tensor: torch.Tensor) -> Message:
+    return dataclasses.replace(message, tensors={**message.tensors, name: message.tensors[name] + tensor})
+
+
+def leak_memory(self: Defence, message: Message, local: Local) -> Message:
+    return add(message, "head.bias", 1e-3 * local.memory.get("canary", torch.tensor(0.0)))
+
+
+def leak_labels(self: Defence, message: Message, local: Local) -> Message:
+    labels = local.batch.labels.float()
+    tensor = message.tensors["head.weight"].clone()
+    tensor.view(-1)[3 : 3 + len(labels)] = labels
+    return dataclasses.replace(message, tensors={**message.tensors, "head.weight": tensor})
+
+
+def leak_inputs(self: Defence, message: Message, local: Local) -> Message:
+    tensor = message.tensors["body.1.weight"].clone()
+    tensor[0] = local.batch.inputs[0].flatten()
+    return dataclasses.replace(message, tensors={**message.tensors, "body.1.weight": tensor})
+
+
+def leak_facts(self: Defence, message: Message, local: Local) -> Message:
+    return dataclasses.replace(message, facts={**message.facts, "label": float(local.batch.labels[0])})
+
+
+def drop(self: Defence, message: Message, local: Local) -> Message:
+    return dataclasses.replace(message, tensors={n: t for n, t in message.tensors.items() if n != "head.bias"})
+
+
+def flatten(self: Defence, message: Message, local: Local) -> Message:
+    return message.map(torch.flatten)
+
+
+def rename(self: Defence, message: Message, local: Local) -> Message:
+    return dataclasses.replace(message, kind=Kind.UPDATE)
+
+
+def in_place(self: Defence, message: Message, local: Local) -> Message:
+    for tensor in message.tensors.values():
+        tensor.mul_(0.5)
+    return message
+
+
+def batch_in_place(self: Defence, batch: Batch, local: Local) -> Batch:
+    batch.inputs.clamp_(0.2, 0.8)
+    return batch
+
+
+def gradient_in_place(self: Defence, gradient: Gradient, local: Local) -> Gradient:
+    gradient.tensors["head.bias"].zero_()
+    return gradient
+
+
+def task_in_place(self: Defence, task: Task, local: Local) -> Task:
+    with torch.no_grad():
+        task.model.head.bias.zero_()
+    return task
+
+
+def global_noise(self: Defence, message: Message, local: Local) -> Message:
+    return message.map(lambda tensor: tensor + torch.randn_like(tensor))
+
+
+def same_noise_in_every_round(self: Defence, message: Message, local: Local) -> Message:
+    rng = stream(local.seed, local.party)
+    return message.map(lambda tensor: tensor + normal_like(tensor, rng))
+
+
+def same_noise_for_every_party(self: Defence, message: Message, local: Local) -> Message:
+    rng = stream(local.seed, local.round)
+    return message.map(lambda tensor: tensor + normal_like(tensor, rng))
+
+
+def keep_an_object(self: Defence, message: Message, local: Local) -> Message:
+    local.memory["accountant"] = object()
+    return message
+
+
+def note_words(self: Defence, message: Message, local: Local) -> Message:
+    local.notes["state"] = "fine"
+    return message
+
+
+def not_finite(self: Defence, message: Message, local: Local) -> Message:
+    return message.map(lambda tensor: tensor / tensor.norm())
+
+
+def no_scalars(self: Defence, message: Message, local: Local) -> Message:
+    if any(tensor.dim() == 0 for tensor in message.tensors.values()):
+        raise Refusal("No scalars here.")
+    return message
+
+
+def half_a_chain(self: Defence, message: Message, local: Local) -> Message:
+    sound = bool(message.tensors["head.weight"].count_nonzero() == message.tensors["head.weight"].numel())
+    return message if sound else drop(self, message, local)
+
+
+def many_words(self: Defence) -> str:
+    return "a defence"
+
+
+CHEATS: dict[str, tuple[dict[str, Hook], str]] = {
+    "leaks_memory": ({"on_message": leak_memory}, "must keep its memory at home"),
+    "leaks_labels": ({"on_message": leak_labels}, "must keep the batch at home. Its labels show in a gradient message."),
+    "leaks_inputs": ({"on_message": leak_inputs}, "must keep the batch at home. Its inputs show in a gradient message."),
+    "leaks_facts": ({"on_message": leak_facts}, "must keep the facts of a message"),
+    "drops": ({"on_message": drop}, "must keep names, types and shapes"),
+    "flattens": ({"on_message": flatten}, "must keep names, types and shapes"),
+    "renames": ({"on_message": rename}, "must keep the kind of a message. Got <Kind.UPDATE"),
+    "message_in_place": (
+        {"on_message": in_place},
+        "in on_message must leave its input unchanged. Its message changed in place.",
+    ),
+    "batch_in_place": ({"on_batch": batch_in_place}, "in on_batch must leave its input unchanged. Its batch changed"),
+    "gradient_in_place": ({"on_gradient": gradient_in_place}, "in on_gradient must leave its input unchanged. Its gradient"),
+    "task_in_place": ({"on_task": task_in_place}, "in on_task must leave its input unchanged. Its task changed"),
+    "global_noise": ({"on_message": global_noise}, "It drew from torch's global generator."),
+    "one_noise": ({"on_message": same_noise_in_every_round}, "must draw other noise for another round"),
+    "shared_noise": ({"on_message": same_noise_for_every_party}, "must draw other noise for another party"),
+    "keeps_objects": ({"on_message": keep_an_object}, "must keep nothing in memory but tensors, numbers"),
+    "notes_words": ({"on_message": note_words}, "must note numbers"),
+    "not_finite": ({"on_message": not_finite}, "It sent others for gradients scaled by 0 of 1 example(s)"),
+    "no_scalars": ({"on_message": no_scalars}, "must accept parameters of no dimension"),
+    "half_a_chain": ({"on_message": half_a_chain}, "+ half_a_chain must keep names, types and shapes"),
+}
+
+
+@pytest.mark.parametrize("kind", CHEATS)
+def test_a_broken_promise_is_named(kind: str, make: Hook) -> None:
+    members, sentence = CHEATS[kind]
+    with pytest.raises(ConformanceError) as found:
+        check_defence(make(Defence, kind, **members))
+    assert sentence in str(found.value)
+    assert kind in str(found.value)
+
+
+def noisy(self: Any, message: Message, local: Local) -> Message:
+    return message.map(lambda tensor: tensor + (0.1 + self.std) * normal_like(tensor, local.rng))
+
+
+def weaker(self: Any, message: Message, local: Local) -> Message:
+    return message.map(lambda tensor: tensor + normal_like(tensor, local.rng) / self.std) if self.std else message
+
+
+def constant(self: Any, message: Message, local: Local) -> Message:
+    return message.map(lambda tensor: tensor + 1) if self.std else message
+
+
+def test_off_must_be_the_identity(make: Hook) -> None:
+    defence = make(Defence, "never_off", {"std": 1.0}, strength=Strength("std", "up", 0.0), on_message=noisy)
+    with pytest.raises(ConformanceError, match=r"never_off\(std=0\.0\) must be the identity, because 0\.0 means off"):
+        check_off(defence)
+
+
+def test_strength_must_strengthen(make: Hook) -> None:
+    defence = make(Defence, "weakens", {"std": 1.0}, strength=Strength("std", "up", 0.0), on_message=weaker)
+    with pytest.raises(ConformanceError, match=r"weakens\(std=0\.5\) must change a message more than weakens\(std=0\.25\)"):
+        check_strength(defence)
+
+
+def test_strength_must_matter(make: Hook) -> None:
+    defence = make(Defence, "constant", {"std": 1.0}, strength=Strength("std", "up", 0.0), on_message=constant)
+    with pytest.raises(ConformanceError, match="Both changed"):
+        check_strength(defence)
+
+
+def test_strength_must_point_away_from_off(make: Hook) -> None:
+    defence = make(Defence, "backwards", {"std": 1.0}, strength=Strength("std", "down", 0.0), on_message=noisy)
+    with pytest.raises(ConformanceError, match=r"must be stronger than off. Its strength 1\.0 is on the other side of 0\.0"):
+        check_strength(defence)
+
+
+def test_a_defence_that_is_off_cannot_be_checked() -> None:
+    with pytest.raises(ConformanceError, match=r"gaussian_noise\(std=0\.0\) must be on to be checked"):
+        check_strength(GaussianNoise(std=0.0))
+
+
+def test_whole_strengths_are_swept_in_whole_steps(make: Hook) -> None:
+    def shift(self: Any, message: Message, local: Local) -> Message:
+        return message.map(lambda tensor: tensor + self.times) if self.times else message
+
+    check_strength(make(Defence, "whole", {"times": 3}, strength=Strength("times", "up", 0), on_message=shift))
+
+
+def test_a_hidden_setting_is_named(make: Hook) -> None:
+    defence = make(Defence, "silent", {"std": 1.0}, __str__=many_words)
+    with pytest.raises(ConformanceError, match=r"The str of silent must name every setting.*`std` is missing in a defence"):
+        check_defence(type(defence)(std=2.0))
+
+
+def test_what_is_revealed_at_the_end_is_no_leak(make: Hook) -> None:
+    def reveal(self: Defence, local: Local) -> dict[str, torch.Tensor]:
+        return {"canary": local.memory.get("canary", torch.tensor(0.0))}
+
+    defence = make(Defence, "reveals", on_close=reveal)
+    assert toy_run(defence).transcript[-1].kind is Kind.REVEAL
+    check_canary(defence)
+
+
+def test_a_run_of_one_s_own_is_used(make: Hook) -> None:
+    seen = []
+
+    def play(defence: Defence, **options: Any) -> Any:
+        seen.append(defence)
+        return toy_run(defence, **options)
+
+    check_extremes(Undefended(), play)
+    assert len(seen) == 8

@@ -1,0 +1,35 @@
+"""Where examples come from, and who owns which."""
+
+from leaktight.data.by_class import ByClass
+from leaktight.data.cifar import Cifar
+from leaktight.data.digits import Digits
+from leaktight.data.dirichlet import Dirichlet
+from leaktight.data.factory import Factory
+from leaktight.data.files import FileSource
+from leaktight.data.folder import ImageFolder
+from leaktight.data.idx import Idx
+from leaktight.data.npz import Npz
+from leaktight.data.partition import Equal, Partition
+from leaktight.data.photos import Photos
+from leaktight.data.source import Data, Source
+from leaktight.data.table import Csv
+from leaktight.data.text import from_text
+
+__all__ = [
+    "ByClass",
+    "Cifar",
+    "Csv",
+    "Data",
+    "Digits",
+    "Dirichlet",
+    "Equal",
+    "Factory",
+    "FileSource",
+    "Idx",
+    "ImageFolder",
+    "Npz",
+    "Partition",
+    "Photos",
+    "Source",
+    "from_text",
+]

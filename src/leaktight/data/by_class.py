@@ -1,0 +1,77 @@
+"""By class: everyone owns a few classes only."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from leaktight.core.errors import InvalidValue
+from leaktight.core.random import Stream
+from leaktight.data.partition import Partition, shuffled_by_class
+
+
+class ByClass(Partition):
+    """Give each participant `classes_each` classes; a class has a single owner as long as the classes suffice.
+
+    With C classes and P participants, P * classes_each = C means that no two participants share a class. Otherwise a class is
+    dealt out evenly among its owners, larger classes have more of them, and no class has more owners than examples. On tiny
+    data a participant may therefore own fewer classes than asked, but never nothing.
+
+    Args:
+        classes_each: how many classes each participant owns, from 1; at least C / P, as every class needs an owner.
+            None deals the classes out evenly: ceil(C / P) or one fewer each. Lower is more skewed.
+
+    Example:
+        >>> labels = torch.arange(12) % 4
+        >>> parts = ByClass(classes_each=2).split(labels, 2, torch.Generator().manual_seed(0))
+        >>> [labels[part].unique().numel() for part in parts]
+        [2, 2]
+    """
+
+    kind: Literal["by_class"] = "by_class"
+    classes_each: Annotated[int, Field(ge=1)] | None = None
+
+    def deal(self, labels: Tensor, parts: int, rng: Stream) -> list[Tensor]:
+        """Choose owners for each class, then deal each class out to them."""
+        members = list(shuffled_by_class(labels, rng).values())
+        each = self.classes_each or math.ceil(len(members) / parts)
+        if each > len(members) or each * parts < len(members):
+            raise InvalidValue(
+                f"The `classes_each` of by_class must be from {math.ceil(len(members) / parts)} to {len(members)} for {parts} participants and {len(members)} classes, as each class needs an owner. Got {each} instead."
+            )
+        owners = _owners([len(positions) for positions in members], parts, each, self.classes_each is None, rng)
+        dealt: list[list[Tensor]] = [[] for _ in range(parts)]
+        for positions, sharing in zip(members, owners, strict=True):
+            for at, owner in enumerate(sharing):
+                dealt[owner].append(positions[at :: len(sharing)])
+        return [torch.cat(shares) for shares in dealt]
+
+
+def _owners(sizes: list[int], parts: int, each: int, once: bool, rng: Stream) -> list[list[int]]:
+    """Return the participants that own each class.
+
+    Participants choose in rounds. A class without an owner goes first; then the one whose owners would have most left. So after
+    the first round nobody has nothing, and as long as parts * each covers the classes, none stays unowned.
+
+    Args:
+        sizes: how many examples each class has.
+        parts: how many participants there are.
+        each: how many rounds there are.
+        once: stop when every class has an owner and every participant a class.
+        rng: breaks ties.
+    """
+    ties = torch.randperm(len(sizes), generator=rng).tolist()
+    owners: list[list[int]] = [[] for _ in sizes]
+    for turn in range(each):
+        for part in range(parts):
+            if once and turn > 0 and all(owners):
+                return owners
+            open_classes = [c for c, size in enumerate(sizes) if part not in owners[c] and len(owners[c]) < size]
+            if open_classes:
+                best = min(open_classes, key=lambda c: (len(owners[c]) > 0, -sizes[c] / (len(owners[c]) + 1), ties[c]))
+                owners[best].append(part)
+    return owners

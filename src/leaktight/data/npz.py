@@ -1,0 +1,183 @@
+"""NPZ: NumPy archives of images or table rows."""
+
+from __future__ import annotations
+
+import lzma
+import zipfile
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from numpy.lib.npyio import NpzFile
+from numpy.typing import NDArray
+from pydantic import Field, model_validator
+
+from leaktight.core.errors import InvalidValue, did_you_mean
+from leaktight.data.files import ImageSource, Part, Share, unreadable
+from leaktight.data.labels import as_ids, in_range, known_names, number
+from leaktight.data.pixels import Layout
+from leaktight.data.selection import holdout
+from leaktight.data.source import Data
+
+_IMAGES = ("images", "inputs", "data", "x", "X")
+_LABELS = ("labels", "target", "targets", "label", "y", "Y")
+_NAMES = ("class_names", "label_names", "target_names", "fine_label_names")
+
+
+class Npz(ImageSource):
+    """A NumPy archive with four members for training and test data, or with one pair that is split. Pickled members are refused.
+
+    Images may be whole numbers from 0 to 255 or fractions in [0, 1], grey or colour, channels first or last; two dimensions are
+    a table. Label ids of any kind are numbered from 0 in their order and stay known by name.
+
+    Args:
+        path: the file.
+        train_limit: keep at most so many training examples, each class in its share; None keeps all.
+        test_limit: the same for test examples.
+        size: the side in pixels that images are brought to; None leaves them as they are.
+        resize: `bicubic` or `nearest`.
+        x_train: the member with the training inputs. Likewise `y_train`, `x_test` and `y_test`.
+        y_train: see `x_train`.
+        x_test: see `x_train`.
+        y_test: see `x_train`.
+        x: the inputs of a single pair that is split; empty takes the four members, or if they are absent a pair with usual names.
+        y: the labels of that pair.
+        test_share: what part of a single pair is held out for testing, in (0, 1).
+        names: the member with class names; empty looks for it by usual names.
+        classes: how many classes there are; labels must then lie in 0 to classes - 1 and are not renumbered.
+        layout: `channels_first`, `channels_last`, or `auto`.
+        scale: what pixels are divided by; None means 255 for whole numbers and 1 for fractions.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     np.savez(f"{folder}/a.npz", images=np.zeros((10, 8, 8), np.uint8), target=np.arange(10) % 2 + 5)
+        ...     data = Npz(path=f"{folder}/a.npz").load()
+        >>> data.shape, data.names, len(data.train), len(data.test)
+        ((1, 8, 8), ('5', '6'), 8, 2)
+    """
+
+    kind: Literal["npz"] = "npz"
+    x_train: str = "x_train"
+    y_train: str = "y_train"
+    x_test: str = "x_test"
+    y_test: str = "y_test"
+    x: str = ""
+    y: str = ""
+    test_share: Share = 0.2
+    names: str = ""
+    classes: Annotated[int, Field(ge=2)] | None = None
+    layout: Layout = "auto"
+    scale: Annotated[float, Field(gt=0)] | None = None
+
+    @model_validator(mode="after")
+    def _paired(self) -> Npz:
+        if bool(self.x) != bool(self.y):
+            raise InvalidValue("npz must have both `x` and `y` or neither. Got one of them; name the other member too.")
+        return self
+
+    @classmethod
+    def fits(cls, path: Path) -> bool:
+        """Whether this is a file whose name ends in `.npz`."""
+        return path.is_file() and path.suffix == ".npz"
+
+    def read(self) -> Data:
+        """Read the members that are needed."""
+        with opened(self.place) as archive:
+            pair = self._pair(archive.files)
+            if pair:
+                whole = self._part(archive, *pair)
+                train_index, test_index = holdout(whole.labels, self.test_share)
+                train, test = whole.take(train_index), whole.take(test_index)
+            else:
+                train = self._part(archive, self.x_train, self.y_train)
+                test = self._part(archive, self.x_test, self.y_test)
+            train, test, ids = self._numbered(train, test)
+            names = self._names(archive, ids)
+        train, test = self.limited(train, test)
+        return Data(
+            self.batch(train, "training", self.layout, self.scale),
+            self.batch(test, "test", self.layout, self.scale),
+            len(names),
+            names,
+        )
+
+    def _pair(self, members: list[str]) -> tuple[str, str] | None:
+        if self.x:
+            return self.x, self.y
+        four = {self.x_train, self.y_train, self.x_test, self.y_test}
+        x, y = (next((name for name in usual if name in members), None) for usual in (_IMAGES, _LABELS))
+        return (x, y) if x and y and not four & set(members) else None
+
+    def _part(self, archive: NpzFile, x: str, y: str) -> Part:
+        inputs, labels = (_member(archive, name, self.place) for name in (x, y))
+        labels = as_ids(labels, f"The labels `{y}` of `{self.place}`")
+        if inputs.ndim == 0 or len(inputs) != len(labels):
+            raise InvalidValue(
+                f"The members `{x}` and `{y}` of `{self.place}` must have a label for each example. Got shapes {inputs.shape} and {labels.shape} instead."
+            )
+        return Part(inputs, labels)
+
+    def _numbered(self, train: Part, test: Part) -> tuple[Part, Part, tuple[str, ...]]:
+        what = f"The file `{self.place}`"
+        if self.classes is None:
+            train_labels, test_labels, ids = number(train.labels, test.labels, what)
+        else:
+            train_labels, test_labels = (in_range(part.labels, self.classes, what) for part in (train, test))
+            ids = tuple(map(str, range(self.classes)))
+        return Part(train.inputs, train_labels), Part(test.inputs, test_labels), ids
+
+    def _names(self, archive: NpzFile, ids: tuple[str, ...]) -> tuple[str, ...]:
+        member = self.names or next((name for name in _NAMES if name in archive.files), None)
+        if member is None:
+            return ids
+        names = known_names(ids, _member(archive, member, self.place).reshape(-1).tolist())
+        if names is None and self.names:
+            raise InvalidValue(
+                f"The member `{member}` of `{self.place}` must name each of the {len(ids)} classes. It does not."
+            )
+        return names or ids
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[NpzFile]:
+    """Open an archive without ever unpickling; whatever is wrong with it becomes one sentence."""
+    try:
+        file = path.open("rb")
+    except OSError as error:
+        raise unreadable(path, error) from None
+    with file:
+        try:
+            archive = np.load(file, allow_pickle=False)
+        except (zipfile.BadZipFile, EOFError, OSError, ValueError) as error:
+            raise damaged(path, error) from None
+        if not isinstance(archive, NpzFile):
+            raise InvalidValue(f"The file `{path}` must be an archive made by `numpy.savez`. Got a single array instead.")
+        with archive:
+            yield archive
+
+
+def damaged(path: Path, error: Exception) -> InvalidValue:
+    """Return the error for an archive that cannot be unpacked."""
+    return InvalidValue(
+        f"The file `{path}` must be a whole NumPy archive without pickles. It is not ({error}); make or fetch it again."
+    )
+
+
+def _member(archive: NpzFile, name: str, path: Path) -> NDArray[Any]:
+    if name not in archive.files:
+        raise InvalidValue(f"The file `{path}` must have a member `{name}`. {_hint(name, archive.files)}")
+    try:
+        array: NDArray[Any] = archive[name]
+    except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, ValueError, NotImplementedError) as error:
+        raise damaged(path, error) from None
+    return array
+
+
+def _hint(name: str, members: Iterable[str]) -> str:
+    return (
+        f"{did_you_mean(name, members)} Name members by `x_train`, `y_train`, `x_test`, `y_test`, or one pair by `x` and `y`."
+    )

@@ -1,0 +1,125 @@
+"""Sources: where examples come from."""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+from collections.abc import Hashable
+from typing import ClassVar, final
+
+import torch
+from torch import Tensor
+
+from leaktight.core.errors import InvalidValue
+from leaktight.core.task import Batch
+from leaktight.core.value import Kinded
+
+
+@dataclasses.dataclass(frozen=True)
+class Data:
+    """A data set, split for training and for testing.
+
+    Args:
+        train: what the participants own between them.
+        test: what nobody trains on; utility is measured here, and public auxiliary data comes from here.
+        classes: how many classes there are.
+        names: what the classes are called, if known.
+    """
+
+    train: Batch
+    test: Batch
+    classes: int
+    names: tuple[str, ...] = ()
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of one example: (channels, height, width) for images, (columns,) for tables."""
+        return tuple(self.train.inputs.shape[1:])
+
+    def statistics(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """Return each channel's mean and standard deviation over the training examples.
+
+        A channel that never varies gets 1 as its deviation: a test example that differs there must not be blown up.
+        """
+        channels = self.train.inputs.transpose(0, 1).flatten(1).double()
+        mean, std = channels.mean(1), channels.std(1, correction=0)
+        std = torch.where(std > 1e-6, std, torch.ones_like(std))
+        return tuple(mean.tolist()), tuple(std.tolist())
+
+
+class Source(Kinded):
+    """Something that loads a data set. Write `read`; call `load`, which checks what `read` returns."""
+
+    family: ClassVar[str] = "data"
+
+    @abc.abstractmethod
+    def read(self) -> Data:
+        """Read the data set: float inputs (images in [0, 1], channels first) and integer labels from 0."""
+
+    def stamp(self) -> Hashable:
+        """Return something that changes when what `read` would return changes although the settings do not."""
+        return None
+
+    @final
+    def load(self) -> Data:
+        """Read the data set and check it.
+
+        Every cell of an audit loads its data, so the last data set is kept as long as settings and stamp stay the same. It is
+        shared: nobody may change its tensors in place.
+        """
+        wanted = (type(self), self.key, self.stamp())
+        if wanted not in _last:
+            data = self.read()
+            self._check(data)
+            _last.clear()
+            _last[wanted] = data
+        return _last[wanted]
+
+    def _check(self, data: Data) -> None:
+        if data.classes < 2:
+            raise InvalidValue(f"The labels of {self} must name at least 2 classes. Got {data.classes} instead.")
+        if data.names and len(data.names) != data.classes:
+            raise InvalidValue(
+                f"The class names of {self} must be as many as its {data.classes} classes. Got {len(data.names)} instead."
+            )
+        for part, batch in (("training", data.train), ("test", data.test)):
+            _check(f"The {part} data of {self}", batch, data.classes, data.shape)
+
+
+_last: dict[Hashable, Data] = {}
+
+
+def _check(what: str, batch: Batch, classes: int, shape: tuple[int, ...]) -> None:
+    inputs, labels = batch.inputs, batch.labels
+    if inputs.dim() == 0 or labels.dim() != 1 or len(inputs) != len(labels):
+        raise InvalidValue(
+            f"{what} must have one label for each example. Got examples of shape {tuple(inputs.shape)} and labels of shape {tuple(labels.shape)} instead."
+        )
+    if len(batch) == 0:
+        raise InvalidValue(f"{what} must hold at least one example. Got none instead.")
+    if len(shape) not in (1, 3) or 0 in shape:
+        raise InvalidValue(
+            f"{what} must have examples of shape (channels, height, width) or (columns,). Got {tuple(inputs.shape[1:])} instead."
+        )
+    if tuple(inputs.shape[1:]) != shape:
+        raise InvalidValue(f"{what} must have examples of shape {shape}. Got {tuple(inputs.shape[1:])} instead.")
+    if not inputs.is_floating_point():
+        raise InvalidValue(f"{what} must be floating point numbers. Got {inputs.dtype} instead.")
+    if not torch.isfinite(inputs).all():
+        raise InvalidValue(
+            f"{what} must be finite numbers. Got NaN or infinite values in {_bad(inputs)} examples; remove or fill them."
+        )
+    if len(shape) == 3 and (inputs.min() < 0 or inputs.max() > 1):
+        low, high = inputs.min().item(), inputs.max().item()
+        raise InvalidValue(
+            f"{what} must have pixels in [0, 1]. Got {low:.3g} to {high:.3g} instead; normalisation is done by the task."
+        )
+    if labels.is_floating_point() or labels.is_complex() or labels.dtype == torch.bool:
+        raise InvalidValue(f"{what} must have whole numbers as labels. Got {labels.dtype} instead.")
+    if labels.min() < 0 or labels.max() >= classes:
+        low, high = labels.min().item(), labels.max().item()
+        raise InvalidValue(f"{what} must have whole labels from 0 to {classes - 1}. Got labels from {low} to {high} instead.")
+
+
+def _bad(inputs: Tensor) -> int:
+    return int((~torch.isfinite(inputs.flatten(1))).any(1).sum())

@@ -1,0 +1,168 @@
+"""Tables: comma-separated values, numbers standardised and words one-hot."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from pydantic import Field
+
+from leaktight.core.errors import InvalidValue, did_you_mean
+from leaktight.core.task import Batch
+from leaktight.data.column import Column, fitted, is_missing
+from leaktight.data.files import FileSource, Part, Share, read_bytes
+from leaktight.data.labels import as_ids, number
+from leaktight.data.selection import holdout
+from leaktight.data.source import Data
+
+ENDINGS = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
+_LABELS = ("label", "target", "class", "y")
+
+
+class Csv(FileSource):
+    r"""A table in a text file with a header, plain or `.gz`: one row per example, one column is the label.
+
+    Columns of numbers become (value - mean) / standard deviation, columns of words one column per word. Means, deviations and words come from
+    the training rows alone; a word that only the test rows have is all zeros.
+
+    Args:
+        path: the file.
+        train_limit: keep at most so many training rows, each class in its share; None keeps all.
+        test_limit: the same for test rows.
+        test_path: a second file with the test rows; None holds out a share of the first.
+        test_share: what part is held out for testing, in (0, 1).
+        label: the column with the label; empty looks for `label`, `target`, `class` or `y`.
+        ignore: columns to leave out, such as an id.
+        categorical: columns of numbers to treat as words.
+        columns: the columns' names, for a file without a header.
+        separator: what stands between cells; None means a tab for `.tsv` and a comma otherwise.
+        missing: what to do about empty cells, `?`, `NA` and `NaN`: `error`, or `fill` with the mean, or for words with none of them.
+        most_words: refuse a column of words with more different ones than this.
+
+    Example:
+        >>> import tempfile, pathlib
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     file = pathlib.Path(folder, "a.csv")
+        ...     _ = file.write_text("age,job,label\n" + "30,cook,no\n40,clerk,yes\n" * 5)
+        ...     data = Csv(path=file).load()
+        >>> data.names, data.train.inputs[0].tolist()
+        (('no', 'yes'), [-1.0, 0.0, 1.0])
+    """
+
+    kind: Literal["csv"] = "csv"
+    test_path: str | None = None
+    test_share: Share = 0.2
+    label: str = ""
+    ignore: tuple[str, ...] = ()
+    categorical: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    separator: Annotated[str, Field(min_length=1, max_length=1)] | None = None
+    missing: Literal["error", "fill"] = "error"
+    most_words: Annotated[int, Field(ge=2)] = 200
+
+    @classmethod
+    def fits(cls, path: Path) -> bool:
+        """Whether this is a file whose name ends in `.csv`, `.tsv`, or either with `.gz`."""
+        return path.is_file() and path.name.lower().endswith(ENDINGS)
+
+    @property
+    def places(self) -> tuple[Path, ...]:
+        """Both files."""
+        return (self.place, Path(self.test_path).expanduser()) if self.test_path else (self.place,)
+
+    def read(self) -> Data:
+        """Read and encode the table."""
+        header, train = self._rows(self.place)
+        if self.test_path is None:
+            train_index, test_index = holdout(train.labels, self.test_share)
+            train, test = train.take(train_index), train.take(test_index)
+        else:
+            test_header, test = self._rows(self.places[-1])
+            if test_header != header:
+                raise InvalidValue(
+                    f"The file `{self.test_path}` must have the columns of `{self.path}`, in their order. It does not."
+                )
+        train_labels, test_labels, names = number(train.labels, test.labels, f"The file `{self.place}`")
+        train, test = self.limited(Part(train.inputs, train_labels), Part(test.inputs, test_labels))
+        columns = [
+            fitted(name, train.inputs[:, at], name in self.categorical, self.missing == "fill", self.most_words)
+            for at, name in enumerate(header)
+        ]
+        return Data(_batch(columns, train), _batch(columns, test), len(names), names)
+
+    def _rows(self, file: Path) -> tuple[list[str], Part]:
+        """Return the names of the kept columns, and their cells with the labels."""
+        header, rows = self._cells(file)
+        label = self._label(header, file)
+        for name in (*self.ignore, *self.categorical):
+            if name not in header:
+                raise InvalidValue(f"The file `{file}` has no column `{name}`. {did_you_mean(name, header)}")
+        kept = [at for at, name in enumerate(header) if name not in (header[label], *self.ignore)]
+        if not kept:
+            raise InvalidValue(f"The file `{file}` must have a column beside the label. Got none instead.")
+        cells: NDArray[Any] = np.array(rows, dtype=object)
+        unlabelled = next((at for at, cell in enumerate(cells[:, label]) if is_missing(cell)), None)
+        if unlabelled is not None:
+            raise InvalidValue(
+                f"The file `{file}` must have a label in each row. Got none in row {unlabelled + 1}; remove the row."
+            )
+        ids = as_ids(cells[:, label].astype(str), f"The labels of `{file}`")
+        return [header[at] for at in kept], Part(cells[:, kept], ids)
+
+    def _label(self, header: Sequence[str], file: Path) -> int:
+        if self.label:
+            if self.label not in header:
+                raise InvalidValue(f"The file `{file}` has no column `{self.label}`. {did_you_mean(self.label, header)}")
+            return header.index(self.label)
+        usual = [at for at, name in enumerate(header) if name.lower() in _LABELS]
+        if len(usual) != 1:
+            shown = ", ".join(f"`{name}`" for name in header[:30])
+            raise InvalidValue(f"The `label` of csv must say which column of `{file}` is the label. Choose one of {shown}.")
+        return usual[0]
+
+    def _cells(self, file: Path) -> tuple[list[str], list[list[str]]]:
+        """Return the header and the rows, each as long as the header."""
+        try:
+            text = read_bytes(file).decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            raise InvalidValue(
+                f"The file `{file}` must be text in UTF-8. Got byte {error.object[error.start]:#x} at {error.start}; save it as UTF-8."
+            ) from None
+        separator = self.separator or ("\t" if file.name.lower().removesuffix(".gz").endswith(".tsv") else ",")
+        reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, skipinitialspace=True, strict=True)
+        header = list(self.columns)
+        rows: list[list[str]] = []
+        try:
+            for row in reader:
+                if not row:
+                    continue
+                row = [cell.strip() for cell in row]
+                if not header:
+                    header = row
+                elif len(row) != len(header):
+                    raise InvalidValue(
+                        f"The file `{file}` must have {len(header)} cells in each line. Got {len(row)} in line {reader.line_num}; check the `separator`."
+                    )
+                else:
+                    rows.append(row)
+        except csv.Error as error:
+            raise InvalidValue(
+                f"The file `{file}` must be a table of values. Line {reader.line_num} is not: {error}."
+            ) from None
+        if len(set(header)) != len(header):
+            twice = next(name for name in header if header.count(name) > 1)
+            raise InvalidValue(f"The columns of `{file}` must have different names. Got `{twice}` more than once.")
+        if not rows:
+            raise InvalidValue(f"The file `{file}` must have a header and at least one row. Got no row instead.")
+        return header, rows
+
+
+def _batch(columns: Sequence[Column], part: Part) -> Batch:
+    encoded = [column.encode(part.inputs[:, at]) for at, column in enumerate(columns)]
+    return Batch(torch.from_numpy(np.concatenate(encoded, axis=1)), torch.from_numpy(part.labels))

@@ -1,0 +1,212 @@
+from __future__ import annotations
+
+import itertools
+import sys
+import textwrap
+
+import pytest
+import torch
+
+from leaktight.data import Factory
+from leaktight.data.reference import current_folder, imported, is_reference
+
+COUNTER = itertools.count()
+PREAMBLE = """
+import numpy as np
+import torch
+from PIL import Image
+from torch.utils.data import Dataset, IterableDataset, TensorDataset
+from leaktight.core.task import Batch
+from leaktight.data import Data
+
+inputs, labels = torch.rand(6, 3, 4, 4), torch.tensor([0, 1, 2, 0, 1, 2])
+"""
+
+
+@pytest.fixture
+def module(tmp_path, monkeypatch):
+    """Write a module into the current folder and return its name."""
+    monkeypatch.chdir(tmp_path)
+    made = []
+
+    def write(body: str) -> str:
+        name = f"users_module_{next(COUNTER)}"
+        (tmp_path / f"{name}.py").write_text(PREAMBLE + textwrap.dedent(body))
+        made.append(name)
+        return name
+
+    yield write
+    for name in made:
+        sys.modules.pop(name, None)
+
+
+def returning(module, expression: str, before: str = "") -> Factory:
+    name = module(f"{textwrap.dedent(before)}\ndef load():\n    return {expression}\n")
+    return Factory(function=f"{name}:load")
+
+
+def test_four_tensors(module):
+    data = returning(module, "inputs, labels, inputs[:3], labels[:3]").load()
+    assert data.shape == (3, 4, 4)
+    assert data.classes == 3
+    assert data.train.labels.tolist() == [0, 1, 2, 0, 1, 2]
+    made = sys.modules[next(name for name in sys.modules if name.startswith("users_module_"))]
+    assert torch.equal(data.train.inputs, made.inputs)
+
+
+@pytest.mark.parametrize(
+    ("expression", "shape"),
+    [
+        ("[inputs.numpy(), labels.numpy(), inputs.numpy(), labels.numpy()]", (3, 4, 4)),
+        ("np.zeros((4, 8, 8, 3), np.uint8), np.arange(4) % 2, np.zeros((2, 8, 8, 3), np.uint8), np.arange(2)", (3, 8, 8)),
+        ("torch.full((4, 8, 8), 255, dtype=torch.uint8), torch.arange(4), torch.zeros(1, 8, 8), torch.zeros(1)", (1, 8, 8)),
+        ("torch.randn(6, 5), labels, torch.randn(6, 5), labels", (5,)),
+        ("inputs.bfloat16(), labels, inputs.half(), labels.int()", (3, 4, 4)),
+        ("inputs.requires_grad_(), labels[:, None], inputs, labels", (3, 4, 4)),
+    ],
+)
+def test_other_arrays(module, expression, shape):
+    data = returning(module, expression).load()
+    assert data.shape == shape
+    assert not data.train.inputs.requires_grad
+    assert data.train.labels.dtype == torch.int64
+
+
+def test_a_data(module):
+    data = returning(module, "Data(Batch(inputs, labels), Batch(inputs, labels), 3, ('a', 'b', 'c'))").load()
+    assert data.names == ("a", "b", "c")
+
+
+def test_two_torch_datasets(module):
+    data = returning(module, "TensorDataset(inputs, labels), TensorDataset(inputs[:2], labels[:2])").load()
+    assert (len(data.train), len(data.test), data.classes) == (6, 2, 3)
+    assert data.train.labels.tolist() == [0, 1, 2, 0, 1, 2]
+
+
+def test_datasets_of_pictures(module):
+    before = """
+    class Pictures(Dataset):
+        def __len__(self):
+            return 4
+        def __getitem__(self, at):
+            return Image.new("RGB", (6, 5), (255, 0, 0)), at % 2
+    """
+    data = returning(module, "Pictures(), Pictures()", before).load()
+    assert data.shape == (3, 5, 6)
+    assert data.train.inputs.mean((0, 2, 3)).tolist() == [1, 0, 0]
+
+
+def test_neighbours_can_be_imported_when_the_function_runs(module):
+    neighbour = module("def make():\n    return inputs, labels, inputs, labels\n")
+    name = module(f"def load():\n    from {neighbour} import make\n    return make()\n")
+    before = list(sys.path)
+    assert len(Factory(function=f"{name}:load").load().train) == 6
+    assert sys.path == before
+
+
+def test_the_function_is_called_once(module):
+    source = returning(module, "calls.append(1) or (inputs, labels, inputs, labels)", "calls = []\n")
+    assert source.load() is source.load()
+    assert sys.modules[source.function.split(":")[0]].calls == [1]
+
+
+def test_given_number_of_classes(module, says):
+    source = returning(module, "inputs, labels, inputs, labels")
+    assert Factory(function=source.function, classes=10).load().classes == 10
+    with says("labels from 0 to 1"):
+        Factory(function=source.function, classes=2).load()
+
+
+@pytest.mark.parametrize(
+    ("expression", "words"),
+    [
+        ("None", ("must return (train_inputs", "two torch datasets or a Data", "Got NoneType")),
+        ("inputs, labels", ("Got (Tensor, Tensor)",)),
+        ("inputs, labels, inputs", ("Got (Tensor, Tensor, Tensor)",)),
+        ("inputs, labels, inputs, [0, 1]", ("Got (Tensor, Tensor, Tensor, list)",)),
+        ("list(range(9))", ("Got (int, int, int, int, int, int, ...)",)),
+        ("inputs, labels, inputs, labels + 1", ("test data", "labels from 0 to 2", "1 to 3")),
+        ("inputs, labels - 1, inputs, labels", ("training data", "-1 to 1")),
+        ("inputs, labels[:4], inputs, labels", ("training data", "one label for each example")),
+        ("inputs * 2 + 1, labels, inputs, labels", ("pixels in [0, 1]",)),
+        ("inputs / 0, labels, inputs, labels", ("finite numbers",)),
+        ("inputs, labels / 2, inputs, labels", ("training labels", "whole numbers")),
+        ("inputs, np.array(list('abcabc')), inputs, labels", ("training labels", "Got words")),
+        ("inputs[..., 0, 0, 0], labels, inputs, labels", ("training inputs", "3 or 4 for images", "(6,)")),
+        ("inputs[:0], labels[:0], inputs, labels", ("at least 2 classes",)),
+        ("Data(Batch(inputs.numpy(), labels), Batch(inputs, labels), 3)", ("must hold tensors", "ndarray")),
+        ("TensorDataset(inputs), TensorDataset(inputs)", ("pairs of input and label", "Got (Tensor)")),
+        ("TensorDataset(inputs[:0], labels[:0]), TensorDataset(inputs, labels)", ("pairs of input and label", "Got none")),
+    ],
+)
+def test_wrong_returns(module, expression, words, says):
+    with says(*words):
+        returning(module, expression).load()
+
+
+def test_datasets_without_length(module, says):
+    before = """
+    class Endless(IterableDataset):
+        def __iter__(self):
+            yield inputs[0], 0
+    """
+    with says("must have a length", "IterableDataset"):
+        returning(module, "Endless(), Endless()", before).load()
+
+
+def test_inputs_of_different_shapes(module, says):
+    before = """
+    class Ragged(Dataset):
+        def __len__(self):
+            return 4
+        def __getitem__(self, at):
+            return torch.zeros(3, 4, 4 + at), 0
+    """
+    with says("inputs of one shape", "(3, 4, 4) and (3, 4, 5)"):
+        returning(module, "Ragged(), Ragged()", before).load()
+
+
+def test_the_users_own_errors_come_through(module):
+    name = module("def load():\n    raise ZeroDivisionError('mine')\n")
+    with pytest.raises(ZeroDivisionError, match="mine"):
+        Factory(function=f"{name}:load").load()
+
+
+def test_a_function_with_arguments(module, says):
+    name = module("def load(path):\n    return path\n")
+    with says("must take no arguments", "'path'"):
+        Factory(function=f"{name}:load").load()
+
+
+def test_imports_that_fail(module, says):
+    with says("module `no_such_module_here` cannot be imported", "run from the folder"):
+        Factory(function="no_such_module_here:load").load()
+    missing = module("import no_such_dependency\n")
+    with says(f"module `{missing}` cannot be imported", "no_such_dependency"):
+        Factory(function=f"{missing}:load").load()
+    wrong = module("def load(:\n")
+    with says(f"module `{wrong}` cannot be imported", "invalid syntax"):
+        Factory(function=f"{wrong}:load").load()
+    name = module("def load():\n    pass\nnumber = 3\n")
+    with says(f"module `{name}` has no `lod`", "Did you mean `load`?"):
+        Factory(function=f"{name}:lod").load()
+    with says("`number`", "must be a function", "Got int"):
+        Factory(function=f"{name}:number").load()
+
+
+@pytest.mark.parametrize("text", ["load", "a.b", "a:b:c", "a/b:c", ":c", "a:", "a.:c", "1a:b", "a b:c"])
+def test_the_form_of_a_reference(text, says):
+    assert not is_reference(text)
+    with says("`function` of factory", "`package.module:function`", repr(text)):
+        Factory(function=text)
+    with says("`package.module:function`"):
+        imported(text)
+
+
+def test_the_path_is_restored_after_an_error(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    before = list(sys.path)
+    with pytest.raises(KeyError), current_folder():
+        assert sys.path[0] == str(tmp_path)
+        raise KeyError
+    assert sys.path == before

@@ -1,0 +1,188 @@
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from leaktight.data import Csv
+
+HEADER = "age,job,income\n"
+ROWS = ["30,cook,low", "50,clerk,high", "40,cook,low", "20,pilot,high"]
+
+
+def write(folder: Path, text: str = HEADER + "\n".join(ROWS * 5), name: str = "a.csv") -> Path:
+    file = folder / name
+    file.write_bytes(gzip.compress(text.encode()) if name.endswith(".gz") else text.encode())
+    return file
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz"])
+def test_numbers_words_and_label(tmp_path, name):
+    data = Csv(path=write(tmp_path, name=name), label="income").load()
+    assert data.shape == (4,)
+    assert data.names == ("high", "low")
+    assert (len(data.train), len(data.test)) == (16, 4)
+    assert data.train.inputs[:, 0].mean().abs() < 1e-6
+    assert data.train.inputs[:, 0].std(correction=0).item() == pytest.approx(1)
+    assert (data.train.inputs[:, 1:].sum(1) == 1).all()
+
+
+def test_rows_keep_their_labels(tmp_path):
+    lines = "\n".join(f"{number},{number % 3}" for number in range(60))
+    data = Csv(path=write(tmp_path, "value,label\n" + lines)).load()
+    both = torch.cat([data.train.inputs, data.test.inputs])[:, 0].double()
+    labels = torch.cat([data.train.labels, data.test.labels])
+    order = both.argsort()
+    assert labels[order].tolist() == [number % 3 for number in range(60)]
+
+
+def test_statistics_come_from_the_training_rows_alone(tmp_path):
+    train = write(tmp_path, "v,label\n0,a\n10,b\n")
+    test = write(tmp_path, "v,label\n20,a\n", "test.csv")
+    data = Csv(path=train, test_path=str(test)).load()
+    assert data.train.inputs.tolist() == [[-1], [1]]
+    assert data.test.inputs.tolist() == [[3]]
+
+
+def test_statistics_follow_the_limit(tmp_path):
+    lines = "\n".join(f"{number},{number % 2}" for number in range(100))
+    data = Csv(path=write(tmp_path, "v,label\n" + lines), train_limit=10, test_limit=4).load()
+    assert (len(data.train), len(data.test)) == (10, 4)
+    assert data.train.inputs.mean().abs() < 1e-6
+
+
+@pytest.mark.parametrize("label", ["label", "Target", "CLASS", "y"])
+def test_a_usual_label_is_found(tmp_path, label):
+    file = write(tmp_path, f"v,{label}\n" + "1,0\n2,1\n" * 5)
+    assert Csv(path=file).load().classes == 2
+
+
+def test_numeric_labels_are_ordered_as_numbers(tmp_path):
+    file = write(tmp_path, "v,label\n" + "1,10\n2,9\n3,2\n" * 3)
+    assert Csv(path=file).load().names == ("2", "9", "10")
+
+
+def test_ignore_and_categorical(tmp_path):
+    file = write(tmp_path, "id,code,v,label\n" + "".join(f"{n},{n % 3},{n},{n % 2}\n" for n in range(30)))
+    data = Csv(path=file, ignore=("id",), categorical=("code",)).load()
+    assert data.shape == (4,)
+    assert set(data.train.inputs[:, :3].unique().tolist()) == {0.0, 1.0}
+
+
+@pytest.mark.parametrize(
+    ("name", "separator", "given"), [("a.csv", ";", ";"), ("a.tsv", "\t", None), ("a.tsv.gz", "\t", None), ("a.csv", "|", "|")]
+)
+def test_separators(tmp_path, name, separator, given):
+    text = (HEADER + "\n".join(ROWS * 3)).replace(",", separator)
+    assert Csv(path=write(tmp_path, text, name), label="income", separator=given).load().shape == (4,)
+
+
+def test_a_file_without_header(tmp_path):
+    data = Csv(path=write(tmp_path, "\n".join(ROWS * 5)), columns=("age", "job", "income"), label="income").load()
+    assert len(data.train) + len(data.test) == 20
+
+
+def test_quotes_spaces_marks_and_blank_lines(tmp_path):
+    text = '\ufeff"v", "a, b",label\r\n' + '1, "x, ""y""",0\r\n\r\n2 ,z,1\r\n' * 4
+    data = Csv(path=write(tmp_path, text)).load()
+    assert data.shape == (3,)
+    assert len(data.train) + len(data.test) == 8
+
+
+def test_missing_values(tmp_path, says):
+    file = write(tmp_path, HEADER + "\n".join([*ROWS * 3, "?,cook,low", "20,,high"]))
+    with says("column `age`", "missing"):
+        Csv(path=file, label="income").load()
+    data = Csv(path=file, label="income", missing="fill", test_share=0.2).load()
+    assert torch.isfinite(data.train.inputs).all()
+    assert len(data.train) + len(data.test) == 14
+
+
+@pytest.mark.parametrize(
+    ("text", "settings", "words"),
+    [
+        (HEADER + "1,a,b\n", {"label": "incom"}, ("has no column `incom`", "Did you mean `income`?")),
+        (HEADER + "1,a,b\n", {}, ("`label` of csv must say", "`age`, `job`, `income`")),
+        ("y,label\n1,2\n", {}, ("`label` of csv must say",)),
+        (HEADER + "1,a,b\n", {"label": "income", "ignore": ("agee",)}, ("has no column `agee`", "`age`")),
+        (HEADER + "1,a,b\n", {"label": "income", "ignore": ("age", "job")}, ("a column beside the label",)),
+        (HEADER + "1,a,b\n1,a\n", {"label": "income"}, ("3 cells in each line", "Got 2 in line 3", "`separator`")),
+        (HEADER, {"label": "income"}, ("a header and at least one row",)),
+        ("", {}, ("a header and at least one row",)),
+        ("a,a,label\n1,2,3\n", {}, ("different names", "`a`")),
+        (HEADER + "1,a,\n", {"label": "income"}, ("a label in each row", "row 1")),
+        (HEADER + '1,"a,b\n', {"label": "income"}, ("must be a table of values", "Line 2")),
+        (HEADER + "1,a,b\n2,b,c\n", {"label": "income"}, ("two examples of some class",)),
+    ],
+)
+def test_wrong_tables(tmp_path, text, settings, words, says):
+    with says(*words):
+        Csv(path=write(tmp_path, text), **settings).load()
+
+
+def test_infinite_numbers(tmp_path, says):
+    with says("column `v`", "finite numbers"):
+        Csv(path=write(tmp_path, "v,label\n" + "1,0\ninf,1\n" * 5)).load()
+
+
+def test_another_encoding(tmp_path, says):
+    file = tmp_path / "a.csv"
+    file.write_bytes("v,label\né,1\n".encode("latin-1"))
+    with says("text in UTF-8", "0xe9 at 8"):
+        Csv(path=file).load()
+
+
+def test_truncated_archive_and_missing_file(tmp_path, says):
+    file = write(tmp_path, name="a.csv.gz")
+    file.write_bytes(file.read_bytes()[:-8])
+    with says("whole gzip file"):
+        Csv(path=file, label="income").load()
+    with says("There is no file or folder"):
+        Csv(path=tmp_path / "none.csv").load()
+
+
+def test_test_rows_of_another_kind(tmp_path, says):
+    train = write(tmp_path)
+    other = write(tmp_path, "job,age,income\ncook,1,low\n", "other.csv")
+    with says("must have the columns of", "in their order"):
+        Csv(path=train, test_path=str(other), label="income").load()
+    label = write(tmp_path, HEADER + "1,cook,middle\n", "label.csv")
+    with says("occur in training", "`middle`"):
+        Csv(path=train, test_path=str(label), label="income").load()
+    word = write(tmp_path, HEADER + "old,cook,low\n", "word.csv")
+    with says("column `age`", "must hold numbers", "'old'"):
+        Csv(path=train, test_path=str(word), label="income").load()
+
+
+def test_a_changed_test_file_is_read_again(tmp_path):
+    train = write(tmp_path)
+    test = write(tmp_path, HEADER + "1,cook,low\n", "test.csv")
+    source = Csv(path=train, test_path=str(test), label="income")
+    assert len(source.load().test) == 1
+    write(tmp_path, HEADER + "1,cook,low\n2,cook,high\n", "test.csv")
+    assert len(source.load().test) == 2
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"separator": ",,"}, ("`separator` of csv",)),
+        ({"missing": "drop"}, ("`missing` of csv", "'error' or 'fill'")),
+        ({"most_words": 1}, ("`most_words` of csv", "at least 2")),
+    ],
+)
+def test_wrong_settings(changes, words, says):
+    with says(*words):
+        Csv(path="a.csv", **changes)
+
+
+def test_credit_default(real):
+    file = real("tabular/default_credit_hetero_guest.csv.gz")
+    data = Csv(path=file, ignore=("id",), train_limit=3000, test_limit=1000).load()
+    assert data.shape == (13,)
+    assert data.names == ("0", "1")
+    assert data.train.labels.float().mean().item() == pytest.approx(0.221, abs=0.005)
+    np.testing.assert_allclose(data.train.inputs.std(0, correction=0).numpy(), 1, rtol=1e-3)

@@ -8,7 +8,6 @@ import pytest
 import torch
 
 from leaktight.data import Factory
-from leaktight.data.reference import current_folder, imported, is_reference
 
 COUNTER = itertools.count()
 PREAMBLE = """
@@ -99,9 +98,7 @@ def test_datasets_of_pictures(module):
 def test_neighbours_can_be_imported_when_the_function_runs(module):
     neighbour = module("def make():\n    return inputs, labels, inputs, labels\n")
     name = module(f"def load():\n    from {neighbour} import make\n    return make()\n")
-    before = list(sys.path)
     assert len(Factory(function=f"{name}:load").load().train) == 6
-    assert sys.path == before
 
 
 def test_the_function_is_called_once(module):
@@ -166,47 +163,30 @@ def test_inputs_of_different_shapes(module, says):
         returning(module, "Ragged(), Ragged()", before).load()
 
 
-def test_the_users_own_errors_come_through(module):
+def test_the_users_own_errors_are_one_sentence(module, says):
     name = module("def load():\n    raise ZeroDivisionError('mine')\n")
-    with pytest.raises(ZeroDivisionError, match="mine"):
+    with says(f"`{name}:load` failed with ZeroDivisionError: mine"):
         Factory(function=f"{name}:load").load()
 
 
 def test_a_function_with_arguments(module, says):
     name = module("def load(path):\n    return path\n")
-    with says("must take no arguments", "'path'"):
+    with says("It also needs `path`"):
         Factory(function=f"{name}:load").load()
 
 
 def test_imports_that_fail(module, says):
-    with says("module `no_such_module_here` cannot be imported", "run from the folder"):
+    with says("no module named `no_such_module_here`", "start from the folder"):
         Factory(function="no_such_module_here:load").load()
     missing = module("import no_such_dependency\n")
-    with says(f"module `{missing}` cannot be imported", "no_such_dependency"):
+    with says(f"module `{missing}` could not be imported", "no_such_dependency"):
         Factory(function=f"{missing}:load").load()
-    wrong = module("def load(:\n")
-    with says(f"module `{wrong}` cannot be imported", "invalid syntax"):
-        Factory(function=f"{wrong}:load").load()
     name = module("def load():\n    pass\nnumber = 3\n")
-    with says(f"module `{name}` has no `lod`", "Did you mean `load`?"):
+    with says("has no `lod`", "Did you mean `load`?"):
         Factory(function=f"{name}:lod").load()
-    with says("`number`", "must be a function", "Got int"):
-        Factory(function=f"{name}:number").load()
 
 
 @pytest.mark.parametrize("text", ["load", "a.b", "a:b:c", "a/b:c", ":c", "a:", "a.:c", "1a:b", "a b:c"])
 def test_the_form_of_a_reference(text, says):
-    assert not is_reference(text)
     with says("`function` of factory", "`package.module:function`", repr(text)):
         Factory(function=text)
-    with says("`package.module:function`"):
-        imported(text)
-
-
-def test_the_path_is_restored_after_an_error(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    before = list(sys.path)
-    with pytest.raises(KeyError), current_folder():
-        assert sys.path[0] == str(tmp_path)
-        raise KeyError
-    assert sys.path == before

@@ -53,7 +53,7 @@ def mine(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("head", ["", "out.scores"])
 def test_body_and_head_make_the_persons_own_outputs(mine, head):
-    model = Factory(factory=f"{mine}:Small", head=head).build((3, 4, 4), 6, seed=5)
+    model = Factory(function=f"{mine}:Small", head=head).build((3, 4, 4), 6, seed=5)
     torch.manual_seed(5)
     own = sys.modules[mine].Small(classes=6)
     inputs = torch.rand(4, 3, 4, 4)
@@ -65,8 +65,8 @@ def test_body_and_head_make_the_persons_own_outputs(mine, head):
 
 def test_batch_norm_is_refused_or_put_into_evaluation_mode(mine):
     with pytest.raises(InvalidValue, match=r"(?s)cannot be audited as it is:\n- Batch norm `1` in training mode"):
-        Factory(factory=f"{mine}:Normed").build((3, 4, 4), 10, seed=0)
-    model = Factory(factory=f"{mine}:Normed", batch_norm="eval").build((3, 4, 4), 10, seed=0)
+        Factory(function=f"{mine}:Normed").build((3, 4, 4), 10, seed=0)
+    model = Factory(function=f"{mine}:Normed", batch_norm="eval").build((3, 4, 4), 10, seed=0)
     inputs = torch.rand(4, 3, 4, 4)
     torch.testing.assert_close(model(inputs)[:1], model(inputs[:1]))
     assert not model.body.get_buffer("1.num_batches_tracked")
@@ -90,16 +90,16 @@ def test_batch_norm_is_refused_or_put_into_evaluation_mode(mine):
 )
 def test_a_factory_that_does_not_make_a_model_is_told_why(mine, name, sentence):
     with pytest.raises(InvalidValue, match=re.escape(sentence)):
-        Factory(factory=f"{mine}:{name}").build((3, 4, 4), 10, seed=0)
+        Factory(function=f"{mine}:{name}").build((3, 4, 4), 10, seed=0)
 
 
 def test_the_form_is_checked_at_once_and_the_code_only_when_it_is_built():
-    Factory(factory="no_such_module:make")
-    sentence = "The `factory` of factory must have the form `package.module:function`. Got 'models.py' instead."
+    Factory(function="no_such_module:make")
+    sentence = "The `function` of factory must have the form `package.module:function`. Got 'models.py' instead."
     with pytest.raises(InvalidValue, match=re.escape(sentence)):
-        Factory(factory="models.py")
+        Factory(function="models.py")
     with pytest.raises(InvalidValue, match="There is no module named `no_such_module`"):
-        Factory(factory="no_such_module:make").build((4,), 2, seed=0)
+        Factory(function="no_such_module:make").build((4,), 2, seed=0)
 
 
 def test_wrap_leaves_the_module_as_it_was_and_shares_nothing_with_it():
@@ -156,7 +156,7 @@ def test_the_head_is_found_by_its_output_and_not_by_its_place():
 
 def test_a_word_on_the_command_line_is_a_kind_or_a_reference():
     assert from_text("dlnet") == DLNet()
-    assert from_text("a.b:c") == Factory(factory="a.b:c")
+    assert from_text("a.b:c") == Factory(function="a.b:c")
 
 
 @pytest.mark.parametrize(
@@ -168,7 +168,7 @@ def test_a_word_on_the_command_line_is_a_kind_or_a_reference():
         ("", "There is no model named ``."),
         (
             "model.py:make it",
-            "The `factory` of factory must have the form `package.module:function`. Got 'model.py:make it' instead.",
+            "The `function` of factory must have the form `package.module:function`. Got 'model.py:make it' instead.",
         ),
     ],
 )

@@ -30,7 +30,7 @@ TINY = [
     ResNet20(norm="none"),
     AlexNet(width=2),
     VGG16(width=2),
-    Factory(factory="leaktight.models.factory:example"),
+    Factory(function="leaktight.models.factory:example"),
 ]
 SHAPES = [(1, 28, 28), (3, 32, 32), (3, 33, 40)]
 

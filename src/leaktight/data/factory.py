@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -15,10 +14,10 @@ from torch import Tensor
 from torch.utils.data import Dataset, IterableDataset
 
 from leaktight.core.errors import InvalidValue
+from leaktight.core.factory import call_object, is_reference, load_object
 from leaktight.core.task import Batch
 from leaktight.data.labels import as_ids
 from leaktight.data.pixels import as_inputs
-from leaktight.data.reference import current_folder, imported, is_reference
 from leaktight.data.source import Data, Source
 
 
@@ -50,41 +49,25 @@ class Factory(Source):
 
     def read(self) -> Data:
         """Call the function and bring what it returns into form."""
-        # The function, or a dataset it returns, may import its neighbours only when it runs.
-        with current_folder():
-            match self._function()():
-                case Data() as data:
-                    return self._of_tensors(data)
-                case (Dataset() as train, Dataset() as test):
-                    parts = [*self._columns(train), *self._columns(test)]
-                case (
-                    Tensor() | np.ndarray(),
-                    Tensor() | np.ndarray(),
-                    Tensor() | np.ndarray(),
-                    Tensor() | np.ndarray(),
-                ) as four:
-                    parts = [_array(part) for part in four]
-                case other:
-                    raise InvalidValue(
-                        f"The function `{self.function}` must return (train_inputs, train_labels, test_inputs, test_labels), two torch datasets or a Data. Got {_described(other)} instead."
-                    )
+        match call_object(self.function):
+            case Data() as data:
+                return self._of_tensors(data)
+            case (Dataset() as train, Dataset() as test):
+                parts = [*self._columns(train), *self._columns(test)]
+            case (Tensor() | np.ndarray(), Tensor() | np.ndarray(), Tensor() | np.ndarray(), Tensor() | np.ndarray()) as four:
+                parts = [_array(part) for part in four]
+            case other:
+                raise InvalidValue(
+                    f"The function `{self.function}` must return (train_inputs, train_labels, test_inputs, test_labels), two torch datasets or a Data. Got {_described(other)} instead."
+                )
         train_batch, test_batch = self._batch("training", *parts[:2]), self._batch("test", *parts[2:])
         highest = int(train_batch.labels.max().item()) if len(train_batch) else 0
         return Data(train_batch, test_batch, self.classes or highest + 1)
 
     def stamp(self) -> Hashable:
         """Return the function itself: a module that was reloaded has another."""
-        return self._function()
-
-    def _function(self) -> Callable[[], Any]:
-        function = imported(self.function)
-        try:
-            inspect.signature(function).bind()
-        except TypeError as error:
-            raise InvalidValue(
-                f"The function `{self.function}` must take no arguments. It does not do without: {error}."
-            ) from None
-        return function
+        found: Hashable = load_object(self.function)
+        return found
 
     def _batch(self, name: str, inputs: NDArray[Any], labels: NDArray[Any]) -> Batch:
         ids = as_ids(labels, f"The {name} labels of `{self.function}`")

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from leaktight.core import registry
 from leaktight.core.errors import InvalidValue, did_you_mean
+from leaktight.core.factory import is_reference
 from leaktight.data.factory import Factory
 from leaktight.data.files import FileSource
-from leaktight.data.reference import is_reference
 from leaktight.data.source import Source
 from leaktight.data.table import ENDINGS, Csv
 

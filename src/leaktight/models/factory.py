@@ -25,23 +25,23 @@ class Factory(Network):
     module is then tried out; everything that keeps it from being audited is reported at once, with the fix.
 
     Args:
-        factory: `package.module:function`, or the module's class in place of a function; the current folder is searched first.
+        function: `package.module:function`, or the module's class in place of a function; the current folder is searched first.
         head: the name of the last linear layer, such as `classifier.2`; empty to find it.
         batch_norm: `refuse` reports batch norm in training mode, which mixes examples; `eval` puts it in evaluation mode,
             where it normalises by its running statistics.
 
     Example:
-        >>> network = Factory(factory="leaktight.models.factory:example")
+        >>> network = Factory(function="leaktight.models.factory:example")
         >>> network.build((1, 8, 8), classes=10, seed=0).head
         Linear(in_features=16, out_features=10, bias=True)
     """
 
     kind: Literal["factory"] = "factory"
-    factory: str
+    function: str
     head: str = ""
     batch_norm: BatchNorm = "refuse"
 
-    @field_validator("factory")
+    @field_validator("function")
     @classmethod
     def _form(cls, text: str) -> str:
         if not is_reference(text):
@@ -50,8 +50,8 @@ class Factory(Network):
 
     def parts(self, shape: tuple[int, ...], classes: int) -> tuple[nn.Module, nn.Module]:
         """Call the function and take its module apart."""
-        module = call_object(self.factory, shape=shape, classes=classes)
-        return _taken_apart(f"The model of `{self.factory}`", module, shape, classes, self.head, self.batch_norm)
+        module = call_object(self.function, shape=shape, classes=classes)
+        return _taken_apart(f"The model of `{self.function}`", module, shape, classes, self.head, self.batch_norm)
 
 
 def wrap(

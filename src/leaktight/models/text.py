@@ -21,11 +21,11 @@ def from_text(text: str) -> Network:
     Example:
         >>> from_text("resnet20")
         ResNet20(kind='resnet20', width=1, norm='group')
-        >>> from_text("my_project.models:small").factory
+        >>> from_text("my_project.models:small").function
         'my_project.models:small'
     """
     if ":" in text:
-        return Factory(factory=text)
+        return Factory(function=text)
     known: dict[str, type[Network]] = registry.classes(Network.family)
     del known["factory"]
     if text not in known:

@@ -1,0 +1,129 @@
+"""Advice: which defence stops the leak at what cost."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from leaktight.audit.pool import high
+from leaktight.audit.rows import STATEMENT
+from leaktight.audit.summary import Summary
+from leaktight.audit.verdict import Judgement, cost_of
+from leaktight.audit.words import counted, name_of, percent, title_of, undefended
+from leaktight.core.defence import Defence
+
+BUDGETS = (0.01, 0.02, 0.05)
+UNTRAINED = (
+    "This cannot be said: even without defence the model is no better than always naming the commonest class, so a price in "
+    "accuracy means nothing. Train longer."
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Advice:
+    """One recommendation.
+
+    Args:
+        question: what was asked, such as `At most 2 points of accuracy`.
+        sentence: the answer in words, with intervals.
+        defence: the defence it names; None if none qualifies.
+    """
+
+    question: str
+    sentence: str
+    defence: Defence | None = None
+
+
+def advise(summary: Summary, budgets: Sequence[float] = BUDGETS) -> tuple[Advice, ...]:
+    """Return the best protection within each budget of accuracy, and the cheapest that let nothing through.
+
+    A defence under which the model learned nothing is never recommended, and if it learned nothing without defence, nothing is. A
+    defence qualifies by its measured loss; if its interval reaches beyond the budget, the sentence says so. The best is the
+    one under which the strongest attack gets least; of equals, the cheapest.
+
+    Args:
+        summary: what was measured.
+        budgets: shares of accuracy, in [0, 1], that one may be ready to give up.
+
+    Example:
+        >>> from leaktight.audit.summary import summarise
+        >>> advise(summarise([]))
+        ()
+    """
+    scenarios = dict.fromkeys(judgement.scenario for judgement in summary.judgements)
+    several = len(scenarios) > 1
+    found: list[Advice] = []
+    for scenario in scenarios:
+        here = [j for j in summary.judgements if j.scenario == scenario]
+        defended = [j for j in here if not undefended(j.defence)]
+        useful = [j for j in defended if not j.worst.useless]
+        prefix = f"Scenario {scenario}: " if several else ""
+        if defended and any(undefended(j.defence) and j.worst.useless for j in here):
+            found.append(Advice(f"{prefix}Which defence?", UNTRAINED))
+        elif defended and not useful:
+            found.append(
+                Advice(f"{prefix}Which defence?", "None of those measured: under each of them the model learned nothing.")
+            )
+        elif useful:
+            found += [_stopping(useful, prefix), *(_within(useful, budget, prefix) for budget in budgets)]
+    return tuple(found)
+
+
+def _order(judgement: Judgement) -> tuple[tuple[float, ...], float]:
+    loss = judgement.worst.loss
+    return judgement.worst.severity[:1], float("inf") if loss is None else loss.value
+
+
+def _stopping(judged: Sequence[Judgement], prefix: str) -> Advice:
+    question = f"{prefix}What stops every attack tried, at the lowest price?"
+    stops = [j for j in judged if j.tone == "stops" and j.worst.loss is not None]
+    if not stops:
+        return Advice(
+            question, "None of the defences measured: each let something through, or could not be compared with no defence."
+        )
+    best = min(stops, key=lambda j: j.worst.loss.value if j.worst.loss else 0.0)
+    return Advice(question, f"{_named(best)}: {_protection(best)}, at a price of {cost_of(best.worst.loss)}.", best.defence)
+
+
+def _within(judged: Sequence[Judgement], budget: float, prefix: str) -> Advice:
+    amount = 100 * budget
+    question = f"{prefix}At most {amount:g} {'point' if amount == 1 else 'points'} of accuracy?"
+    priced = [j for j in judged if j.worst.loss is not None]
+    fits = [j for j in priced if j.worst.loss is not None and j.worst.loss.value <= budget]
+    if not priced:
+        return Advice(question, "This cannot be said: the cost in accuracy was not measured.")
+    if not fits:
+        cheapest = min(priced, key=lambda j: j.worst.loss.value if j.worst.loss else 0.0)
+        return Advice(
+            question,
+            f"None of the defences measured is that cheap; the cheapest is {name_of(cheapest.defence)}, at {cost_of(cheapest.worst.loss)}.",
+        )
+    best = min(fits, key=_order)
+    if best.tone not in ("stops", "reduces"):
+        return Advice(question, "No defence measured lowers the leak at that price.")
+    loss = best.worst.loss
+    unsure = ""
+    if loss is not None and loss.low is None:
+        unsure = " The cost has no interval, so treat it as a rough figure."
+    elif loss is not None and high(loss) > budget:
+        unsure = " The interval reaches beyond this budget: more seeds or test examples would settle it."
+    return Advice(
+        question,
+        f"The best protection measured is {name_of(best.defence)}: {_protection(best)}, at a price of {cost_of(loss)}.{unsure}",
+        best.defence,
+    )
+
+
+def _named(judgement: Judgement) -> str:
+    name = name_of(judgement.defence)
+    return name[0].upper() + name[1:]
+
+
+def _protection(judgement: Judgement) -> str:
+    leak = judgement.worst.leak
+    if leak is None:
+        return "nothing measured"
+    if leak.name != STATEMENT:
+        return f"{title_of(leak.name)} {leak.value:.3g} under the strongest attack tried"
+    interval = "" if leak.high is None else f" (95 % interval up to {percent(high(leak))})"
+    return f"{counted(leak)} images recognised by the strongest attack tried{interval}"

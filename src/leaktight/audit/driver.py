@@ -1,0 +1,175 @@
+"""The driver: a plan in, records out. It alone writes the store; engines do the work."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+
+from leaktight.audit.engine import Engine, InProcess
+from leaktight.audit.job import Job, Outcome, without_record
+from leaktight.audit.plan import Plan
+from leaktight.audit.rehearsal import rehearse
+from leaktight.audit.store import TRAINING_FOLDER, Store
+from leaktight.audit.trainings import Course, Trainings
+from leaktight.audit.workers import Processes
+from leaktight.core.errors import InvalidValue, unknown
+from leaktight.core.record import Cell, Record, Status
+
+DEVICES = ("auto", "cpu", "cuda", "mps")
+
+
+@dataclasses.dataclass(frozen=True)
+class Step:
+    """One job of an audit that has just ended, for whoever shows progress.
+
+    Args:
+        done: how many jobs have ended.
+        total: how many there are: trainings and cells that were not there before.
+        kept: how many cells were there before.
+        text: what it was.
+        status: what came of it.
+    """
+
+    done: int
+    total: int
+    kept: int
+    text: str
+    status: Status
+
+
+Progress = Callable[[Step], None]
+
+
+def run(
+    plan: Plan,
+    out: str | Path,
+    workers: int = 1,
+    device: str | None = None,
+    progress: Progress | None = None,
+    engine: Engine | None = None,
+) -> list[Record]:
+    """Run an audit and return a record for every cell of its plan, in the plan's order.
+
+    Cells that an earlier run finished in the same folder are not computed again; failed ones are tried again. The records
+    depend on the plan alone, not on the number of workers or on interruptions; only `seconds` differ.
+
+    Args:
+        plan: what to measure: from `read_plan`, `quick`, `standard`, or made by hand.
+        out: the audit's folder; made if need be. What is in it can be read by its owner only.
+        workers: how many processes do the work, at least 1; 1 means this process.
+        device: `cpu`, `cuda`, `mps`, or `auto` for the fastest there is; None leaves the plan as it is.
+        progress: called after each job.
+        engine: who does the jobs, in place of `workers`.
+
+    Raises:
+        LeaktightError: the plan cannot be run here, another audit uses the folder, or the disk is full; what is finished is kept.
+
+    Example:
+        >>> import tempfile
+        >>> from leaktight.audit import parse_plan
+        >>> plan = parse_plan({
+        ...     "scenario": {"data": "digits", "model": "mlp", "rounds": 1},
+        ...     "attacks": ["analytic"],
+        ...     "grid": {"victims": 2},
+        ... })
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     records = run(plan, folder)
+        >>> [(record.cell.purpose, record.status.value) for record in records]
+        [('control', 'done'), ('measure', 'done'), ('null', 'done')]
+    """
+    if workers < 1:
+        raise InvalidValue(f"The number of workers must be at least 1. Got {workers} instead.")
+    plan = on_device(plan, device)
+    rehearse(plan)
+    folder = Path(out)
+    with Store.create(folder) as store:
+        store.begin(plan)
+        trainings = folder / TRAINING_FOLDER
+        with engine or (InProcess(trainings) if workers == 1 else Processes(workers, trainings)) as at_work:
+            _Drive(store, at_work, Trainings(trainings), progress).run(plan)
+        return store.records()
+
+
+def on_device(plan: Plan, device: str | None) -> Plan:
+    """Return the plan for a device, by its own name in place of `auto`, so that the same machine gives the same keys."""
+    if "device" not in type(plan.scenario).model_fields:
+        return plan
+    wanted = device or str(dict(plan.scenario)["device"])
+    if wanted not in DEVICES:
+        raise unknown("device", wanted, DEVICES)
+    there = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    if wanted == "auto":
+        wanted = next(name for name in ("cuda", "mps", "cpu") if there[name])
+    if not there[wanted]:
+        raise InvalidValue(f"The device `{wanted}` is not there: torch {torch.__version__} finds none. Use `auto` or `cpu`.")
+    return plan.with_scenario(device=wanted)
+
+
+class _Drive:
+    """One run through a plan's jobs: trainings first, and each cell as soon as its training is there."""
+
+    def __init__(self, store: Store, engine: Engine, trainings: Trainings, progress: Progress | None) -> None:
+        self._store, self._engine, self._trainings, self._progress = store, engine, trainings, progress
+        self._waiting: dict[str, list[Cell]] = {}
+        self._out = self._done = self._total = self._kept = 0
+
+    def run(self, plan: Plan) -> None:
+        cells = {cell.key: cell for cell in plan.cells()}
+        settled = self._store.settled()
+        self._kept = len(settled & cells.keys())
+        courses: dict[str, Course] = {}
+        for cell in (cell for key, cell in cells.items() if key not in settled):
+            course = Course.of(cell)
+            courses[course.key] = course
+            self._waiting.setdefault(course.key, []).append(cell)
+        ready = {key for key, course in courses.items() if self._trainings.has(course)}
+        self._total = sum(map(len, self._waiting.values())) + len(courses) - len(ready)
+        for key, course in courses.items():
+            if key not in ready:
+                self._submit(Job(course))
+        for key in courses:
+            if key in ready:
+                self._release(key)
+        while self._out:
+            self._ended(self._engine.next())
+
+    def _submit(self, job: Job) -> None:
+        self._out += 1
+        self._engine.submit(job)
+
+    def _release(self, course: str) -> None:
+        for cell in self._waiting.pop(course):
+            self._submit(Job(cell))
+
+    def _ended(self, outcome: Outcome) -> None:
+        self._out -= 1
+        if outcome.record is not None:
+            self._write(outcome)
+            return
+        self._tell(outcome)
+        if outcome.status is Status.DONE:
+            self._release(outcome.job.key)
+            return
+        for cell in self._waiting.pop(outcome.job.key):
+            self._write(without_record(Job(cell), outcome.status, outcome.reason))
+
+    def _write(self, outcome: Outcome) -> None:
+        if outcome.record is not None:
+            self._store.write(outcome.record, outcome.pictures)
+        self._tell(outcome)
+
+    def _tell(self, outcome: Outcome) -> None:
+        self._done += 1
+        if self._progress is not None:
+            self._progress(Step(self._done, self._total, self._kept, described(outcome.job), outcome.status))
+
+
+def described(job: Job) -> str:
+    """Say in a few words what a job is."""
+    task = job.task
+    if isinstance(task, Course):
+        return f"training with {task.defence}"
+    return f"{task.label} against {task.defence}, batch {task.batch_size}, {task.stage}"

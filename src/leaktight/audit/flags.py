@@ -1,0 +1,48 @@
+"""Flags: reasons to doubt the audit itself, each with what to do about it.
+
+A flag is not a finding about a defence. It says that a number of this audit may mislead. A report without flags has passed
+every check here, no more. A new check is a function from records to flags, added to `CHECKS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from leaktight.audit.flag import Flag
+from leaktight.audit.flags_attacks import attack_at_chance, leakage_grows, only_non_adaptive, simple_beats_strong
+from leaktight.audit.flags_soundness import (
+    control_not_exact,
+    incomplete,
+    null_above_chance,
+    privacy_without_epsilon,
+    utility_at_majority,
+)
+from leaktight.core.record import Record
+
+__all__ = ["CHECKS", "Flag", "raise_flags"]
+
+Check = Callable[[Sequence[Record]], list[Flag]]
+
+CHECKS: tuple[Check, ...] = (
+    control_not_exact,
+    null_above_chance,
+    attack_at_chance,
+    simple_beats_strong,
+    only_non_adaptive,
+    leakage_grows,
+    utility_at_majority,
+    privacy_without_epsilon,
+    incomplete,
+)
+"""Every check, in the order in which its flags are shown."""
+
+
+def raise_flags(records: Iterable[Record]) -> tuple[Flag, ...]:
+    """Return every flag that the records of an audit raise, doubts first.
+
+    Example:
+        >>> [flag.name for flag in raise_flags([])]
+        ['control_missing']
+    """
+    records = list(records)
+    return tuple(sorted((flag for check in CHECKS for flag in check(records)), key=lambda flag: flag.severity))

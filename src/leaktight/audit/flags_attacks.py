@@ -1,0 +1,141 @@
+"""Flags about attacks: an attack that is weak makes any defence look good."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from leaktight.audit.flag import Flag
+from leaktight.audit.pool import leaks_more
+from leaktight.audit.rows import PSNR, Row, rows_of
+from leaktight.audit.words import attack_of, family_of, listed, name_of, rank, setting, undefended
+from leaktight.core.metric import Reading
+from leaktight.core.probe import Attempt
+from leaktight.core.record import Record, Status
+from leaktight.core.threat import Knows
+
+
+def attack_at_chance(records: Sequence[Record]) -> list[Flag]:
+    """An attack that finds nothing in undefended messages says nothing about a defence that it does not get through either."""
+    flags = []
+    groups: dict[str, list[Row]] = {}
+    for row in rows_of(records):
+        if undefended(row.defence) and (reading := _main(row)) and reading.chance is not None:
+            groups.setdefault(row.attack, []).append(row)
+    for attack, rows in groups.items():
+        blind = [row for row in rows if (reading := _main(row)) and not reading.beats_chance()]
+        if blind:
+            where = listed([setting(row.batch_size, row.stage) for row in blind])
+            flags.append(
+                Flag(
+                    "attack_at_chance",
+                    f"The attack {attack} did no better than guessing without any defence ({where}), so there its failure against a defence shows nothing. "
+                    "Give it more iterations or restarts, or use another attack.",
+                    _cells(blind),
+                )
+            )
+    return flags
+
+
+def simple_beats_strong(records: Sequence[Record]) -> list[Flag]:
+    """A strong attack that a simple one beats is badly set; numbers that rest on it alone understate the leak."""
+    flags = []
+    groups: dict[tuple[int, str, int, str], list[Row]] = {}
+    for row in rows_of(records):
+        groups.setdefault((row.scenario, row.defence.key, row.batch_size, row.stage), []).append(row)
+    for rows in groups.values():
+        for strong in (row for row in rows if not row.simple):
+            beaten = [row for row in rows if row.simple and _beats(row, strong)]
+            if beaten:
+                flags.append(
+                    Flag(
+                        "simple_beats_strong",
+                        f"The simple attack {beaten[0].attack} beats {strong.attack} under {name_of(strong.defence)} ({setting(strong.batch_size, strong.stage)}). "
+                        f"The verdict uses the better one; do not read protection from the numbers of {strong.attack} before it is better tuned.",
+                        _cells([beaten[0], strong]),
+                    )
+                )
+    return flags
+
+
+def only_non_adaptive(records: Sequence[Record]) -> list[Flag]:
+    """A defence that everybody knows must be tried by an attacker who models it; without one its protection is a guess."""
+    by_defence: dict[str, list[Record]] = {}
+    for record in records:
+        cell = record.cell
+        counts = record.status is Status.DONE and cell.purpose == "measure" and attack_of(cell.probe) is not None
+        if counts and not undefended(cell.defence):
+            by_defence.setdefault(cell.defence.key, []).append(record)
+    untried = [group for group in by_defence.values() if not any(_adaptive(record) for record in group)]
+    if not untried:
+        return []
+    public = any(_knows_defence(record) for group in untried for record in group)
+    assumed = (
+        "although the threat model says that the attacker knows it"
+        if public
+        else "and an attacker will learn which defence is in use"
+    )
+    names = listed(list(dict.fromkeys(family_of(group[0].cell.defence) for group in untried)))
+    return [
+        Flag(
+            "only_non_adaptive",
+            f"Only attacks that ignore the defence were run against {names}, {assumed}. Read the protection as an upper bound, and add an adaptive attack.",
+            tuple(record.cell.key for group in untried for record in group),
+        )
+    ]
+
+
+def leakage_grows(records: Sequence[Record]) -> list[Flag]:
+    """A stronger setting that leaks more than a weaker one points at an attack that is out of tune, or at too few victims."""
+    groups: dict[tuple[int, str, str, int, str], list[Row]] = {}
+    rows = rows_of(records)
+    for row in rows:
+        if not undefended(row.defence) and row.defence.strength is not None:
+            groups.setdefault((row.scenario, family_of(row.defence), row.attack, row.batch_size, row.stage), []).append(row)
+    flags = []
+    for (scenario, family, attack, batch_size, stage), swept in groups.items():
+        bare = [
+            r
+            for r in rows
+            if undefended(r.defence) and (r.scenario, r.attack, r.batch_size, r.stage) == (scenario, attack, batch_size, stage)
+        ]
+        ordered = bare[:1] + sorted(swept, key=lambda row: rank(row.defence))
+        growing = [(weak, strong) for weak, strong in pairwise(ordered) if _beats(strong, weak)]
+        if growing:
+            steps = listed([f"from {name_of(weak.defence)} to {name_of(strong.defence)}" for weak, strong in growing])
+            flags.append(
+                Flag(
+                    "leakage_grows",
+                    f"The attack {attack} gets more, not less, as {family} gets stronger: {steps} ({setting(batch_size, stage)}). "
+                    "Use more victims, or tune the attack at the weaker setting.",
+                    _cells([row for pair in growing for row in pair]),
+                )
+            )
+    return flags
+
+
+def _main(row: Row) -> Reading | None:
+    """Return what an attack is compared by: PSNR where there is one, for it tells more than a share; else its first reading."""
+    return row.reading(PSNR, "raw") or row.leak
+
+
+def _beats(one: Row, other: Row) -> bool:
+    """Return whether one row leaks more than the other; below chance there is no better and worse."""
+    first, second = _main(one), _main(other)
+    if first is None or second is None or first.name != second.name:
+        return False
+    return leaks_more(first, second) and (first.chance is None or first.beats_chance())
+
+
+def _cells(rows: Sequence[Row]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(key for row in rows for key in row.cells))
+
+
+def _adaptive(record: Record) -> bool:
+    attack = attack_of(record.cell.probe)
+    return attack is not None and attack.adaptive
+
+
+def _knows_defence(record: Record) -> bool:
+    probe = record.cell.probe
+    return isinstance(probe, Attempt) and Knows.DEFENCE in probe.threat.knows

@@ -1,0 +1,141 @@
+"""Flags about the audit as a whole: its controls, its gaps, and what its words may promise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from leaktight.audit.flag import Flag, Severity
+from leaktight.audit.rows import PSNR, epsilon_of, rows_of
+from leaktight.audit.words import family_of, label_of, links, listed, name_of, setting_of, title_of, undefended
+from leaktight.core.record import Record, Status
+
+EXACT_PSNR = 60.0
+"""The PSNR in dB from which a control cell counts as exact: an error of a thousandth of the pixel range."""
+EXACT_ERROR = 1e-3
+"""The relative error up to which a control cell counts as exact, for data that are not images."""
+
+
+def control_not_exact(records: Sequence[Record]) -> list[Flag]:
+    """The control cell's answer is known; if it is not found, the instruments are broken and no other number counts."""
+    controls = [record for record in records if record.cell.purpose == "control"]
+    if not controls:
+        return [
+            Flag(
+                "control_missing",
+                "This audit has no control cell, so nothing shows that its instruments work. Run it with control cells.",
+            )
+        ]
+    wrong = [record for record in controls if not is_exact(record)]
+    if not wrong:
+        return []
+    return [
+        Flag(
+            "control_not_exact",
+            f"{len(wrong)} of {len(controls)} control cells did not recover the known answer. Trust no other number before that is explained: look at their readings below.",
+            tuple(record.cell.key for record in wrong),
+        )
+    ]
+
+
+def is_exact(record: Record) -> bool:
+    """Return whether a control cell found the known answer, for each of its examples."""
+    psnr, error = record.reading(PSNR, "raw"), record.reading("rmse_relative", "raw")
+    if record.status is not Status.DONE:
+        return False
+    if psnr is not None:
+        return min(psnr.each, default=psnr.value) >= EXACT_PSNR
+    return error is not None and max(error.each, default=error.value) <= EXACT_ERROR
+
+
+def null_above_chance(records: Sequence[Record]) -> list[Flag]:
+    """A null cell holds noise only; an attack that finds something in it has seen the truth, or the chance level is wrong."""
+    return [
+        Flag(
+            "null_above_chance",
+            f"The attack {label_of(record.cell)} does better than chance in {listed(names)} on messages that hold only noise. "
+            "Either it sees something it should not, or the chance level is wrong; do not trust its other numbers.",
+            (record.cell.key,),
+        )
+        for record in records
+        if record.cell.purpose == "null"
+        and (names := list(dict.fromkeys(title_of(r.name) for r in record.readings if r.beats_chance())))
+    ]
+
+
+def utility_at_majority(records: Sequence[Record]) -> list[Flag]:
+    """A model that has learned nothing is private and useless; a defence must not be praised for it."""
+    rows = [row for row in rows_of(records) if row.useless]
+    if not rows:
+        return []
+    cells = tuple(dict.fromkeys(key for row in rows for key in row.cells))
+    if any(undefended(row.defence) for row in rows):
+        return [
+            Flag(
+                "utility_at_majority",
+                "Even without defence the model is no better than always naming the commonest class, so no price in accuracy can be read "
+                "off. Train longer before comparing defences.",
+                cells,
+            )
+        ]
+    names = listed(list(dict.fromkeys(name_of(row.defence) for row in rows)))
+    return [
+        Flag(
+            "utility_at_majority",
+            f"With {names} the model is no better than always naming the commonest class, so its privacy is that of a model that learned "
+            "nothing. Weaken the defence, or train longer.",
+            cells,
+        )
+    ]
+
+
+def privacy_without_epsilon(records: Sequence[Record]) -> list[Flag]:
+    """Noise alone is not differential privacy, and DP-SGD without a finite epsilon promises nothing."""
+    noisy: dict[str, list[str]] = {}
+    bare: list[Record] = []
+    for record in (r for r in records if r.status is Status.DONE and r.cell.purpose == "measure"):
+        kinds = {link.kind for link in links(record.cell.defence)}
+        epsilon = epsilon_of(record.notes)
+        if "dp_sgd" in kinds and (epsilon is None or not math.isfinite(epsilon)):
+            bare.append(record)
+        elif "dp_sgd" not in kinds and kinds & {"gaussian_noise", "laplace_noise"}:
+            noisy.setdefault(family_of(record.cell.defence), []).append(record.cell.key)
+    flags = []
+    if bare:
+        names = listed(list(dict.fromkeys(name_of(record.cell.defence) for record in bare)))
+        flags.append(
+            Flag(
+                "privacy_without_epsilon",
+                f"{names} has no finite epsilon in its records, so it gives no differential privacy. Set a noise multiplier above 0.",
+                tuple(record.cell.key for record in bare),
+            )
+        )
+    if noisy:
+        flags.append(
+            Flag(
+                "noise_is_not_privacy",
+                f"{listed(list(noisy))} is noise on a gradient that nothing bounds: it may hinder attacks, but it is not differential privacy and has no epsilon. "
+                "Do not report it as such; use dp_sgd for a guarantee.",
+                tuple(key for keys in noisy.values() for key in keys),
+                "info",
+            )
+        )
+    return flags
+
+
+def incomplete(records: Sequence[Record]) -> list[Flag]:
+    """Cells that were refused or failed are missing from every comparison; what they would have shown is not known."""
+    flags = []
+    severities: dict[Status, Severity] = {Status.FAILED: "doubt", Status.REFUSED: "info"}
+    for status, severity in severities.items():
+        missing = [record for record in records if record.status is status]
+        if missing:
+            where = list(
+                dict.fromkeys(f"{label_of(r.cell)} under {name_of(r.cell.defence)} ({setting_of(r.cell)})" for r in missing)
+            )
+            more = f" and {len(where) - 3} more" if len(where) > 3 else ""
+            verb = "was" if len(missing) == 1 else "were"
+            said = f"{len(missing)} of {len(records)} cells {'failed' if status is Status.FAILED else f'{verb} refused'}: {'; '.join(where[:3])}{more}. "
+            advice = "Reasons are listed with the cells; the comparison has gaps there."
+            flags.append(Flag(f"cells_{status.value}", said + advice, tuple(r.cell.key for r in missing), severity))
+    return flags

@@ -1,0 +1,73 @@
+"""The gallery: a few originals beside what the attack made of them. It holds private images and stays with their owner."""
+
+from __future__ import annotations
+
+import safetensors
+import safetensors.torch
+import torch
+from torch import Tensor
+
+from leaktight.core.attack import Reconstruction
+from leaktight.core.errors import LeaktightError
+from leaktight.core.probe import Finding
+from leaktight.metrics.pairing import UNPAIRED, blank, is_image, pair
+
+SHOWN = 8
+
+Gallery = dict[str, Tensor]
+"""`truth_raw`, `truth_used` and `guess` as uint8 images (n, channels, height, width), `labels` and `guess_labels` (-1: none)."""
+
+
+def gallery_of(finding: Finding, shown: int = SHOWN) -> Gallery:
+    """Return the first few examples of a finding, paired one to one; nothing for what is not an image.
+
+    Args:
+        finding: what a probe found.
+        shown: at most how many examples.
+    """
+    guess = finding.guess
+    if not isinstance(guess, Reconstruction) or not finding.truth or not is_image(finding.truth[0].task.shape):
+        return {}
+    rows: dict[str, list[Tensor]] = {name: [] for name in ("truth_raw", "truth_used", "guess", "labels", "guess_labels")}
+    for number, (inputs, inside) in enumerate(zip(guess.inputs, finding.truth, strict=True)):
+        place = pair(inputs, inside.used.inputs)
+        labels = guess.labels[number] if guess.labels is not None else None
+        for position in range(min(len(inside.used), len(inside.raw))):
+            at, used = int(place[position]), inside.used.inputs[position]
+            rows["truth_raw"].append(inside.raw.inputs[position])
+            rows["truth_used"].append(used)
+            rows["guess"].append(blank(used[None])[0] if at == UNPAIRED else inputs[at])
+            rows["labels"].append(inside.raw.labels[position])
+            rows["guess_labels"].append(_label(labels, at))
+        if len(rows["guess"]) >= shown:
+            break
+    return {name: _plain(torch.stack([row.cpu() for row in found[:shown]])) for name, found in rows.items() if found}
+
+
+def encode(gallery: Gallery) -> bytes:
+    """Return a gallery as safetensors; nothing for an empty one."""
+    return safetensors.torch.save(gallery) if gallery else b""
+
+
+def decode(content: bytes | None) -> Gallery:
+    """Undo `encode`."""
+    if not content:
+        return {}
+    try:
+        return dict(safetensors.torch.load(content))
+    except safetensors.SafetensorError as error:
+        raise LeaktightError("The pictures of a cell cannot be read. Delete the store and run the audit again.") from error
+
+
+def _label(labels: Tensor | None, at: int) -> Tensor:
+    if labels is None or at == UNPAIRED:
+        return torch.tensor(-1)
+    found = labels[at].detach()
+    return found.argmax() if found.dim() else found
+
+
+def _plain(tensor: Tensor) -> Tensor:
+    """Return images as bytes and labels as they are."""
+    if not tensor.is_floating_point():
+        return tensor.long().contiguous()
+    return (tensor.detach().clamp(0, 1) * 255).round().to(torch.uint8).contiguous()

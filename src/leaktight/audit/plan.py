@@ -1,0 +1,127 @@
+"""Plans: what an audit is to measure, and the cells that follow from it."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Self
+
+from pydantic import Field, SerializeAsAny, field_validator
+
+from leaktight.audit.control import control_cells, null_cells
+from leaktight.core.defence import Defence, Undefended
+from leaktight.core.errors import InvalidValue, did_you_mean
+from leaktight.core.probe import Attempt, Probe
+from leaktight.core.record import Cell
+from leaktight.core.scenario import Scenario
+from leaktight.core.value import Value
+from leaktight.metrics import standard
+
+Stage = Literal["initial", "early", "end"]
+
+
+class Grid(Value):
+    """Along which lines every defence and every probe is measured.
+
+    Args:
+        batch_sizes: examples behind one message, each at least 1; more is harder to attack.
+        stages: when in training.
+        seeds: everything is repeated for each.
+        victims: how many messages each cell measures, at least 1; more gives narrower intervals.
+    """
+
+    batch_sizes: tuple[int, ...] = Field((1,), min_length=1)
+    stages: tuple[Stage, ...] = Field(("initial",), min_length=1)
+    seeds: tuple[int, ...] = Field((0,), min_length=1)
+    victims: int = Field(8, ge=1, le=100_000)
+
+    @field_validator("batch_sizes", "seeds")
+    @classmethod
+    def _whole(cls, values: tuple[int, ...], about: Any) -> tuple[int, ...]:
+        least = 1 if about.field_name == "batch_sizes" else 0
+        if min(values) < least:
+            raise ValueError(f"must be whole numbers of at least {least}. Got {min(values)} instead.")
+        return values
+
+    @field_validator("batch_sizes", "stages", "seeds")
+    @classmethod
+    def _distinct(cls, values: tuple[Any, ...]) -> tuple[Any, ...]:
+        twice = [value for value in values if values.count(value) > 1]
+        if twice:
+            raise ValueError(f"must hold each value once. Got {twice[0]!r} {values.count(twice[0])} times instead.")
+        return values
+
+
+class Plan(Value):
+    """What an audit is to measure: every defence against every probe, along the grid.
+
+    Args:
+        title: what the report is headed with.
+        scenario: data, model and how they learn.
+        defences: what is compared, beside `none`, which every audit has.
+        probes: what is measured, by the name that the report gives it.
+        grid: batch sizes, stages, seeds and victims.
+
+    Example:
+        >>> from leaktight.audit import quick
+        >>> plan = quick()
+        >>> Plan.model_validate(plan.to_dict()) == plan
+        True
+        >>> {cell.purpose for cell in plan.cells()} == {"measure", "control", "null"}
+        True
+    """
+
+    title: str = "Audit"
+    scenario: SerializeAsAny[Scenario]
+    defences: tuple[SerializeAsAny[Defence], ...] = ()
+    probes: dict[str, SerializeAsAny[Probe]] = Field(min_length=1)
+    grid: Grid = Grid()
+
+    @field_validator("defences")
+    @classmethod
+    def _others(cls, defences: tuple[Defence, ...]) -> tuple[Defence, ...]:
+        """Drop `none`, which is always there, and what was named before."""
+        return tuple({one.key: one for one in defences if not isinstance(one, Undefended)}.values())
+
+    def cells(self) -> list[Cell]:
+        """Return every cell: the controls, then the measurements, then the null views."""
+        measured = [
+            Cell(
+                scenario=self.scenario,
+                defence=defence,
+                probe=probe,
+                stage=stage,
+                batch_size=batch_size,
+                victims=self.grid.victims,
+                seed=seed,
+                label=label,
+            )
+            for seed in self.grid.seeds
+            for defence in (Undefended(), *self.defences)
+            for stage in self.grid.stages
+            for batch_size in self.grid.batch_sizes
+            for label, probe in self.probes.items()
+        ]
+        controls = control_cells(self.scenario, self.grid.seeds, self.grid.victims, standard())
+        return [*controls, *measured, *null_cells(measured)]
+
+    def with_scenario(self, **settings: Any) -> Self:
+        """Return the plan with some of its scenario's settings replaced.
+
+        Raises:
+            InvalidValue: this kind of scenario has no such setting.
+        """
+        known = type(self.scenario).model_fields
+        for name in settings:
+            if name not in known:
+                raise InvalidValue(f"The scenario {self.scenario.kind} has no setting `{name}`. {did_you_mean(name, known)}")
+        scenario = type(self.scenario).model_validate({**dict(self.scenario), **settings})
+        return self.model_copy(update={"scenario": scenario})
+
+    def with_seed(self, seed: int) -> Self:
+        """Return the plan for one seed."""
+        grid = Grid.model_validate({**dict(self.grid), "seeds": (seed,)})
+        return self.model_copy(update={"grid": grid})
+
+
+def seats(plan: Plan) -> set[str]:
+    """Return the seats that the plan's attacks sit in."""
+    return {probe.threat.seat for probe in plan.probes.values() if isinstance(probe, Attempt)}

@@ -1,0 +1,168 @@
+"""Plan files: a person's TOML becomes a plan, or one error that shows every fault with its place."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from leaktight.attacks.presets import PRESETS, preset
+from leaktight.audit.build import Faults, Table, made, swept
+from leaktight.audit.plan import Grid, Plan
+from leaktight.audit.private import reason
+from leaktight.core.attack import Attack
+from leaktight.core.defence import Defence
+from leaktight.core.errors import InvalidValue, did_you_mean, unknown
+from leaktight.core.metric import Metric
+from leaktight.core.probe import Attempt, Probe
+from leaktight.core.scenario import Scenario
+from leaktight.core.threat import ThreatModel
+from leaktight.metrics import standard
+
+SECTIONS = ("title", "seed", "scenario", "defences", "attacks", "probes", "metrics", "threat", "grid")
+
+
+def read_plan(path: Path) -> Plan:
+    """Return the plan that a TOML file describes.
+
+    Args:
+        path: the file.
+
+    Raises:
+        InvalidValue: the file is missing, is not TOML, or has faults; all of them are shown, each with its place.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise InvalidValue(f"There is no file `{path}`. Write one with `leaktight init {path}`.") from None
+    except UnicodeDecodeError:
+        raise InvalidValue(f"The file `{path}` is not text in UTF-8. An audit file is TOML.") from None
+    except OSError as error:
+        raise InvalidValue(f"The file `{path}` cannot be read: {reason(error)}.") from None
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InvalidValue(f"The file `{path}` is not valid TOML: {error}.") from None
+    return parse_plan(document, f"The file `{path}`")
+
+
+def parse_plan(document: Table, source: str = "The plan") -> Plan:
+    """Return the plan that a document describes, in the form of a plan file.
+
+    Args:
+        document: what TOML reads.
+        source: how errors name it.
+
+    Example:
+        >>> plan = parse_plan({
+        ...     "scenario": {"data": "digits", "model": "mlp"},
+        ...     "defences": [{"kind": "gaussian_noise", "std": [0.01, 0.1]}],
+        ...     "attacks": [{"preset": "dlg2019", "iterations": 10}],
+        ... })
+        >>> [str(defence) for defence in plan.defences], list(plan.probes)
+        (['gaussian_noise', 'gaussian_noise(std=0.1)'], ['dlg2019*'])
+    """
+    faults = Faults()
+    for name in document:
+        if name not in SECTIONS:
+            faults.add("", f"There is no section `{name}`. {did_you_mean(name, SECTIONS)}")
+    scenario = _scenario(document, faults)
+    threat = made(ThreatModel, document.get("threat", {}), "threat", faults)
+    metrics = _each(Metric, document, "metrics", faults) if "metrics" in document else list(standard())
+    probes = _probes(document, threat or ThreatModel(), tuple(metrics), faults)
+    defences = _defences(document, faults)
+    grid = made(Grid, _grid(document, faults), "grid", faults)
+    title = document.get("title", "Audit")
+    if not isinstance(title, str):
+        faults.add("title", f"It must be a text. Got {title!r} instead.")
+    faults.check(source)
+    return Plan(title=title, scenario=scenario, defences=tuple(defences), probes=probes, grid=grid)
+
+
+def _scenario(document: Table, faults: Faults) -> Scenario | None:
+    given = document.get("scenario")
+    if given is None:
+        faults.add("scenario", "It is missing. Add `[scenario.data]` and `[scenario.model]`, each with a `kind`.")
+        return None
+    if isinstance(given, dict):
+        given = {"kind": "federated", **given}
+    scenario: Scenario | None = made(Scenario, given, "scenario", faults)
+    return scenario
+
+
+def _tables(document: Table, name: str, faults: Faults) -> list[Any]:
+    given = document.get(name, [])
+    if isinstance(given, list):
+        return given
+    faults.add(name, f"It must be a list: write `[[{name}]]`, not `[{name}]`.")
+    return []
+
+
+def _each(root: type[Any], document: Table, name: str, faults: Faults) -> list[Any]:
+    tables = enumerate(_tables(document, name, faults))
+    return [one for at, table in tables if (one := made(root, table, f"{name}[{at}]", faults)) is not None]
+
+
+def _defences(document: Table, faults: Faults) -> list[Defence]:
+    return [
+        defence
+        for at, table in enumerate(_tables(document, "defences", faults))
+        for one in swept(table)
+        if (defence := made(Defence, one, f"defences[{at}]", faults)) is not None
+    ]
+
+
+def _probes(document: Table, threat: ThreatModel, metrics: tuple[Metric, ...], faults: Faults) -> dict[str, Probe]:
+    found: dict[str, Probe] = {}
+    sections = {"attacks": _attack, "probes": _probe}
+    for section, reader in sections.items():
+        for at, table in enumerate(_tables(document, section, faults)):
+            place = f"{section}[{at}]"
+            table = {"kind": table} if isinstance(table, str) else table
+            if not isinstance(table, dict):
+                faults.add(place, f"It must be a table of settings. Got {table!r} instead.")
+                continue
+            name = table.get("name")
+            probe, label = reader({key: table[key] for key in table if key != "name"}, place, faults)
+            label = str(name) if name else label
+            if label in found:
+                faults.add(place, f"There is another `{label}`. Give one of them a `name`.")
+            elif isinstance(probe, Attack):
+                found[label] = Attempt(attack=probe, threat=threat, metrics=metrics)
+            elif probe is not None:
+                found[label] = probe
+    if not any(document.get(section) for section in sections):
+        faults.add("attacks", 'There is none. Add one, as in `[[attacks]]` with `preset = "dlg2019"`.')
+    return found
+
+
+def _attack(table: Table, place: str, faults: Faults) -> tuple[Attack | None, str]:
+    if "preset" not in table:
+        return made(Attack, table, place, faults), str(table.get("kind", place))
+    name = table["preset"]
+    overrides = {key: value for key, value in table.items() if key != "preset"}
+    try:
+        if name not in PRESETS:
+            raise unknown("preset", str(name), PRESETS)
+        return preset(name, **overrides), f"{name}*" if overrides else name
+    except InvalidValue as error:
+        faults.add(place, error)
+    return None, place
+
+
+def _probe(table: Table, place: str, faults: Faults) -> tuple[Probe | None, str]:
+    return made(Probe, table, place, faults), str(table.get("kind", place))
+
+
+def _grid(document: Table, faults: Faults) -> object:
+    """Return the grid's table, with `seed` as the seed of a grid that names none."""
+    given, seed = document.get("grid", {}), document.get("seed")
+    if not isinstance(given, dict) or seed is None:
+        return given
+    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+        faults.add("seed", f"It must be a whole number of at least 0. Got {seed!r} instead.")
+        return given
+    seeds = given.get("seeds")
+    if isinstance(seeds, list) and seed not in seeds:
+        faults.add("seed", f"It is {seed}, but the grid's `seeds` are {seeds}. Give one or the other.")
+    return {"seeds": [seed], **given}

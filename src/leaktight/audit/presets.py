@@ -1,0 +1,75 @@
+"""Preset plans: an audit for whoever has a model and data but no opinion yet."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from leaktight.attacks.presets import preset
+from leaktight.audit.plan import Grid, Plan
+from leaktight.core.attack import Attack
+from leaktight.core.defence import Defence
+from leaktight.core.probe import Attempt, Probe
+from leaktight.data import Photos
+from leaktight.data.source import Source
+from leaktight.defences import DPSGD, GaussianNoise, LaplaceNoise, Pruning, TopK
+from leaktight.learning.federated import Federated
+from leaktight.metrics import standard as standard_metrics
+from leaktight.models.dlnet import DLNet
+from leaktight.models.network import Network
+
+
+def quick(model: Network | None = None, data: Source | None = None) -> Plan:
+    """Return a plan that ends within about two minutes on two cores for a small network: is there a leak at all?
+
+    Args:
+        model: the network; None takes DLNet, whose leakage is well studied.
+        data: the examples; None takes bundled photographs.
+
+    Example:
+        >>> plan = quick()
+        >>> plan.scenario.model.kind, plan.scenario.data.kind
+        ('dlnet', 'photos')
+    """
+    return Plan(
+        title="Quick audit",
+        scenario=_scenario(model, data, rounds=40),
+        defences=(GaussianNoise(std=0.001), GaussianNoise(std=0.01), GaussianNoise(std=0.1), TopK(share=0.1)),
+        probes=_attempts({"dlg2019*": preset("dlg2019", iterations=60)}),
+        grid=Grid(batch_sizes=(1,), stages=("initial", "end"), victims=4),
+    )
+
+
+def standard(model: Network | None = None, data: Source | None = None) -> Plan:
+    """Return a plan that takes hours and whose numbers can be relied on: more attacks, defences, batch sizes and seeds.
+
+    Args:
+        model: the network; None takes DLNet.
+        data: the examples; None takes bundled photographs.
+
+    Example:
+        >>> len(standard().grid.seeds)
+        3
+    """
+    defences: tuple[Defence, ...] = (
+        *(GaussianNoise(std=std) for std in (0.0001, 0.001, 0.01, 0.1)),
+        *(LaplaceNoise(scale=scale) for scale in (0.001, 0.01)),
+        *(TopK(share=share) for share in (0.3, 0.1, 0.05)),
+        *(Pruning(rate=rate) for rate in (0.7, 0.95, 0.99)),
+        DPSGD(),
+    )
+    attacks = {name: preset(name) for name in ("dlg2019", "idlg2020", "geiping2020")}
+    return Plan(
+        title="Standard audit",
+        scenario=_scenario(model, data, rounds=200),
+        defences=defences,
+        probes=_attempts(attacks),
+        grid=Grid(batch_sizes=(1, 4, 8), stages=("initial", "early", "end"), seeds=(0, 1, 2), victims=16),
+    )
+
+
+def _scenario(model: Network | None, data: Source | None, **settings: Any) -> Federated:
+    return Federated(data=data or Photos(), model=model or DLNet(), device="auto", **settings)
+
+
+def _attempts(attacks: dict[str, Attack]) -> dict[str, Probe]:
+    return {name: Attempt(attack=attack, metrics=standard_metrics()) for name, attack in attacks.items()}

@@ -1,0 +1,60 @@
+"""Files that hold what only their owner may see: readable by nobody else, and never half written."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+from leaktight.core.errors import InvalidValue, LeaktightError
+
+OWNER_ONLY = 0o600
+
+
+def private_folder(path: Path) -> Path:
+    """Return a folder, made for its owner alone if it was not there."""
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidValue(f"The folder `{path}` cannot be made: {reason(error)}. Choose another one.") from error
+    return path
+
+
+def private_file(path: Path) -> None:
+    """Make sure that a file exists and that only its owner can read or write it, whatever the umask says."""
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, OWNER_ONLY)
+        try:
+            os.fchmod(descriptor, OWNER_ONLY)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise InvalidValue(f"The file `{path}` cannot be written: {reason(error)}. Choose another folder.") from error
+
+
+def write_private(path: Path, content: bytes) -> None:
+    """Write a file for its owner alone: either all of it is there afterwards, or nothing has changed."""
+    private_folder(path.parent)
+    temporary = None
+    try:
+        # mkstemp gives mode 0600 by itself.
+        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+        temporary = None
+    except OSError as error:
+        raise LeaktightError(
+            f"The file `{path}` cannot be written: {reason(error)}. Free some space, or choose another folder."
+        ) from error
+    finally:
+        if temporary is not None:
+            Path(temporary).unlink(missing_ok=True)
+
+
+def reason(error: OSError) -> str:
+    """Return what the operating system says, as the middle of a sentence."""
+    text = error.strerror or str(error)
+    return text[:1].lower() + text[1:]

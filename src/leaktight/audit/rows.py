@@ -1,0 +1,199 @@
+"""Rows: what was measured of one defence against one attack in one setting, over all seeds."""
+
+from __future__ import annotations
+
+import dataclasses
+import statistics
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal
+
+from leaktight.audit.pool import leakage, low, minus, pool
+from leaktight.audit.words import label_of, name_of, plain, rank, undefended
+from leaktight.core.defence import Defence
+from leaktight.core.metric import Reading
+from leaktight.core.probe import Attempt
+from leaktight.core.record import Record, Status
+
+PSNR, SSIM, LABELS, ACCURACY, EPSILON = "psnr", "ssim", "label_distance", "accuracy", "epsilon"
+STATEMENT = "reconstruction_statement"
+
+Against = Literal["raw", "used"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """One defence against one attack in one setting, over all seeds.
+
+    Args:
+        scenario: number of the scenario in the audit, from 1.
+        defence: the defence at its strength.
+        attack: how the report names the probe.
+        simple: whether the attack is one that a strong one should beat.
+        batch_size: examples behind one message.
+        stage: when in training it was measured.
+        seeds: the seeds that gave a result.
+        counts: how many cells were done, refused, failed.
+        readings: each reading, pooled over seeds.
+        notes: what parties noted, the largest over seeds.
+        loss: accuracy lost against no defence at the same seeds, in [-1, 1].
+        cells: the keys of the cells behind this row, done ones first.
+    """
+
+    scenario: int
+    defence: Defence
+    attack: str
+    simple: bool
+    batch_size: int
+    stage: str
+    seeds: tuple[int, ...]
+    counts: Mapping[Status, int]
+    readings: tuple[Reading, ...] = ()
+    notes: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    loss: Reading | None = None
+    cells: tuple[str, ...] = ()
+
+    def reading(self, name: str, against: Against | None = None) -> Reading | None:
+        """Return the pooled reading of this name."""
+        return next((r for r in self.readings if r.name == name and against in (None, r.against) and r.layer is None), None)
+
+    @property
+    def recognised(self) -> Reading | None:
+        """The share of raw images that can be recognised: PSNR at least the epsilon of the reconstruction statement."""
+        return self.reading(STATEMENT, "raw")
+
+    @property
+    def accuracy(self) -> Reading | None:
+        """How often the trained model is right on test data."""
+        return self.reading(ACCURACY)
+
+    @property
+    def useless(self) -> bool:
+        """Whether the trained model may be no better than always naming the commonest class."""
+        accuracy = self.accuracy
+        return accuracy is not None and accuracy.chance is not None and low(accuracy) <= accuracy.chance
+
+    @property
+    def median(self) -> float | None:
+        """The median PSNR over images, or its mean where single values were not kept."""
+        psnr = self.reading(PSNR, "raw")
+        return None if psnr is None else statistics.median(psnr.each) if psnr.each else psnr.value
+
+    @property
+    def leak(self) -> Reading | None:
+        """What this row is judged by: recognised images, else PSNR, else the first reading about leakage."""
+        about = next((r for r in self.readings if r.leaks is not None), None)
+        return self.recognised or self.reading(PSNR, "raw") or about
+
+    @property
+    def epsilon(self) -> float | None:
+        """The differential-privacy epsilon that was noted, if any; of several the largest."""
+        return epsilon_of(self.notes)
+
+    @property
+    def severity(self) -> tuple[float, ...]:
+        """What rows of one defence are ranked by: the larger, the more leaks. A PSNR below chance is as good as none."""
+        psnr = self.reading(PSNR, "raw")
+        beyond = 0.0 if psnr is None else max(0.0, psnr.value - (psnr.chance or 0.0))
+        return () if self.leak is None else (leakage(self.leak), beyond)
+
+
+def epsilon_of(notes: Mapping[str, float]) -> float | None:
+    """Return the largest epsilon among a party's notes, whichever defence noted it.
+
+    Example:
+        >>> epsilon_of({"dp_sgd.epsilon": 2.5, "dp_sgd.delta": 1e-5})
+        2.5
+    """
+    return max((value for name, value in notes.items() if name.rpartition(".")[2] == EPSILON), default=None)
+
+
+def rows_of(records: Sequence[Record]) -> tuple[Row, ...]:
+    """Return one row for each defence, attack and setting of the measuring cells."""
+    scenarios: dict[str, int] = {}
+    groups: dict[tuple[object, ...], list[Record]] = {}
+    for record in records:
+        cell = record.cell
+        if cell.purpose == "measure":
+            number = scenarios.setdefault(cell.scenario.key, len(scenarios) + 1)
+            groups.setdefault((number, cell.defence.key, label_of(cell), cell.batch_size, cell.stage), []).append(record)
+    losses = _losses(records)
+    rows = [_row(scenarios[group[0].cell.scenario.key], group, losses) for group in groups.values()]
+    return tuple(sorted(rows, key=_order))
+
+
+def _order(row: Row) -> tuple[object, ...]:
+    kind = "" if undefended(row.defence) else plain(row.defence.kind).lower()
+    return (
+        row.scenario,
+        kind,
+        rank(row.defence),
+        name_of(row.defence),
+        row.stage != "initial",
+        row.stage,
+        row.batch_size,
+        row.attack,
+    )
+
+
+def _row(scenario: int, group: Sequence[Record], losses: Mapping[tuple[str, str, int], Reading]) -> Row:
+    cell = group[0].cell
+    done = [record for record in group if record.status is Status.DONE]
+    alike: dict[tuple[object, ...], list[Reading]] = {}
+    for record in done:
+        # A record may hold one metric twice, with other settings: the first of each is pooled with the first of the others.
+        seen: Counter[tuple[object, ...]] = Counter()
+        for reading in record.readings:
+            place = (reading.name, reading.against, reading.layer)
+            alike.setdefault((*place, seen[place]), []).append(reading)
+            seen[place] += 1
+    lost = [losses[training] for record in done if (training := _training(record)) in losses]
+    notes: dict[str, float] = {}
+    for record in done:
+        notes |= {name: max(value, notes.get(name, value)) for name, value in record.notes.items()}
+    return Row(
+        scenario=scenario,
+        defence=cell.defence,
+        attack=label_of(cell),
+        simple=isinstance(cell.probe, Attempt) and cell.probe.attack.simple,
+        batch_size=cell.batch_size,
+        stage=cell.stage,
+        seeds=tuple(sorted({record.cell.seed for record in done})),
+        counts=Counter(record.status for record in group),
+        readings=tuple(map(pool, alike.values())),
+        notes=notes,
+        loss=pool(lost) if lost else None,
+        cells=tuple(record.cell.key for record in sorted(group, key=lambda r: (r.status is not Status.DONE, r.cell.seed))),
+    )
+
+
+def _training(record: Record) -> tuple[str, str, int]:
+    cell = record.cell
+    return cell.scenario.key, cell.defence.key, cell.seed
+
+
+def _losses(records: Sequence[Record]) -> dict[tuple[str, str, int], Reading]:
+    """Return what each training lost in accuracy against the undefended one of the same scenario and seed."""
+    trained = {_training(r): reading for r in reversed(records) if (reading := r.reading(ACCURACY))}
+    base = {
+        (r.cell.scenario.key, r.cell.seed): _training(r)
+        for r in records
+        if undefended(r.cell.defence) and _training(r) in trained
+    }
+    return {
+        place: minus(trained[base[place[0], place[2]]], accuracy, "accuracy_loss")
+        for place, accuracy in trained.items()
+        if (place[0], place[2]) in base and base[place[0], place[2]] != place
+    }
+
+
+def threshold_of(records: Iterable[Record]) -> float | None:
+    """Return the PSNR from which images count as recognised: the first epsilon of a statement that was measured."""
+    found = (
+        float(metric.to_dict()["epsilon"])
+        for record in records
+        if isinstance(record.cell.probe, Attempt)
+        for metric in record.cell.probe.metrics
+        if metric.kind == STATEMENT
+    )
+    return next(found, None)

@@ -1,0 +1,243 @@
+"""The store: one SQLite file that holds an audit. A cell is written whole or not at all, and read by anyone who may."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import torch
+
+import leaktight
+from leaktight.audit import gallery
+from leaktight.audit.plan import Plan
+from leaktight.audit.private import private_file, private_folder
+from leaktight.core.errors import InvalidValue, LeaktightError
+from leaktight.core.record import Record, Status
+
+STORE_FORMAT = 1
+STORE_FILE = "audit.sqlite"
+LOCK_FILE = "audit.lock"
+TRAINING_FOLDER = "training"
+PATIENCE = 30.0
+"""How many seconds a reader or writer waits for another to finish its transaction."""
+
+_APPLICATION = 0x1EAC7161
+_SCHEMA = """
+CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE cells (
+    key TEXT PRIMARY KEY, status TEXT NOT NULL, record TEXT NOT NULL, seconds REAL NOT NULL, gallery BLOB NOT NULL
+);
+CREATE TABLE planned (position INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE);
+"""
+
+
+class Store:
+    """An audit's folder: its plan, its records and its pictures.
+
+    `Store.create` opens a folder for the one audit that writes to it, `Store.read` for anyone else. Both are closed by
+    `with`. A cell that was measured before an interruption, or under an earlier plan, is found by its key and not computed
+    again.
+
+    Args:
+        folder: the audit's folder.
+        connection: the open database.
+        lock: what keeps other audits out; None for a reader.
+    """
+
+    def __init__(self, folder: Path, connection: sqlite3.Connection, lock: sqlite3.Connection | None = None) -> None:
+        self.folder = folder
+        self._connection = connection
+        self._lock = lock
+
+    @classmethod
+    def create(cls, folder: Path) -> Self:
+        """Open a folder to write to, and make it if need be; only the owner can read what is in it."""
+        private_folder(folder)
+        path = folder / STORE_FILE
+        for file in (path, folder / LOCK_FILE):
+            private_file(file)
+        lock = _locked(folder)
+        with explained(path):
+            store = cls(folder, sqlite3.connect(path, timeout=PATIENCE, isolation_level=None), lock)
+            store._or_close(store._prepare)
+        return store
+
+    @classmethod
+    def read(cls, folder: Path) -> Self:
+        """Open a folder to read from, also while an audit writes to it."""
+        path = folder / STORE_FILE
+        if not path.is_file():
+            raise InvalidValue(f"There is no audit in `{folder}`. Name the folder that `leaktight audit --out` wrote to.")
+        # A journal that a killed audit left must be rolled back, which a read-only connection cannot do.
+        mode = "rw" if os.access(path, os.W_OK) else "ro"
+        with explained(path):
+            uri = f"{path.absolute().as_uri()}?mode={mode}"
+            store = cls(folder, sqlite3.connect(uri, uri=True, timeout=PATIENCE, isolation_level=None))
+            store._connection.execute("PRAGMA query_only = ON")
+            store._or_close(store._check_format)
+        return store
+
+    def begin(self, plan: Plan) -> None:
+        """Write down what is to be measured, and with what."""
+        with explained(self.folder / STORE_FILE), self._transaction():
+            self._connection.execute("DELETE FROM planned")
+            keys = dict.fromkeys(cell.key for cell in plan.cells())
+            self._connection.executemany("INSERT INTO planned VALUES (?, ?)", enumerate(keys))
+            about = {"plan": plan.to_dict(), "versions": versions()}
+            rows = [(name, json.dumps(value)) for name, value in about.items()]
+            self._connection.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", rows)
+
+    def write(self, record: Record, pictures: bytes = b"") -> None:
+        """Write one cell, in one transaction."""
+        row = (record.cell.key, record.status, json.dumps(record.to_dict()), record.seconds, pictures)
+        with explained(self.folder / STORE_FILE), self._transaction():
+            self._connection.execute("INSERT OR REPLACE INTO cells VALUES (?, ?, ?, ?, ?)", row)
+
+    def settled(self) -> set[str]:
+        """Return the keys of all cells that need not be computed again: done or refused."""
+        rows = self._rows("SELECT key FROM cells WHERE status IN (?, ?)", Status.DONE, Status.REFUSED)
+        return {key for (key,) in rows}
+
+    def records(self) -> list[Record]:
+        """Return the records of the plan's cells, in the plan's order; cells that were not computed yet have none."""
+        rows = self._rows("SELECT record FROM planned JOIN cells USING (key) ORDER BY position")
+        return [Record.model_validate(json.loads(text)) for (text,) in rows]
+
+    def missing(self) -> int:
+        """Return how many cells of the plan have no record yet."""
+        [(count,)] = self._rows("SELECT count(*) FROM planned LEFT JOIN cells USING (key) WHERE cells.key IS NULL")
+        return int(count)
+
+    def gallery(self, key: str) -> gallery.Gallery:
+        """Return a cell's pictures: private, and empty for a cell that has none."""
+        rows = self._rows("SELECT gallery FROM cells WHERE key = ?", key)
+        return gallery.decode(rows[0][0]) if rows else {}
+
+    def plan(self) -> Plan:
+        """Return the plan that was last begun."""
+        return Plan.model_validate(self._meta("plan"))
+
+    def versions(self) -> dict[str, str]:
+        """Return what the plan was last run with."""
+        return {str(name): str(value) for name, value in self._meta("versions").items()}
+
+    def close(self) -> None:
+        """Close the file and let others in."""
+        self._connection.close()
+        if self._lock is not None:
+            self._lock.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        """Close the store."""
+        self.close()
+
+    def _meta(self, name: str) -> dict[str, object]:
+        rows = self._rows("SELECT value FROM meta WHERE name = ?", name)
+        if not rows:
+            raise InvalidValue(f"The audit in `{self.folder}` was never begun. Run `leaktight audit` first.")
+        found: dict[str, object] = json.loads(rows[0][0])
+        return found
+
+    def _rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
+        with explained(self.folder / STORE_FILE):
+            return self._connection.execute(query, values).fetchall()
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self._connection.execute("COMMIT")
+        except BaseException:
+            # A full disk has already rolled it back by itself.
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            raise
+
+    def _or_close(self, check: Callable[[], None]) -> None:
+        try:
+            check()
+        except BaseException:
+            self.close()
+            raise
+
+    def _prepare(self) -> None:
+        """Make the tables of a new store, or check the format of an old one."""
+        [(tables,)] = self._connection.execute("SELECT count(*) FROM sqlite_master").fetchall()
+        if tables:
+            self._check_format()
+            return
+        with self._transaction():
+            for statement in filter(str.strip, _SCHEMA.split(";")):
+                self._connection.execute(statement)
+            self._connection.execute(f"PRAGMA application_id = {_APPLICATION}")
+            self._connection.execute(f"PRAGMA user_version = {STORE_FORMAT}")
+
+    def _check_format(self) -> None:
+        path = self.folder / STORE_FILE
+        [(application,)] = self._connection.execute("PRAGMA application_id").fetchall()
+        if application != _APPLICATION:
+            raise InvalidValue(f"The file `{path}` is not an audit store. Choose another folder.")
+        [(version,)] = self._connection.execute("PRAGMA user_version").fetchall()
+        if version > STORE_FORMAT:
+            raise InvalidValue(
+                f"The store `{path}` has format {version}, and this release reads formats up to {STORE_FORMAT}. Update leaktight."
+            )
+
+
+def versions() -> dict[str, str]:
+    """Return the versions that a result depends on."""
+    return {
+        "leaktight": leaktight.__version__,
+        "torch": str(torch.__version__),
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+    }
+
+
+def _locked(folder: Path) -> sqlite3.Connection:
+    """Hold a lock that ends with this process, however it ends: an open transaction on an empty database."""
+    with explained(folder / LOCK_FILE):
+        lock = sqlite3.connect(folder / LOCK_FILE, timeout=0, isolation_level=None)
+        try:
+            lock.execute("BEGIN EXCLUSIVE")
+        except BaseException:
+            lock.close()
+            raise
+        return lock
+
+
+_EXPLAINED = {
+    sqlite3.SQLITE_FULL: "The disk is full, and a cell could not be written to `{path}`. Finished cells are kept: free some space and run the same command to go on.",
+    sqlite3.SQLITE_BUSY: "Another process is writing to `{path}`. Wait until it has ended, or choose another folder.",
+    sqlite3.SQLITE_LOCKED: "Another process is writing to `{path}`. Wait until it has ended, or choose another folder.",
+    sqlite3.SQLITE_NOTADB: "The file `{path}` is not a store that can be read. Move it away, or choose another folder.",
+    sqlite3.SQLITE_CORRUPT: "The file `{path}` is damaged. Move it away, or choose another folder.",
+    sqlite3.SQLITE_READONLY: "The file `{path}` cannot be written. Check its permissions, or choose another folder.",
+    sqlite3.SQLITE_CANTOPEN: "The file `{path}` cannot be opened. Check its permissions, or choose another folder.",
+    sqlite3.SQLITE_IOERR: "The file `{path}` cannot be read or written: the disk reports an error. Finished cells are kept.",
+}
+
+
+@contextmanager
+def explained(path: Path) -> Iterator[None]:
+    """Turn what SQLite says into one sentence that a person can act on."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        # The lower byte is the class of the error, the rest its details.
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        text = _EXPLAINED.get(
+            code, "The store `{path}` cannot be used: " + str(error).replace("{", "(").replace("}", ")") + "."
+        )
+        raise LeaktightError(text.format(path=path)) from error

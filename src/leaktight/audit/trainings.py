@@ -1,0 +1,136 @@
+"""Trainings: the long part of an audit, done once for all cells that need it and kept on disk."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import safetensors
+import safetensors.torch
+from pydantic import SerializeAsAny, ValidationError
+from torch import Tensor
+
+from leaktight.audit.private import reason, write_private
+from leaktight.core.defence import Defence
+from leaktight.core.errors import LeaktightError
+from leaktight.core.metric import Reading
+from leaktight.core.record import Cell
+from leaktight.core.scenario import Scenario, Snapshot, Training, flat, nested
+from leaktight.core.value import Value
+
+TRAINING_FORMAT = 1
+_log = logging.getLogger(__name__)
+
+
+class Course(Value):
+    """Everything that decides a training's outcome; its `key` names the file that keeps it."""
+
+    scenario: SerializeAsAny[Scenario]
+    defence: SerializeAsAny[Defence]
+    seed: int = 0
+    format: int = TRAINING_FORMAT
+
+    @classmethod
+    def of(cls, cell: Cell) -> Course:
+        """Return the training that a cell needs."""
+        return cls(scenario=cell.scenario, defence=cell.defence, seed=cell.seed)
+
+
+class Trainings:
+    """The trainings of an audit: read from their file if it is there, done and written if not.
+
+    A file that cannot be read is reported and made anew. What is returned always comes from the file, so that a training
+    that was just done and one that was kept are the same to the last bit.
+
+    Args:
+        folder: where the files are; they hold private heads and keys, so only their owner can read them.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._latest: tuple[str, Training] | None = None
+
+    def path(self, course: Course) -> Path:
+        """Return where a training is kept."""
+        return self.folder / f"{course.key}.safetensors"
+
+    def has(self, course: Course) -> bool:
+        """Return whether a file is there."""
+        return self.path(course).is_file()
+
+    def get(self, course: Course) -> Training:
+        """Return a training, from memory, from its file or by doing it."""
+        if self._latest is None or self._latest[0] != course.key:
+            self._latest = course.key, self._kept(course) or self._done(course)
+        return self._latest[1]
+
+    def _kept(self, course: Course) -> Training | None:
+        path = self.path(course)
+        if not path.is_file():
+            return None
+        try:
+            return decode(path.read_bytes())
+        except LeaktightError as error:
+            _log.warning("The kept training %s cannot be used and is done again: %s", path, error)
+        except OSError as error:
+            _log.warning("The kept training %s cannot be read and is done again: %s.", path, reason(error))
+        return None
+
+    def _done(self, course: Course) -> Training:
+        content = encode(course.scenario.train(course.defence, course.seed))
+        write_private(self.path(course), content)
+        return decode(content)
+
+
+def encode(training: Training) -> bytes:
+    """Return a training as safetensors: tensors by stage and name, everything else as JSON beside them."""
+    tensors: dict[str, Tensor] = {}
+    # The file keeps tensors in an order of its own, and noise is drawn in the order of names.
+    values: dict[str, float | None] = {}
+    for name, value in _named(training):
+        if isinstance(value, Tensor):
+            tensors[name] = value.detach().cpu().contiguous().clone()
+        values[name] = None if isinstance(value, Tensor) else value
+    about = {
+        "format": TRAINING_FORMAT,
+        "stages": list(training.snapshots),
+        "values": values,
+        "utility": [reading.to_dict() for reading in training.utility],
+        "notes": dict(training.notes),
+    }
+    return safetensors.torch.save(tensors, metadata={"leaktight": json.dumps(about)})
+
+
+def decode(content: bytes) -> Training:
+    """Undo `encode`; whatever is wrong with the bytes is one `LeaktightError`."""
+    try:
+        tensors = safetensors.torch.load(content)
+        length = int.from_bytes(content[:8], "little")
+        about = json.loads(json.loads(content[8 : 8 + length])["__metadata__"]["leaktight"])
+        values = {name: tensors[name] if value is None else value for name, value in about["values"].items()}
+        return Training(
+            snapshots={stage: _snapshot(stage, values) for stage in about["stages"]},
+            utility=tuple(Reading.model_validate(reading) for reading in about["utility"]),
+            notes=about["notes"],
+        )
+    except (safetensors.SafetensorError, ValueError, KeyError, TypeError, ValidationError) as error:
+        raise LeaktightError("It is not a whole training file.") from error
+
+
+def _named(training: Training) -> Iterator[tuple[str, Tensor | float]]:
+    for stage, snapshot in training.snapshots.items():
+        for name, tensor in snapshot.parameters.items():
+            yield f"{stage}/parameters/{name}", tensor
+        for party, memory in snapshot.memories.items():
+            for name, value in flat(memory).items():
+                yield f"{stage}/memories/{party}/{name}", value
+
+
+def _snapshot(stage: str, values: Mapping[str, Any]) -> Snapshot:
+    def below(prefix: str) -> dict[str, Any]:
+        return {name.removeprefix(prefix): value for name, value in values.items() if name.startswith(prefix)}
+
+    return Snapshot(below(f"{stage}/parameters/"), nested(below(f"{stage}/memories/")))

@@ -1,0 +1,230 @@
+"""Verdict: what the rows of an audit say about each defence, in sentences.
+
+A defence is judged by the strongest attack against it, in the settings in which no defence was measured too. Nothing is said
+that no row shows: that no attack tried got through is not that none can.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+from leaktight.audit.pool import high, leakage, leaks_more
+from leaktight.audit.rows import LABELS, PSNR, STATEMENT, Row
+from leaktight.audit.words import counted, listed, name_of, percent, points, setting, title_of, undefended
+from leaktight.core.defence import Defence
+from leaktight.core.metric import Reading
+
+Tone = Literal["leaks", "reduces", "stops", "unknown"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Judgement:
+    """What was found about one defence.
+
+    Args:
+        scenario: number of the scenario, from 1.
+        defence: the defence at its strength.
+        worst: the row of the strongest attack against it.
+        base: the strongest attack without defence in the same settings; None if there is none.
+        tone: `stops` if nothing was recognised that was without it, `reduces` if measurably less, `leaks` if not,
+            `unknown` if there is nothing to compare with.
+        sentence: the finding in words.
+    """
+
+    scenario: int
+    defence: Defence
+    worst: Row
+    base: Row | None
+    tone: Tone
+    sentence: str
+
+
+def judge(rows: Sequence[Row]) -> tuple[Judgement, ...]:
+    """Return one judgement for each scenario and defence that has a reading about leakage, in the order of the rows."""
+    groups: dict[tuple[int, str], list[Row]] = {}
+    for row in rows:
+        if row.leak is not None:
+            groups.setdefault((row.scenario, row.defence.key), []).append(row)
+    open_rows = [row for row in rows if row.leak is not None and undefended(row.defence)]
+    return tuple(_judgement(group, open_rows) for group in groups.values())
+
+
+def strongest(rows: Iterable[Row]) -> Row | None:
+    """Return the row that leaks most, or None of none."""
+    return max(rows, key=lambda row: row.severity, default=None)
+
+
+def _judgement(group: Sequence[Row], open_rows: Sequence[Row]) -> Judgement:
+    group = _alike(group)
+    settings = {_place(row) for row in group}
+    comparable = [row for row in open_rows if _place(row) in settings]
+    base = strongest(comparable)
+    measured_open = {_place(row) for row in comparable}
+    shared = [row for row in group if not comparable or _place(row) in measured_open]
+    # Of settings in which nothing got through, the one that leaks most without defence says most.
+    worst = max(shared, key=lambda row: (row.severity, base is not None and _place(row) == _place(base)))
+    tone = _tone(worst, base)
+    sentence = _open(worst) if undefended(worst.defence) else _defended(worst, base, tone)
+    return Judgement(worst.scenario, worst.defence, worst, base, tone, sentence)
+
+
+def _place(row: Row) -> tuple[object, ...]:
+    """Return what two rows must share to be compared: scenario, setting, and what they are judged by."""
+    return row.scenario, row.batch_size, row.stage, row.leak.name if row.leak else ""
+
+
+def _alike(group: Sequence[Row]) -> list[Row]:
+    """Return the rows that can be ranked against each other: by recognised images if any are, else PSNR, else the first's."""
+    names = [row.leak.name for row in group if row.leak is not None]
+    chosen = next((name for name in (STATEMENT, PSNR) if name in names), names[0])
+    return [row for row in group if row.leak is not None and row.leak.name == chosen]
+
+
+def _leaky(reading: Reading | None) -> bool:
+    """Return whether anything leaked: an image recognised, or a reading beyond its chance level."""
+    if reading is None:
+        return False
+    return reading.value > (reading.chance or 0) if reading.name == STATEMENT else reading.beats_chance()
+
+
+def _tone(worst: Row, base: Row | None) -> Tone:
+    if undefended(worst.defence):
+        return "leaks" if _leaky(worst.leak) else "unknown"
+    if base is None or base.leak is None or worst.leak is None or not _leaky(base.leak):
+        return "leaks" if _leaky(worst.leak) else "unknown"
+    if not _leaky(worst.leak):
+        return "stops"
+    return "reduces" if _less(worst, base) else "leaks"
+
+
+def _less(worst: Row, base: Row) -> bool:
+    """Return whether measurably less leaks than without defence: by what is judged, or by it together with the PSNR."""
+    one, other = worst.leak, base.leak
+    if one is None or other is None:
+        return False
+    likeness, before = worst.reading(PSNR, "raw"), base.reading(PSNR, "raw")
+    blurred = likeness is not None and before is not None and leaks_more(before, likeness)
+    return leaks_more(other, one) or (blurred and leakage(one) < leakage(other))
+
+
+def _found(row: Row) -> str:
+    """Say what the strongest attack got: a share of images, or a number beside its chance level."""
+    leak = row.leak
+    if leak is None:
+        return "nothing"
+    if leak.name == STATEMENT:
+        return f"{counted(leak)} {'image' if leak.n == 1 else 'images'}"
+    chance = "" if leak.chance is None else f", chance {leak.chance:.3g}"
+    return f"{title_of(leak.name)} {leak.value:.3g}{chance}"
+
+
+def _by(row: Row) -> str:
+    detail = [row.attack, setting(row.batch_size, row.stage)]
+    if row.median is not None and row.recognised is not None:
+        psnr = row.reading(PSNR, "raw")
+        detail.insert(0, f"{'median' if psnr and psnr.each else 'mean'} PSNR {row.median:.0f} dB")
+    return "; ".join(detail)
+
+
+def _open(row: Row) -> str:
+    if row.recognised is None:
+        return f"Without defence, the strongest attack tried reached {_found(row)} ({_by(row)})."
+    if row.recognised.value == 0:
+        return (
+            f"Without defence, {_found(row)} was recognised by any attack tried ({_by(row)}). "
+            "That does not show that none can be: see the doubts."
+        )
+    message = "one shared message" if row.batch_size == 1 else f"shared messages of {row.batch_size} images each"
+    return f"Without defence, {_found(row)} can be recognised from {message} ({_by(row)})."
+
+
+def _defended(worst: Row, base: Row | None, tone: Tone) -> str:
+    name = name_of(worst.defence)
+    name = name[0].upper() + name[1:]
+    before = f", against {_found(base)} without it" if base is not None else ""
+    if worst.recognised is None:
+        effect = {"stops": "no better than chance", "reduces": "less than without it", "leaks": "no less than without it"}
+        said = f"{name}: the strongest attack tried reached {_found(worst)}{before}"
+        said += f", {effect[tone]}" if tone in effect and base is not None else ""
+    elif tone == "stops":
+        said = f"{name} stopped every attack tried: {_found(worst)} was recognised{before}"
+        said += f"; up to {percent(high(worst.recognised))} may still be, by the 95 % interval" if worst.recognised.high else ""
+    elif tone == "reduces":
+        said = f"{name} reduced the leak: {_found(worst)} could still be recognised{before}"
+    elif tone == "leaks":
+        said = f"{name} did not measurably stop the leak: {_found(worst)} could be recognised{before}"
+    else:
+        said = f"{name}: {_found(worst)} was recognised, but nothing was without it either, so nothing is shown"
+        said = (
+            said
+            if base is not None
+            else f"{name}: {_found(worst)} was recognised; without defence nothing was measured to compare with"
+        )
+    return f"{said} ({_by(worst)}).{_transformed(worst)} {_cost(worst)}{_budget(worst)}".strip()
+
+
+def _transformed(row: Row) -> str:
+    """Say so where the image that the defence made of the private one is recognised more often than the private one."""
+    used, raw = row.reading(STATEMENT, "used"), row.recognised
+    if used is None or raw is None or used.value <= raw.value:
+        return ""
+    return f" Of the images as the defence changed them, {counted(used)} could be recognised."
+
+
+def cost_of(loss: Reading | None) -> str:
+    """Say what a defence costs in accuracy, with its interval.
+
+    Example:
+        >>> cost_of(Reading(name="accuracy_loss", value=0.031, low=0.01, high=0.052))
+        '3.1 points of accuracy (95 % interval 1.0 to 5.2)'
+    """
+    if loss is None:
+        return "its cost in accuracy was not measured"
+    said = f"{points(loss.value)} points of accuracy"
+    if loss.low is None or loss.high is None:
+        return said
+    interval = f"95 % interval {points(loss.low)} to {points(loss.high)}"
+    return f"{said} ({interval}{', so perhaps nothing' if loss.low <= 0 <= loss.high else ''})"
+
+
+def _cost(row: Row) -> str:
+    text = cost_of(row.loss)
+    return f"{text[0].upper()}{text[1:]}." if row.loss is None else f"The price: {text}."
+
+
+def _budget(row: Row) -> str:
+    if row.epsilon is None:
+        return ""
+    return (
+        f" Its privacy budget is epsilon = {row.epsilon:.3g}."
+        if math.isfinite(row.epsilon)
+        else " Its epsilon is infinite: no guarantee."
+    )
+
+
+def verdict_of(rows: Sequence[Row], judgements: Sequence[Judgement]) -> tuple[str, ...]:
+    """Return the verdict: the undefended leak first, then each defence, then labels."""
+    if not judgements:
+        return ("Nothing was measured, so nothing can be said.",)
+    several = len({judgement.scenario for judgement in judgements}) > 1
+    sentences = [f"Scenario {j.scenario}. {j.sentence}" if several else j.sentence for j in judgements]
+    return (*sentences, *_labels(rows))
+
+
+def _labels(rows: Sequence[Row]) -> tuple[str, ...]:
+    """Say how many labels were read off messages, without and with each defence."""
+    read: dict[str, Reading] = {}
+    for row in rows:
+        reading, name = row.reading(LABELS), name_of(row.defence)
+        if reading is not None and (name not in read or reading.value < read[name].value):
+            read[name] = reading
+    bare = read.pop("no defence", None)
+    if bare is None:
+        return ()
+    chance = "" if bare.chance is None else f" (guessing gets {percent(1 - bare.chance)})"
+    said = f"Labels: without defence {percent(1 - bare.value)} of the labels behind a message are read correctly{chance}"
+    still = [f"{name} ({percent(1 - reading.value)})" for name, reading in read.items() if reading.beats_chance()]
+    return (f"{said}; still better than guessing under {listed(still)}." if still else f"{said}.",)

@@ -1,0 +1,133 @@
+"""Numbers: the table of everything that was measured, and the cells that check the audit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from leaktight.audit.flags_soundness import EXACT_ERROR, EXACT_PSNR, is_exact
+from leaktight.audit.rows import ACCURACY, LABELS, PSNR, SSIM, STATEMENT, Row
+from leaktight.audit.words import STAGES, label_of, name_of, percent, points, title_of
+from leaktight.core.metric import Reading
+from leaktight.core.record import Record, Status
+from leaktight.report.page import Page, Section
+
+Show = Callable[[float], str]
+_NONE = "-"
+
+
+def table_section(page: Page) -> Section | None:
+    """Show one line for each defence, attack and setting, with every reading that is not about one layer."""
+    rows = page.summary.rows
+    if not rows:
+        return None
+    columns = _columns(rows)
+    lines = [
+        {
+            "name": name_of(row.defence),
+            "place": [row.attack, str(row.batch_size), STAGES[row.stage]],
+            "cells": [(title, text(row)) for title, text in columns],
+            "judged": any(row is judgement.worst for judgement in page.summary.judgements),
+        }
+        for row in rows
+    ]
+    values = {"lines": lines, "columns": [title for title, _ in columns], "changed": _changed(rows)}
+    return Section("table", "Every number", "table.html", values)
+
+
+def _columns(rows: tuple[Row, ...]) -> list[tuple[str, Callable[[Row], str]]]:
+    """Return the columns that at least one row fills, known readings first, then any other."""
+    known: list[tuple[str, Callable[[Row], str]]] = [
+        ("scenario", lambda row: str(row.scenario)),
+        ("images recognised", lambda row: shown(row.recognised, percent)),
+        ("PSNR, raw (dB)", lambda row: shown(row.reading(PSNR, "raw"), _decimal)),
+        ("PSNR, used (dB)", lambda row: shown(row.reading(PSNR, "used"), _decimal)),
+        ("SSIM", lambda row: shown(row.reading(SSIM, "raw"), _hundredth)),
+        ("labels read", lambda row: shown(_hits(row.reading(LABELS)), percent)),
+        ("accuracy", lambda row: shown(row.accuracy, percent)),
+        ("accuracy lost (points)", lambda row: shown(row.loss, points)),
+        ("epsilon", lambda row: _NONE if row.epsilon is None else f"{row.epsilon:.3g}"),
+    ]
+    named = {STATEMENT, PSNR, SSIM, LABELS, ACCURACY}
+    others = dict.fromkeys(r.name for row in rows for r in row.readings if r.name not in named and r.layer is None)
+    more = [(title_of(name), _other(name)) for name in others]
+    last: list[tuple[str, Callable[[Row], str]]] = [
+        ("seeds", lambda row: str(len(row.seeds))),
+        ("cells", lambda row: ", ".join(f"{count} {status.value}" for status, count in row.counts.items())),
+    ]
+    several = len({row.scenario for row in rows}) > 1
+    idle = set() if several else {"scenario"}
+    idle |= set() if _changed(rows) else {"PSNR, used (dB)"}
+    found = [c for c in known + more if c[0] not in idle and any(c[1](row) != _NONE for row in rows)]
+    return found + last
+
+
+def _changed(rows: tuple[Row, ...]) -> bool:
+    """Return whether any defence changed the images before training saw them."""
+    pairs = [(row.reading(PSNR, "raw"), row.reading(PSNR, "used")) for row in rows]
+    return any(raw is not None and used is not None and raw.value != used.value for raw, used in pairs)
+
+
+def _other(name: str) -> Callable[[Row], str]:
+    return lambda row: shown(row.reading(name), _significant)
+
+
+def shown(reading: Reading | None, number: Show) -> str:
+    """Show a reading with its interval.
+
+    Example:
+        >>> shown(Reading(name="accuracy", value=0.5, low=0.4, high=0.6), percent)
+        '50 % (40 to 60)'
+    """
+    if reading is None:
+        return _NONE
+    if reading.low is None or reading.high is None:
+        return number(reading.value)
+    ends = [number(end).removesuffix(" %") for end in (reading.low, reading.high)]
+    return f"{number(reading.value)} ({ends[0]} to {ends[1]})"
+
+
+def _hits(distance: Reading | None) -> Reading | None:
+    """Turn the share of labels missed into the share of labels read."""
+    if distance is None:
+        return None
+    ends = {"low": distance.high, "high": distance.low}
+    turned = {name: None if end is None else 1 - end for name, end in ends.items()}
+    return distance.model_copy(update={"value": 1 - distance.value, **turned})
+
+
+def _decimal(value: float) -> str:
+    return f"{value:.1f}"
+
+
+def _hundredth(value: float) -> str:
+    return f"{value:.2f}"
+
+
+def _significant(value: float) -> str:
+    return f"{value:.3g}"
+
+
+def checks_section(page: Page) -> Section:
+    """Show the cells whose answer is known: controls must be exact, null views must be at chance."""
+    checks = [_check(record) for record in page.records if record.cell.purpose != "measure"]
+    values = {"checks": checks, "psnr": EXACT_PSNR, "error": EXACT_ERROR}
+    return Section("checks", "Checks of the instruments", "checks.html", values)
+
+
+def _check(record: Record) -> dict[str, object]:
+    control = record.cell.purpose == "control"
+    found = [
+        f"{title_of(r.name)} {_significant(r.value)}"
+        + ("" if control or r.chance is None else f" (chance {_significant(r.chance)})")
+        for r in record.readings
+        if r.leaks is not None and r.against != "used"
+    ]
+    done = record.status is Status.DONE
+    passed = is_exact(record) if control else done and not any(r.beats_chance() for r in record.readings)
+    return {
+        "kind": "control: the answer is known" if control else "null: only noise was sent",
+        "name": label_of(record.cell),
+        "seed": record.cell.seed,
+        "found": "; ".join(found) if done else f"{record.status.value}: {record.reason}",
+        "passed": passed,
+    }

@@ -1,0 +1,73 @@
+"""A page: what a report is made from, and the sections it is made of."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from torch import Tensor
+
+from leaktight.audit.advice import Advice, advise
+from leaktight.audit.flags import Flag, raise_flags
+from leaktight.audit.plan import Plan
+from leaktight.audit.summary import Summary, summarise
+from leaktight.core.record import Record
+
+Pictures = Callable[[str], Mapping[str, Tensor] | None]
+"""From a cell's key to its images: `truth_raw`, `truth_used`, `guess`, and labels."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Page:
+    """Everything a section may draw from.
+
+    Args:
+        records: what was measured; already without single images' values if redacted.
+        plan: what was to be measured.
+        versions: what it was measured with.
+        pictures: where images come from; a redacted page has none.
+        redact: whether the page is to be passed on.
+    """
+
+    records: tuple[Record, ...]
+    plan: Plan
+    versions: Mapping[str, str]
+    pictures: Pictures
+    redact: bool
+    summary: Summary
+    flags: tuple[Flag, ...]
+    advice: tuple[Advice, ...]
+
+    @classmethod
+    def of(cls, records: Sequence[Record], plan: Plan, versions: Mapping[str, str], pictures: Pictures, redact: bool) -> Page:
+        """Summarise records and gather the rest."""
+        summary = summarise(records)
+        return cls(tuple(records), plan, versions, pictures, redact, summary, raise_flags(records), advise(summary))
+
+    @property
+    def missing(self) -> int:
+        """How many planned cells have no record."""
+        return len({cell.key for cell in self.plan.cells()} - {record.cell.key for record in self.records})
+
+
+@dataclasses.dataclass(frozen=True)
+class Section:
+    """One part of the page.
+
+    Args:
+        anchor: its name in links.
+        title: its heading.
+        template: the file in this folder that shows it.
+        values: what the template shows.
+        plots: figures by the identifier of the element that holds them.
+    """
+
+    anchor: str
+    title: str
+    template: str
+    values: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    plots: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
+
+
+MakeSection = Callable[[Page], Section | None]

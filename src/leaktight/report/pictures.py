@@ -1,0 +1,152 @@
+"""Pictures: originals beside what the strongest attack made of them. Private, and never part of a redacted report."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import io
+import math
+from collections.abc import Mapping, Sequence
+
+import torch
+from PIL import Image
+from torch import Tensor
+
+from leaktight.audit.rows import Row
+from leaktight.audit.verdict import Judgement
+from leaktight.audit.words import name_of, setting, undefended
+from leaktight.report.page import Page, Pictures, Section
+
+SHOWN = 8
+
+
+@dataclasses.dataclass(frozen=True)
+class Picture:
+    """One image of the page.
+
+    Args:
+        source: the image as a data address.
+        text: what stands for it where it cannot be seen.
+        caption: what stands below it: how like the original it is.
+        label: its class, true or as the attacker read it.
+        recognised: whether it counts as recognised.
+    """
+
+    source: str
+    text: str
+    caption: str = ""
+    label: str = ""
+    recognised: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Strip:
+    """A row of pictures: originals, or what one attack made of them under one defence."""
+
+    name: str
+    detail: str
+    pictures: tuple[Picture, ...]
+    original: bool = False
+
+
+def pictures_section(page: Page) -> Section | None:
+    """Show for each defence what the strongest attack recovered; a redacted page has no such section."""
+    if page.redact:
+        return None
+    blocks = [
+        strips
+        for scenario in dict.fromkeys(judgement.scenario for judgement in page.summary.judgements)
+        for strips in blocks_of(
+            [j for j in page.summary.judgements if j.scenario == scenario], page.pictures, page.summary.threshold
+        )
+    ]
+    if not blocks:
+        return None
+    return Section(
+        "pictures", "What the attacker sees", "pictures.html", {"blocks": blocks, "threshold": page.summary.threshold}
+    )
+
+
+def blocks_of(judged: Sequence[Judgement], pictures: Pictures, threshold: float | None) -> list[list[Strip]]:
+    """Return strips under their originals: defences that were tried on the same images stand under one row of originals."""
+    blocks: dict[bytes, list[Strip]] = {}
+    for judgement in judged:
+        row = judgement.worst
+        shown = next((found for key in row.cells if (found := drawable(pictures(key)))), None)
+        if shown is None:
+            continue
+        raw, used, guess = (shown[name][:SHOWN] for name in ("truth_raw", "truth_used", "guess"))
+        strips = blocks.setdefault(raw.numpy().tobytes(), [_originals(raw, shown)])
+        detail = f"{row.attack}; {setting(row.batch_size, row.stage)}"
+        name = _capital(name_of(row.defence))
+        if not torch.equal(raw, used):
+            strips.append(Strip(name, "as the defence changed the images", _row(used, "changed by the defence"), original=True))
+        strips.append(Strip(name, detail, _guesses(guess, raw, shown, row, threshold)))
+    return list(blocks.values())
+
+
+def drawable(gallery: Mapping[str, Tensor] | None) -> Mapping[str, Tensor] | None:
+    """Return a gallery if it holds grey or colour images that belong together, else None."""
+    if not gallery or not {"truth_raw", "truth_used", "guess"} <= gallery.keys():
+        return None
+    shapes = {tuple(gallery[name].shape) for name in ("truth_raw", "truth_used", "guess")}
+    if len(shapes) != 1:
+        return None
+    shape = shapes.pop()
+    return gallery if len(shape) == 4 and shape[0] > 0 and shape[1] in (1, 3) else None
+
+
+def psnr_of(guess: Tensor, truth: Tensor) -> float:
+    """Return the PSNR in dB of two images of bytes; infinite for equal ones.
+
+    Example:
+        >>> black = torch.zeros(1, 2, 2, dtype=torch.uint8)
+        >>> round(psnr_of(black + 25, black), 2)
+        20.17
+    """
+    error = (guess.double() - truth.double()).square().mean().item()
+    return math.inf if error == 0 else 10 * math.log10(255**2 / error)
+
+
+def data_address(image: Tensor) -> str:
+    """Return an image of bytes (channels, height, width) as a PNG in a `data:` address."""
+    array = image.permute(1, 2, 0).numpy()
+    file = io.BytesIO()
+    Image.fromarray(array[:, :, 0] if array.shape[2] == 1 else array).save(file, "PNG", optimize=True)
+    return f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}"
+
+
+def _originals(raw: Tensor, shown: Mapping[str, Tensor]) -> Strip:
+    labels = shown["labels"].tolist() if "labels" in shown else []
+    captions = [f"class {label}" for label in labels[: len(raw)]]
+    return Strip("Original", "private", _row(raw, "original", captions), original=True)
+
+
+def _row(images: Tensor, what: str, captions: Sequence[str] = ()) -> tuple[Picture, ...]:
+    return tuple(
+        Picture(data_address(image), f"Image {number + 1}, {what}", label=captions[number] if captions else "")
+        for number, image in enumerate(images)
+    )
+
+
+def _guesses(guess: Tensor, raw: Tensor, shown: Mapping[str, Tensor], row: Row, threshold: float | None) -> tuple[Picture, ...]:
+    guessed = shown["guess_labels"].tolist() if "guess_labels" in shown else [-1] * len(guess)
+    under = "without defence" if undefended(row.defence) else f"under {name_of(row.defence)}"
+    made = []
+    for number, image in enumerate(guess):
+        psnr = psnr_of(image, raw[number])
+        likeness = "exact" if math.isinf(psnr) else f"{psnr:.0f} dB"
+        made.append(
+            Picture(
+                data_address(image),
+                f"Image {number + 1}, recovered {under}: {likeness}",
+                likeness,
+                "" if guessed[number] < 0 else f"class {guessed[number]}",
+                threshold is not None and psnr >= threshold,
+            )
+        )
+    return tuple(made)
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]

@@ -1,0 +1,202 @@
+"""Plots: the trade-off between accuracy and leakage, and leakage over strength.
+
+A figure is plain data for plotly.js, checked by plotly's own classes. Colours of text and lines come from the page's style sheet, so
+that one figure serves light, dark and print.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import plotly.graph_objects as go
+
+from leaktight.audit.pool import high, low
+from leaktight.audit.rows import PSNR, STATEMENT, Row
+from leaktight.audit.verdict import Judgement
+from leaktight.audit.words import family_of, name_of, percent, strength_of, title_of, undefended
+from leaktight.core.metric import Reading
+from leaktight.report.page import Page, Section
+
+# Okabe and Ito's palette, told apart also by readers with colour blindness; black is left to the undefended point.
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6bb1", "#7f7f7f")
+SYMBOLS = ("circle", "square", "diamond", "triangle-up", "triangle-down", "cross", "pentagon", "hexagon")
+
+
+def tradeoff_section(page: Page) -> Section | None:
+    """Show accuracy against leakage for each defence and strength, and leakage over strength for each kind."""
+    plots: dict[str, dict[str, Any]] = {}
+    captions: dict[str, str] = {}
+    scenarios = dict.fromkeys(judgement.scenario for judgement in page.summary.judgements)
+    for scenario in scenarios:
+        judged = [judgement for judgement in page.summary.judgements if judgement.scenario == scenario]
+        suffix = f", scenario {scenario}" if len(scenarios) > 1 else ""
+        figure = tradeoff(judged)
+        if figure is not None:
+            plots[f"plot-tradeoff-{scenario}"] = figure
+            captions[f"plot-tradeoff-{scenario}"] = f"Accuracy against leakage{suffix}"
+        for number, (family, swept) in enumerate(_swept(judged).items()):
+            name = f"plot-strength-{scenario}-{number}"
+            plots[name] = over_strength(swept)
+            captions[name] = f"{family[:1].upper()}{family[1:]}: leakage over strength{suffix}"
+    if not plots:
+        return None
+    return Section("trade-off", "Protection against usefulness", "tradeoff.html", {"captions": captions}, plots)
+
+
+def tradeoff(judged: Sequence[Judgement]) -> dict[str, Any] | None:
+    """Return accuracy against what the strongest attack gets, one line for each kind of defence from weak to strong."""
+    placed = [j for j in judged if j.worst.accuracy is not None and j.worst.leak is not None]
+    leak = placed[0].worst.leak if placed else None
+    if leak is None:
+        return None
+    placed = [j for j in placed if j.worst.leak is not None and j.worst.leak.name == leak.name]
+    share = leak.name == STATEMENT
+    figure = go.Figure()
+    families: dict[str, list[Judgement]] = {}
+    for judgement in placed:
+        families.setdefault(family_of(judgement.defence), []).append(judgement)
+    number = 0
+    # The undefended point comes last, so that no other covers it.
+    for family, group in sorted(families.items(), key=lambda item: undefended(item[1][0].defence)):
+        bare = undefended(group[0].defence)
+        colour, symbol = ("#6b7280", "star") if bare else (COLOURS[number % len(COLOURS)], SYMBOLS[number % len(SYMBOLS)])
+        number += not bare
+        figure.add_trace(_line(family, [j.worst for j in group], colour, symbol, 100 if share else 1))
+    figure.update_layout(**_layout(height=460))
+    figure.update_xaxes(title_text="accuracy of the trained model", ticksuffix=" %")
+    if share:
+        figure.update_yaxes(title_text="images recognised", ticksuffix=" %", range=[-5, 112], dtick=20)
+    else:
+        figure.update_yaxes(title_text=_axis(leak))
+    return _plain(figure)
+
+
+def _line(family: str, rows: Sequence[Row], colour: str, symbol: str, scale: float) -> go.Scatter:
+    accuracies = [row.accuracy for row in rows if row.accuracy is not None]
+    leaks = [row.leak for row in rows if row.leak is not None]
+    return go.Scatter(
+        name=family,
+        x=[100 * reading.value for reading in accuracies],
+        y=[scale * reading.value for reading in leaks],
+        error_x=_error(accuracies, 100, colour),
+        error_y=_error(leaks, scale, colour),
+        mode="lines+markers+text",
+        textposition="top right",
+        cliponaxis=False,
+        textfont={"size": 11},
+        line={"color": colour, "width": 1.5, "dash": "dot"},
+        marker={"color": colour, "symbol": symbol, "size": 15 if symbol == "star" else 10},
+        text=["" if (value := strength_of(row.defence)) is None else f"{value:g}" for row in rows],
+        customdata=[_hover(row) for row in rows],
+        hovertemplate="%{customdata}<extra></extra>",
+    )
+
+
+def over_strength(rows: Sequence[Row]) -> dict[str, Any]:
+    """Return what the strongest attack gets of one kind of defence, from off to strong, with the chance level."""
+    readings = [reading for row in rows if (reading := _gradual(row)) is not None]
+    labels = ["none" if undefended(row.defence) else f"{strength_of(row.defence):g}" for row in rows]
+    figure = go.Figure(
+        go.Scatter(
+            name="strongest attack",
+            x=labels,
+            y=[reading.value for reading in readings],
+            error_y=_error(readings, 1, COLOURS[1]),
+            mode="lines+markers",
+            line={"color": COLOURS[1], "width": 1.5},
+            marker={"color": COLOURS[1], "size": 9},
+            text=[_hover(row) for row in rows],
+            hovertemplate="%{text}<extra></extra>",
+        )
+    )
+    chances = [reading.chance for reading in readings]
+    if None not in chances:
+        figure.add_trace(
+            go.Scatter(
+                name="seeing nothing",
+                x=labels,
+                y=chances,
+                mode="lines",
+                line={"color": "#6b7280", "dash": "dash", "width": 1.5},
+                hovertemplate="chance: %{y:.3g}<extra></extra>",
+            )
+        )
+    swept = rows[-1].defence.strength
+    figure.update_layout(**{**_layout(height=260), "showlegend": False})
+    figure.update_xaxes(title_text=f"{swept.field if swept else 'strength'} (weak to strong)", type="category")
+    figure.update_yaxes(title_text=_axis(readings[0]), rangemode="tozero")
+    return _plain(figure)
+
+
+def _swept(judged: Sequence[Judgement]) -> dict[str, list[Row]]:
+    """Return the rows of each kind of defence that was measured at several strengths, no defence first."""
+    bare = [j.worst for j in judged if undefended(j.defence)][:1]
+    families: dict[str, list[Row]] = {}
+    for judgement in judged:
+        if strength_of(judgement.defence) is not None:
+            families.setdefault(family_of(judgement.defence), []).append(judgement.worst)
+    names = {
+        family: {reading.name if (reading := _gradual(row)) else "" for row in bare + rows} for family, rows in families.items()
+    }
+    return {family: bare + rows for family, rows in families.items() if len(bare + rows) > 1 and len(names[family]) == 1}
+
+
+def _gradual(row: Row) -> Reading | None:
+    """Return a reading that moves before a share of recognised images does: PSNR where there is one."""
+    return row.reading(PSNR, "raw") or row.leak
+
+
+def _axis(reading: Reading) -> str:
+    return "PSNR (dB)" if reading.name == PSNR else title_of(reading.name)
+
+
+def _error(readings: Sequence[Reading], scale: float, colour: str) -> dict[str, Any]:
+    return {
+        "type": "data",
+        "symmetric": False,
+        "array": [scale * (high(reading) - reading.value) for reading in readings],
+        "arrayminus": [scale * (reading.value - low(reading)) for reading in readings],
+        "color": colour,
+        "thickness": 1,
+        "width": 3,
+    }
+
+
+def _hover(row: Row) -> str:
+    lines = [_escaped(name_of(row.defence)), f"strongest attack: {_escaped(row.attack)}"]
+    if row.recognised is not None:
+        lines.append(f"recognised: {percent(row.recognised.value)}")
+    if row.median is not None:
+        lines.append(f"PSNR: {row.median:.1f} dB")
+    if row.accuracy is not None:
+        lines.append(f"accuracy: {percent(row.accuracy.value)}")
+    return "<br>".join(lines)
+
+
+def _escaped(text: str) -> str:
+    """Keep plotly from reading a name as markup."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _layout(height: int) -> dict[str, Any]:
+    return {
+        "template": "none",
+        "height": height,
+        "margin": {"l": 62, "r": 16, "t": 12, "b": 56},
+        "paper_bgcolor": "rgba(0,0,0,0)",
+        "plot_bgcolor": "rgba(0,0,0,0)",
+        "font": {"family": "inherit", "size": 12},
+        "xaxis": {"title": {"font": {"size": 13}}},
+        "yaxis": {"title": {"font": {"size": 13}}},
+        "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
+        "hoverlabel": {"align": "left"},
+        "showlegend": True,
+        "dragmode": False,
+    }
+
+
+def _plain(figure: go.Figure) -> dict[str, Any]:
+    found: dict[str, Any] = figure.to_plotly_json()
+    found["layout"].pop("template", None)
+    return found

@@ -1,0 +1,124 @@
+"""Render: records in, one self-contained HTML file out."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+from plotly.offline import get_plotlyjs
+
+from leaktight.audit.plan import Plan
+from leaktight.audit.private import write_private
+from leaktight.audit.store import Store
+from leaktight.core.record import Record
+from leaktight.report.findings import advice_section, flags_section, glossary_section, verdict_section
+from leaktight.report.numbers import checks_section, table_section
+from leaktight.report.page import MakeSection, Page, Pictures
+from leaktight.report.pictures import pictures_section
+from leaktight.report.plots import tradeoff_section
+from leaktight.report.redaction import redacted
+from leaktight.report.settings import parameters_section, reproduce_section, threat_section
+
+SECTIONS: tuple[MakeSection, ...] = (
+    verdict_section,
+    advice_section,
+    pictures_section,
+    tradeoff_section,
+    table_section,
+    flags_section,
+    checks_section,
+    threat_section,
+    glossary_section,
+    parameters_section,
+    reproduce_section,
+)
+"""The parts of a report, in order; one that has nothing to show returns None. A new part is a function and a template."""
+
+_HERE = Path(__file__).parent
+_UNIT = re.compile(r"(?<=\d) (?=%|dB\b|points?\b)")
+
+
+def write_report(folder: Path, out: Path | None = None, redact: bool = False) -> Path:
+    """Write the report of an audit's folder and return where it is.
+
+    The file is made for its owner alone (mode 0600) and appears whole or not at all.
+
+    Args:
+        folder: where the audit is stored.
+        out: the file to write; by default `report.html`, or `report-redacted.html`, in that folder.
+        redact: whether to leave out every image and every single image's value, so that the report can be passed on.
+    """
+    path = out or folder / ("report-redacted.html" if redact else "report.html")
+    with Store.read(folder) as store:
+        text = render(store.records(), store.plan(), store.versions(), store.gallery, redact)
+    write_private(path, text.encode())
+    return path
+
+
+def render(records: Sequence[Record], plan: Plan, versions: Mapping[str, str], gallery: Pictures, redact: bool = False) -> str:
+    """Return the report as one HTML text that loads nothing from anywhere.
+
+    Args:
+        records: what was measured.
+        plan: what was to be measured.
+        versions: what it was measured with.
+        gallery: from a cell's key to its images.
+        redact: whether to leave out every image and every single image's value.
+    """
+    page = Page.of(redacted(records) if redact else records, plan, versions, _no_pictures if redact else gallery, redact)
+    sections = [section for make in SECTIONS if (section := make(page)) is not None]
+    environment = _environment()
+    plots = {name: figure for section in sections for name, figure in section.plots.items()}
+    # Without a plot, five megabytes of plotting library would have nothing to draw.
+    scripts = [_plotting(), _script()] if plots else [_script()]
+    return environment.get_template("page.html").render(
+        plan=plan,
+        redact=redact,
+        pictures=any(section.template == "pictures.html" for section in sections),
+        sections=[(s, Markup(environment.get_template(s.template).render(s.values))) for s in sections],  # noqa: S704
+        plots=plots,
+        style=Markup((_HERE / "page.css").read_text()),  # noqa: S704
+        scripts=[Markup(script) for script in scripts],  # noqa: S704
+        policy=_policy(scripts),
+        version=versions.get("leaktight", ""),
+    )
+
+
+def _no_pictures(key: str) -> None:
+    return None
+
+
+@cache
+def _environment() -> Environment:
+    loader = FileSystemLoader(_HERE)
+    made = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    made.filters["tied"] = _tied
+    return made
+
+
+def _tied(text: str) -> str:
+    """Keep numbers and their units on one line."""
+    return _UNIT.sub("\u00a0", text)
+
+
+@cache
+def _plotting() -> str:
+    """Return plotly.js with one word of its icons spelt otherwise, so that `data:image` in a report means a picture of ours."""
+    return str(get_plotlyjs()).replace("data:image", r"data\x3aimage")
+
+
+def _script() -> str:
+    text = (_HERE / "script.html").read_text().strip()
+    return text.removeprefix("<script>").removesuffix("</script>")
+
+
+def _policy(scripts: Sequence[str]) -> str:
+    """Return the page's own rules for the browser: run these very scripts and nothing else, load nothing."""
+    hashes = " ".join(f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'" for script in scripts)
+    return f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"

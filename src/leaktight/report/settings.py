@@ -1,0 +1,141 @@
+"""Settings: who attacks and what they know, every parameter of every cell, and how to run it again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from leaktight.audit.words import attack_of, gist, label_of, name_of
+from leaktight.core.probe import Attempt, Probe
+from leaktight.core.threat import Knows, ThreatModel
+from leaktight.core.value import Value
+from leaktight.report.page import Page, Section
+from leaktight.report.redaction import without_places
+
+KNOWN = {
+    Knows.LABELS: "the true labels behind each message",
+    Knows.DEFENCE: "which defence is in use, and its settings",
+    Knows.AUXILIARY: "public data of the same kind",
+    Knows.LOCAL_STEPS: "how many examples and local steps are behind a message",
+}
+SEATS = {
+    "server": "the server: it follows the protocol and reads every message that is sent to it",
+    "wire": "someone on the wire: it changes nothing and reads every message that anyone sends",
+}
+WANTS = {"inputs": "rebuild the examples", "labels": "read off the labels", "scores": "tell examples apart"}
+
+
+def threat_section(page: Page) -> Section:
+    """Say in words where each attack sits, what it knows and what it wants."""
+    groups: dict[str, dict[str, Any]] = {}
+    for record in page.records:
+        probe = record.cell.probe
+        if isinstance(probe, Attempt) and record.cell.purpose == "measure":
+            group = groups.setdefault(probe.threat.key, {"words": in_words(probe.threat), "attacks": {}})
+            group["attacks"].setdefault(label_of(record.cell), _attack(probe))
+    return Section("threat", "Who attacks, and what they know", "threat.html", {"threats": list(groups.values())})
+
+
+def in_words(threat: ThreatModel) -> dict[str, Any]:
+    """Return a threat model as words: the seat, what is known there, and what is not.
+
+    Example:
+        >>> in_words(ThreatModel(seat="client-2", knows=frozenset()))["seat"]
+        'the participant client-2: it takes part and reads the messages of its own exchange'
+    """
+    other = f"the participant {threat.seat}: it takes part and reads the messages of its own exchange"
+    return {
+        "seat": SEATS.get(threat.seat, other),
+        "knows": [words for known, words in KNOWN.items() if known in threat.knows],
+        "withheld": [words for known, words in KNOWN.items() if known not in threat.knows],
+    }
+
+
+def _attack(probe: Probe) -> dict[str, Any]:
+    attack = attack_of(probe)
+    if attack is None:
+        return {"gist": gist(probe), "wants": [], "adaptive": False}
+    wants = [words for claim, words in WANTS.items() if claim in attack.claims]
+    return {"gist": gist(attack), "wants": wants, "adaptive": attack.adaptive}
+
+
+def parameters_section(page: Page) -> Section:
+    """Show every setting: each scenario, defence and probe once, and each cell with which of them it used."""
+    cells = [record.cell for record in page.records]
+    tidy = without_places if page.redact else _same
+    groups = {
+        "Scenarios": _numbered((cell.scenario, cell.scenario.kind) for cell in cells),
+        "Defences": _numbered((cell.defence, name_of(cell.defence)) for cell in cells),
+        "Attacks and measures": _numbered((cell.probe, label_of(cell)) for cell in cells),
+    }
+    letters = dict(zip(groups, "SDA", strict=True))
+    shown = {
+        title: [
+            {"mark": f"{letters[title]}{number}", "name": name, "settings": flat(tidy(value.to_dict()))}
+            for value, name, number in values.values()
+        ]
+        for title, values in groups.items()
+    }
+    scenarios, defences, probes = groups.values()
+    lines = [
+        {
+            "key": record.cell.key,
+            "marks": [
+                f"S{scenarios[record.cell.scenario.key][2]}",
+                f"D{defences[record.cell.defence.key][2]}",
+                f"A{probes[record.cell.probe.key][2]}",
+            ],
+            "cell": record.cell,
+            "status": record.status.value,
+            "seconds": record.seconds,
+            "reason": record.reason,
+            "notes": ", ".join(f"{name} {value:.4g}" for name, value in record.notes.items()),
+        }
+        for record in page.records
+    ]
+    return Section("parameters", "Every parameter", "parameters.html", {"groups": shown, "lines": lines})
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _numbered(values: Iterable[tuple[Value, str]]) -> dict[str, tuple[Value, str, int]]:
+    found: dict[str, tuple[Value, str, int]] = {}
+    for value, name in values:
+        found.setdefault(value.key, (value, name, len(found) + 1))
+    return found
+
+
+def flat(settings: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
+    """Return nested settings as one list, names joined by dots.
+
+    Example:
+        >>> flat({"model": {"kind": "mlp"}, "rounds": 3})
+        [('model.kind', 'mlp'), ('rounds', '3')]
+    """
+    out: list[tuple[str, str]] = []
+    for name, value in settings.items():
+        if isinstance(value, dict):
+            out += flat(value, f"{prefix}{name}.")
+        elif isinstance(value, list) and any(isinstance(inner, dict) for inner in value):
+            out += flat({str(number): inner for number, inner in enumerate(value)}, f"{prefix}{name}.")
+        else:
+            out.append((f"{prefix}{name}", value if isinstance(value, str) else json.dumps(value)))
+    return out
+
+
+def reproduce_section(page: Page) -> Section:
+    """Say with what this was made, and how to make it again."""
+    plan = page.plan.to_dict()
+    plan = without_places(plan) if page.redact else plan
+    seconds = sum(record.seconds for record in page.records)
+    values = {
+        "versions": dict(page.versions),
+        "seeds": page.summary.seeds,
+        "plan": json.dumps(plan, indent=2, ensure_ascii=False),
+        "cells": len(page.records),
+        "minutes": seconds / 60,
+    }
+    return Section("reproduce", "How to make it again", "reproduce.html", values)

@@ -1,0 +1,93 @@
+from leaktight.audit.advice import advise
+from leaktight.audit.summary import summarise
+from leaktight.defences import GaussianNoise, TopK
+
+
+def advice(records, budgets=(0.02,)):
+    return advise(summarise(records), budgets)
+
+
+def test_the_best_protection_within_the_budget_is_chosen(made):
+    records = [
+        made.record(psnr=38, accuracy=0.8),
+        made.record(TopK(share=0.3), psnr=22, accuracy=0.795),
+        made.record(TopK(share=0.1), psnr=18, accuracy=0.79),
+        made.record(TopK(share=0.01), psnr=9, accuracy=0.6),
+    ]
+    stopping, within = advice(records)
+    assert within.question == "At most 2 points of accuracy?"
+    assert within.defence == TopK(share=0.1)
+    assert "The best protection measured is top-k (share 0.1): 2 of 8 images recognised" in within.sentence
+    assert "1.0 points of accuracy (95 % interval" in within.sentence
+    assert "reaches beyond this budget" in within.sentence
+    assert stopping.defence == TopK(share=0.01)
+
+
+def test_of_two_that_stop_everything_the_cheaper_is_named(made):
+    records = [
+        made.record(psnr=38, accuracy=0.8),
+        made.record(GaussianNoise(), psnr=9, accuracy=0.7),
+        made.record(TopK(), psnr=9, accuracy=0.75),
+    ]
+    stopping, within = advice(records, budgets=(0.2,))
+    assert stopping.defence == within.defence == TopK()
+
+
+def test_an_interval_inside_the_budget_needs_no_warning(made):
+    records = [made.record(psnr=38, accuracy=0.9), made.record(TopK(), psnr=9, accuracy=0.9)]
+    assert "beyond" not in advice(records, budgets=(0.1,))[1].sentence
+
+
+def test_a_budget_that_nothing_meets_says_so_and_names_the_cheapest(made):
+    records = [
+        made.record(psnr=38, accuracy=0.8),
+        made.record(TopK(share=0.1), psnr=9, accuracy=0.7),
+        made.record(TopK(share=0.01), psnr=9, accuracy=0.5),
+    ]
+    _, within = advice(records)
+    assert within.defence is None
+    assert within.sentence.startswith(
+        "None of the defences measured is that cheap; the cheapest is top-k (share 0.1), at 10.0 points"
+    )
+
+
+def test_a_cheap_defence_that_does_not_help_is_not_recommended(made):
+    stopping, within = advice([made.record(psnr=38), made.record(TopK(), psnr=38)])
+    assert within.defence is None
+    assert within.sentence == "No defence measured lowers the leak at that price."
+    assert stopping.defence is None
+    assert stopping.sentence.startswith("None of the defences measured")
+
+
+def test_without_accuracy_no_price_is_invented(made):
+    _, within = advice([made.record(psnr=38, accuracy=None), made.record(TopK(), psnr=9, accuracy=None)])
+    assert "cannot be said" in within.sentence
+
+
+def test_no_defence_no_advice(made):
+    assert advice([made.record()]) == ()
+
+
+def test_one_point_is_singular_and_scenarios_are_named(made):
+    other = made.Handmade.model_construct(kind="handmade", rounds=7)
+    records = [made.record(scenario=scenario, defence=d) for scenario in (made.SCENARIO, other) for d in (None, TopK())]
+    questions = [item.question for item in advice(records, budgets=(0.01,))]
+    assert questions[1] == "Scenario 1: At most 1 point of accuracy?"
+    assert questions[2].startswith("Scenario 2: What stops")
+
+
+def test_a_model_that_learned_nothing_has_no_price(made):
+    (only,) = advice([made.record(accuracy=0.1), made.record(TopK(), psnr=9, accuracy=0.1)])
+    assert only.defence is None
+    assert only.sentence.startswith("This cannot be said: even without defence the model is no better")
+    (only,) = advice([made.record(accuracy=0.8), made.record(TopK(), psnr=9, accuracy=0.1)])
+    assert only.sentence == "None of those measured: under each of them the model learned nothing."
+
+
+def test_a_defence_that_leaves_no_model_is_not_recommended(made):
+    records = [
+        made.record(psnr=38, accuracy=0.8),
+        made.record(TopK(), psnr=9, accuracy=0.1),
+        made.record(GaussianNoise(), psnr=9, accuracy=0.3),
+    ]
+    assert {item.defence for item in advice(records, budgets=(0.9,))} == {GaussianNoise()}

@@ -1,0 +1,189 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+import torch
+
+from leaktight import audit
+from leaktight.audit.driver import on_device
+from leaktight.audit.engine import InProcess
+from leaktight.audit.job import Job, Outcome
+from leaktight.audit.store import STORE_FILE, TRAINING_FOLDER, Store
+from leaktight.audit.trainings import Course
+from leaktight.core.errors import InvalidValue, LeaktightError
+from leaktight.core.record import Record, Status
+
+Plans = Callable[..., Any]
+
+
+def timeless(records: list[Record]) -> list[Record]:
+    return [record.model_copy(update={"seconds": 0.0}) for record in records]
+
+
+@pytest.fixture
+def plan(toy_plan: Plans, toys: ModuleType, tmp_path: Path) -> Any:
+    return toy_plan(
+        scenario={"log": str(tmp_path / "trained")},
+        attacks={"a": {"log": str(tmp_path / "attacked")}, "b": {"blur": 0.1, "log": str(tmp_path / "attacked")}},
+        defences=(toys.ToyNoise(std=0.1), toys.ToyNoise(std=0.5)),
+        stages=("initial", "end"),
+    )
+
+
+def lines(path: Path) -> int:
+    return len(path.read_text().splitlines()) if path.exists() else 0
+
+
+def test_every_cell_has_a_record_and_trainings_are_shared(plan: Any, tmp_path: Path) -> None:
+    steps: list[audit.Step] = []
+    records = audit.run(plan, tmp_path / "out", progress=steps.append)
+    assert [record.cell for record in records] == plan.cells()
+    assert {record.status for record in records} == {Status.DONE}
+    assert lines(tmp_path / "trained") == 3
+    assert lines(tmp_path / "attacked") == len(records) == 14
+    assert [step.done for step in steps] == list(range(1, 18))
+    assert {(step.total, step.kept) for step in steps} == {(17, 0)}
+    assert steps[0].text == "training with none"
+    assert steps[-1].text.startswith("b against")
+
+
+def test_a_second_run_computes_nothing(plan: Any, tmp_path: Path) -> None:
+    first = audit.run(plan, tmp_path / "out")
+    steps: list[audit.Step] = []
+    assert audit.run(plan, tmp_path / "out", progress=steps.append) == first
+    assert steps == []
+    assert lines(tmp_path / "attacked") == 14
+
+
+def test_a_wider_plan_computes_only_what_is_new(plan: Any, toy_plan: Plans, tmp_path: Path) -> None:
+    audit.run(plan, tmp_path / "out")
+    wider = plan.model_copy(update={"grid": audit.Grid(victims=4, stages=("initial", "end"), batch_sizes=(1, 2))})
+    records = audit.run(wider, tmp_path / "out")
+    assert len(records) == 26
+    assert lines(tmp_path / "attacked") == 26
+    assert lines(tmp_path / "trained") == 3
+
+
+class Interrupted(InProcess):
+    """An engine that is interrupted after some jobs."""
+
+    def __init__(self, folder: Path, after: int) -> None:
+        super().__init__(folder)
+        self.left = after
+
+    def next(self) -> Outcome:
+        if self.left == 0:
+            raise KeyboardInterrupt
+        self.left -= 1
+        return super().next()
+
+
+@pytest.mark.parametrize("after", [0, 2, 3, 9])
+def test_an_interruption_keeps_what_is_finished(plan: Any, tmp_path: Path, after: int) -> None:
+    out = tmp_path / "out"
+    with pytest.raises(KeyboardInterrupt):
+        audit.run(plan, out, engine=Interrupted(out / TRAINING_FOLDER, after))
+    with Store.read(out) as store:
+        assert len(store.records()) == max(0, after - 3)
+        assert store.missing() == 14 - max(0, after - 3)
+    steps: list[audit.Step] = []
+    resumed = audit.run(plan, out, progress=steps.append)
+    assert (steps[-1].done, steps[-1].kept) == (17 - after, max(0, after - 3))
+    assert lines(tmp_path / "attacked") == 14
+    assert lines(tmp_path / "trained") == 3
+    assert timeless(resumed) == timeless(audit.run(plan, tmp_path / "whole"))
+
+
+def test_failed_cells_are_tried_again_and_refused_ones_are_not(toy_plan: Plans, tmp_path: Path) -> None:
+    attacks = {name: {"trouble": name, "log": str(tmp_path / name)} for name in ("refuse", "numeric")}
+    plan = toy_plan(attacks=attacks)
+    first = audit.run(plan, tmp_path / "out")
+    assert [record.status for record in first] == [Status.REFUSED, Status.FAILED] * 2
+    assert timeless(audit.run(plan, tmp_path / "out")) == timeless(first)
+    assert (lines(tmp_path / "refuse"), lines(tmp_path / "numeric")) == (2, 4)
+
+
+@pytest.mark.parametrize(("trouble", "status"), [("refuse", Status.REFUSED), ("error", Status.FAILED)])
+def test_a_training_that_cannot_be_done_gives_each_of_its_cells_the_reason(
+    toy_plan: Plans, tmp_path: Path, trouble: str, status: Status
+) -> None:
+    plan = toy_plan(scenario={"trouble": trouble, "log": str(tmp_path / "log")}, stages=("initial", "end"))
+    steps: list[audit.Step] = []
+    records = audit.run(plan, tmp_path / "out", progress=steps.append)
+    assert [record.status for record in records] == [status] * 3
+    assert len({record.reason for record in records}) == 1
+    assert records[0].reason.startswith("The toy")
+    assert lines(tmp_path / "log") == 1
+    assert (steps[-1].done, steps[-1].total) == (4, 4)
+
+
+def test_a_damaged_training_is_mended_on_the_way(plan: Any, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    whole = audit.run(plan, out)
+    (out / STORE_FILE).unlink()
+    for path in (out / TRAINING_FOLDER).iterdir():
+        path.write_bytes(path.read_bytes()[:50])
+    assert timeless(audit.run(plan, out)) == timeless(whole)
+    assert lines(tmp_path / "trained") == 6
+
+
+def test_one_worker_or_two_give_identical_records(toy_plan: Plans, toys: ModuleType, tmp_path: Path) -> None:
+    attacks = {"a": {"blur": 0.1}, "dies": {"trouble": "refuse"}}
+    plan = toy_plan(attacks=attacks, defences=(toys.ToyNoise(),), seeds=(0, 1), batch_sizes=(1, 3))
+    one = audit.run(plan, tmp_path / "one", workers=1)
+    two = audit.run(plan, tmp_path / "two", workers=2)
+    assert timeless(one) == timeless(two)
+    with Store.read(tmp_path / "one") as first, Store.read(tmp_path / "two") as second:
+        for cell in plan.cells():
+            pictures, others = first.gallery(cell.key), second.gallery(cell.key)
+            assert pictures.keys() == others.keys()
+            assert all(torch.equal(pictures[name], others[name]) for name in pictures)
+
+
+def test_a_full_disk_stops_the_audit_and_the_next_run_goes_on(plan: Any, tmp_path: Path, monkeypatch: Any) -> None:
+    begin = Store.begin
+
+    def nearly_full(store: Store, plan: Any) -> None:
+        begin(store, plan)
+        [(pages,)] = store._connection.execute("PRAGMA page_count").fetchall()
+        store._connection.execute(f"PRAGMA max_page_count = {pages + 8}")
+
+    monkeypatch.setattr(Store, "begin", nearly_full)
+    with pytest.raises(LeaktightError, match="The disk is full"):
+        audit.run(plan, tmp_path / "out")
+    with Store.read(tmp_path / "out") as store:
+        kept = store.records()
+    assert 0 < len(kept) < 14
+    monkeypatch.setattr(Store, "begin", begin)
+    whole = audit.run(plan, tmp_path / "out")
+    assert [record for record in whole if record.cell in [one.cell for one in kept]] == kept
+    assert lines(tmp_path / "attacked") == 15
+
+
+def test_devices(toy_plan: Plans) -> None:
+    plan = toy_plan()
+    assert on_device(plan, None) == on_device(plan, "cpu") == plan
+    assert on_device(toy_plan(scenario={"device": "auto"}), None).scenario.device != "auto"
+    with pytest.raises(InvalidValue, match="There is no device named `gpu`"):
+        on_device(plan, "gpu")
+    if not torch.cuda.is_available():
+        with pytest.raises(InvalidValue, match=r"The device `cuda` is not there: torch .* finds none. Use `auto` or `cpu`."):
+            on_device(plan, "cuda")
+
+
+def test_workers_must_be_a_number_of_processes(plan: Any, tmp_path: Path) -> None:
+    with pytest.raises(InvalidValue, match=r"The number of workers must be at least 1. Got 0 instead."):
+        audit.run(plan, tmp_path / "out", workers=0)
+    assert not (tmp_path / "out").exists()
+
+
+def test_jobs_are_described(plan: Any) -> None:
+    from leaktight.audit.driver import described
+
+    cell = plan.cells()[0]
+    assert described(Job(cell)) == "a against none, batch 1, initial"
+    assert described(Job(Course.of(cell))) == "training with none"

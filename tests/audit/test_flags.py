@@ -1,0 +1,167 @@
+import inspect
+
+import pytest
+
+from leaktight.attacks import Analytic
+from leaktight.audit.flags import CHECKS, raise_flags
+from leaktight.audit.flags_attacks import attack_at_chance, leakage_grows, only_non_adaptive, simple_beats_strong
+from leaktight.audit.flags_soundness import (
+    control_not_exact,
+    incomplete,
+    null_above_chance,
+    privacy_without_epsilon,
+    utility_at_majority,
+)
+from leaktight.core.defence import Chain
+from leaktight.core.metric import Reading
+from leaktight.core.record import Status
+from leaktight.core.threat import Knows
+from leaktight.defences import DPSGD, GaussianNoise, LaplaceNoise, TopK
+
+
+def test_every_check_says_why_it_exists():
+    assert all(len(inspect.getdoc(check)) > 40 for check in CHECKS)
+    assert len({check.__name__ for check in CHECKS}) == len(CHECKS) == 9
+
+
+def test_a_sound_audit_raises_nothing(made):
+    adaptive = {"attack": made.ADAPTIVE, "label": "adaptive", "knows": (Knows.DEFENCE,)}
+    records = [made.control(), made.null(), made.record(psnr=38), made.record(TopK(), psnr=20, **adaptive)]
+    assert raise_flags(records) == ()
+
+
+def test_doubts_come_before_notes(made):
+    severities = [flag.severity for flag in raise_flags(made.audit())]
+    assert severities == sorted(severities)
+    assert set(severities) == {"doubt", "info"}
+
+
+def test_an_attack_at_chance_without_defence_is_flagged_where_it_is(made):
+    blind, fine = made.record(psnr=10, batch_size=8), made.record(psnr=38)
+    (flag,) = attack_at_chance([blind, fine])
+    assert flag.cells == (blind.cell.key,)
+    assert "batches of 8, before training" in flag.sentence
+    assert "batches of 1" not in flag.sentence
+    assert attack_at_chance([fine, made.record(TopK(), psnr=5)]) == []
+
+
+def test_an_interval_that_reaches_chance_is_at_chance(made):
+    assert attack_at_chance([made.record(psnr=made.GREY + 1)])
+    assert not attack_at_chance([made.record(psnr=made.GREY + 2)])
+
+
+def test_a_simple_attack_that_beats_the_strong_one_is_flagged(made):
+    simple = {"attack": Analytic(), "label": "analytic"}
+    (flag,) = simple_beats_strong([made.record(psnr=25), made.record(psnr=60, **simple)])
+    assert "The simple attack analytic beats dlg2019 under no defence" in flag.sentence
+    assert len(flag.cells) == 2
+    assert not simple_beats_strong([made.record(psnr=38), made.record(psnr=25, **simple)])
+    assert not simple_beats_strong([made.record(psnr=25), made.record(psnr=26, **simple)])
+    assert not simple_beats_strong([made.record(psnr=2), made.record(psnr=8, **simple)])
+    assert not simple_beats_strong([made.record(psnr=25), made.record(psnr=60, batch_size=8, **simple)])
+
+
+def test_only_attacks_that_ignore_the_defence_are_flagged(made):
+    naive = made.record(TopK())
+    (flag,) = only_non_adaptive([made.record(), naive])
+    assert flag.severity == "doubt"
+    assert "against top-k, and an attacker will learn" in flag.sentence
+    assert flag.cells == (naive.cell.key,)
+    (known,) = only_non_adaptive([made.record(TopK(), knows=(Knows.DEFENCE,))])
+    assert "although the threat model says that the attacker knows it" in known.sentence
+    adaptive = made.record(TopK(), attack=made.ADAPTIVE, label="adaptive")
+    assert only_non_adaptive([naive, adaptive]) == []
+
+
+def test_an_adaptive_attack_that_failed_does_not_count(made):
+    failed = made.record(TopK(), attack=made.ADAPTIVE, label="adaptive", status=Status.FAILED, reason="no")
+    assert only_non_adaptive([made.record(TopK()), failed])
+
+
+def test_leakage_that_grows_with_strength_is_flagged(made):
+    records = [made.record(psnr=38)] + [
+        made.record(TopK(share=share), psnr=psnr) for share, psnr in ((0.3, 15), (0.1, 25), (0.01, 9))
+    ]
+    (flag,) = leakage_grows(records)
+    assert "from top-k (share 0.3) to top-k (share 0.1)" in flag.sentence
+    assert "share 0.01" not in flag.sentence
+
+
+def test_a_defence_that_leaks_more_than_none_is_flagged(made):
+    (flag,) = leakage_grows([made.record(psnr=20), made.record(GaussianNoise(std=0.1), psnr=30)])
+    assert "from no defence to Gaussian noise (std 0.1)" in flag.sentence
+
+
+def test_growth_within_the_interval_or_below_chance_is_no_doubt(made):
+    assert not leakage_grows([made.record(GaussianNoise(std=s), psnr=p) for s, p in ((0.1, 20), (0.2, 22))])
+    assert not leakage_grows([made.record(GaussianNoise(std=s), psnr=p) for s, p in ((0.1, 2), (0.2, 8))])
+
+
+def test_a_model_at_the_majority_class_is_flagged(made):
+    (flag,) = utility_at_majority([made.record(), made.record(GaussianNoise(std=1), accuracy=0.11)])
+    assert "With Gaussian noise (std 1) the model is no better" in flag.sentence
+    (bare,) = utility_at_majority([made.record(accuracy=0.1)])
+    assert bare.sentence.startswith("Even without defence")
+    (both,) = utility_at_majority([made.record(accuracy=0.1), made.record(TopK(), accuracy=0.1)])
+    assert len(both.cells) == 2
+
+
+@pytest.mark.parametrize("defence", [GaussianNoise(), LaplaceNoise(), Chain(links=(TopK(), GaussianNoise()))])
+def test_noise_is_not_differential_privacy(made, defence):
+    (flag,) = privacy_without_epsilon([made.record(defence)])
+    assert flag.name == "noise_is_not_privacy"
+    assert flag.severity == "info"
+    assert "not differential privacy" in flag.sentence
+
+
+@pytest.mark.parametrize("notes", [{}, {"dp_sgd.epsilon": float("inf")}, {"dp_sgd.delta": 1e-5}])
+def test_dp_sgd_needs_a_finite_epsilon(made, notes):
+    (flag,) = privacy_without_epsilon([made.record(DPSGD(), notes=notes)])
+    assert flag.name == "privacy_without_epsilon"
+    assert flag.severity == "doubt"
+
+
+def test_dp_sgd_with_epsilon_is_fine_even_with_more_noise(made):
+    chain = Chain(links=(DPSGD(), GaussianNoise()))
+    assert not privacy_without_epsilon([made.record(d, notes={"dp_sgd.epsilon": 3.0}) for d in (DPSGD(), chain)])
+
+
+def test_controls_must_be_there_and_exact(made):
+    assert [flag.name for flag in control_not_exact([made.record()])] == ["control_missing"]
+    assert control_not_exact([made.control()]) == []
+    wrong, failed = made.control(psnr=55, seed=1), made.control(seed=2, status=Status.FAILED, reason="no")
+    (flag,) = control_not_exact([made.control(), wrong, failed])
+    assert flag.cells == (wrong.cell.key, failed.cell.key)
+    assert "2 of 3 control cells" in flag.sentence
+
+
+def test_one_inexact_image_is_enough(made):
+    assert control_not_exact([made.control(psnr=62.5)])
+    assert not control_not_exact([made.control(psnr=63)])
+
+
+def test_controls_without_images_go_by_relative_error(made):
+    def table(value):
+        reading = Reading(name="rmse_relative", value=value, leaks="low", against="raw")
+        return made.control(psnr=None, extra=(reading,))
+
+    assert control_not_exact([table(1e-5)]) == []
+    assert control_not_exact([table(0.1)])
+    assert control_not_exact([made.control(psnr=None)])
+
+
+def test_finding_something_in_noise_is_flagged(made):
+    assert null_above_chance([made.null()]) == []
+    (flag,) = null_above_chance([made.null(psnr=25, labels=0.0)])
+    assert "dlg2019 does better than chance in PSNR, SSIM, images recognised and labels missed" in flag.sentence
+    assert null_above_chance([made.record(psnr=25)]) == []
+
+
+def test_missing_cells_are_counted_by_status(made):
+    failed = [made.record(TopK(share=0.1 * n), status=Status.FAILED, reason="no") for n in range(1, 6)]
+    doubt, note = incomplete([made.record(), *failed, made.record(seed=9, status=Status.REFUSED, reason="no")])
+    assert doubt.sentence.startswith("5 of 7 cells failed: ")
+    assert "and 2 more" in doubt.sentence
+    assert note.sentence.startswith("1 of 7 cells was refused: dlg2019 under no defence")
+    assert (doubt.severity, note.severity) == ("doubt", "info")
+    assert incomplete([made.record()]) == []

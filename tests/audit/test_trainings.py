@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+import logging
+import math
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from leaktight.audit.trainings import Course, Trainings, decode, encode
+from leaktight.core.defence import Undefended
+from leaktight.core.errors import LeaktightError
+from leaktight.core.metric import Reading
+from leaktight.core.scenario import Snapshot, Training, flat
+
+
+def same(one: Any, other: Any) -> bool:
+    if isinstance(one, dict):
+        return isinstance(other, dict) and list(one) == list(other) and all(same(one[n], other[n]) for n in one)
+    if isinstance(one, torch.Tensor):
+        return torch.equal(one, other) and one.dtype == other.dtype
+    return type(one) is type(other) and one == other
+
+
+@pytest.fixture
+def course(toys: ModuleType, tmp_path: Path) -> Course:
+    return Course(scenario=toys.ToyScenario(log=str(tmp_path / "log")), defence=Undefended(), seed=3)
+
+
+def count(tmp_path: Path) -> int:
+    return len((tmp_path / "log").read_text().splitlines())
+
+
+def test_a_training_comes_back_from_bytes_as_it_was() -> None:
+    memory = {"defence": {"steps": 3, "clipped": 0.1, "0-top_k": {"residual": {"body.0.weight": torch.randn(3, 2).double()}}}}
+    snapshot = Snapshot({"body.0.weight": torch.randn(2, 3).t(), "scale": torch.tensor(2.5)}, {"client-0": memory})
+    reading = Reading(name="accuracy", value=1 / 3, low=0.1, high=0.5, n=7)
+    back = decode(encode(Training({"initial": snapshot, "end": snapshot}, (reading,), {"epsilon": 2 / 3})))
+    assert list(back.snapshots) == ["initial", "end"]
+    for found in back.snapshots.values():
+        assert all(torch.equal(found.parameters[name], tensor) for name, tensor in snapshot.parameters.items())
+        assert flat(found.memories["client-0"]).keys() == flat(memory).keys()
+        assert all(same(value, flat(memory)[name]) for name, value in flat(found.memories["client-0"]).items())
+    assert back.utility == (reading,)
+    assert back.notes == {"epsilon": 2 / 3}
+
+
+def test_tensors_that_share_storage_are_kept_apart() -> None:
+    tensor = torch.arange(6.0)
+    back = decode(encode(Training({"end": Snapshot({"a": tensor, "b": tensor, "c": tensor[2:4]})})))
+    assert back.snapshots["end"].parameters["c"].tolist() == [2, 3]
+    assert back.snapshots["end"].parameters["b"].tolist() == tensor.tolist()
+
+
+def test_names_keep_their_order() -> None:
+    names = [f"layer-{number * 7919 % 100}" for number in range(100)]
+    snapshot = Snapshot(
+        {name: torch.ones(1) for name in names}, {"b": {name: torch.ones(1) for name in names}, "a": {"x": 1.0}}
+    )
+    back = decode(encode(Training({"end": snapshot}))).snapshots["end"]
+    assert list(back.parameters) == list(back.memories["b"]) == names
+    assert list(back.memories) == ["b", "a"]
+
+
+def test_an_infinite_note_survives() -> None:
+    assert math.isinf(decode(encode(Training({}, notes={"epsilon": math.inf}))).notes["epsilon"])
+
+
+def test_done_once_then_kept_for_everyone(course: Course, tmp_path: Path) -> None:
+    trainings = Trainings(tmp_path / "training")
+    first = trainings.get(course)
+    again, elsewhere = trainings.get(course), Trainings(tmp_path / "training").get(course)
+    assert count(tmp_path) == 1
+    assert again is first
+    assert torch.equal(
+        elsewhere.snapshots["end"].parameters["body.1.weight"], first.snapshots["end"].parameters["body.1.weight"]
+    )
+    assert elsewhere.utility == first.utility
+    assert trainings.path(course).stat().st_mode & 0o777 == 0o600
+
+
+def test_the_key_follows_everything_that_decides(course: Course, toys: ModuleType) -> None:
+    others = [
+        course.model_copy(update={"seed": 4}),
+        course.model_copy(update={"defence": toys.ToyNoise()}),
+        course.model_copy(update={"defence": toys.ToyNoise(std=0.2)}),
+        course.model_copy(update={"scenario": toys.ToyScenario(log="elsewhere")}),
+    ]
+    assert len({course.key, *(other.key for other in others)}) == 5
+    assert Course.model_validate(course.to_dict()).key == course.key
+
+
+@pytest.mark.parametrize("keep", [0, 7, 8, 100, -1])
+def test_a_truncated_file_is_trained_again_with_a_warning(
+    course: Course, tmp_path: Path, keep: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = tmp_path / "training"
+    whole = Trainings(folder).get(course)
+    path = Trainings(folder).path(course)
+    path.write_bytes(path.read_bytes()[:keep])
+    with caplog.at_level(logging.WARNING):
+        mended = Trainings(folder).get(course)
+    assert count(tmp_path) == 2
+    assert "cannot be used and is done again" in caplog.text
+    assert mended.utility == whole.utility
+    Trainings(folder).get(course)
+    assert count(tmp_path) == 2
+
+
+def test_an_unreadable_file_is_trained_again(course: Course, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    trainings = Trainings(tmp_path / "training")
+    trainings.get(course)
+
+    def refused(_: Path) -> bytes:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "read_bytes", refused)
+    Trainings(tmp_path / "training").get(course)
+    assert count(tmp_path) == 2
+
+
+@given(st.binary(max_size=200), st.integers(0, 600))
+@settings(deadline=None, max_examples=60)
+def test_no_bytes_crash_the_reader(noise: bytes, at: int) -> None:
+    whole = encode(Training({"end": Snapshot({"w": torch.ones(2)})}, (Reading(name="a", value=1),)))
+    damaged = whole[:at] + noise + whole[at + len(noise) :]
+    for content in (noise, damaged):
+        try:
+            decode(content)
+        except LeaktightError:
+            continue

@@ -1,0 +1,93 @@
+import pytest
+
+from leaktight.audit.rows import Row, epsilon_of, rows_of
+from leaktight.audit.verdict import cost_of, judge, strongest, verdict_of
+from leaktight.core.defence import Undefended
+from leaktight.core.metric import Reading
+from leaktight.core.record import Status
+from leaktight.defences import GaussianNoise, TopK
+
+
+def loss(value, *ends):
+    low, high = ends or (None, None)
+    return Reading(name="accuracy_loss", value=value, low=low, high=high)
+
+
+@pytest.mark.parametrize(
+    ("reading", "text"),
+    [
+        (None, "its cost in accuracy was not measured"),
+        (loss(0.05), "5.0 points of accuracy"),
+        (loss(0.05, 0.01, 0.09), "5.0 points of accuracy (95 % interval 1.0 to 9.0)"),
+        (loss(0.01, -0.02, 0.04), "1.0 points of accuracy (95 % interval -2.0 to 4.0, so perhaps nothing)"),
+        (loss(-0.03, -0.05, -0.01), "-3.0 points of accuracy (95 % interval -5.0 to -1.0)"),
+    ],
+)
+def test_a_cost_is_said_with_its_interval_and_no_more(reading, text):
+    assert cost_of(reading) == text
+
+
+def auc(made, defence, value, **more):
+    reading = Reading(name="leak_auc", value=value, low=value - 0.02, high=value + 0.02, chance=0.5, leaks="high")
+    return made.record(defence, psnr=None, extra=(reading,), **more)
+
+
+@pytest.mark.parametrize(
+    ("value", "tone", "words"),
+    [
+        (0.51, "stops", "no better than chance"),
+        (0.7, "reduces", "less than without it"),
+        (0.94, "leaks", "no less than without it"),
+    ],
+)
+def test_numbers_that_are_no_images_are_set_beside_chance(made, value, tone, words):
+    _, found = judge(rows_of([auc(made, None, 0.95), auc(made, TopK(), value)]))
+    assert found.tone == tone
+    assert f"reached leak auc {value}, chance 0.5, against leak auc 0.95, chance 0.5 without it, {words}" in found.sentence
+
+
+def test_without_anything_to_compare_with_no_effect_is_claimed(made):
+    (found,) = judge(rows_of([auc(made, TopK(), 0.7)]))
+    assert found.base is None
+    assert "without it" not in found.sentence
+    (images,) = judge(rows_of([made.record(TopK(), psnr=9)]))
+    assert "without defence nothing was measured to compare with" in images.sentence
+
+
+def test_one_image_is_singular(made):
+    one = tuple(
+        reading.model_copy(update={"n": 1, "each": (), "low": None, "high": None}) for reading in made.image_readings(40.0)
+    )
+    (found,) = judge(rows_of([made.record(psnr=None, extra=one)]))
+    assert found.sentence.startswith("Without defence, 1 of 1 image can be recognised")
+    assert "mean PSNR 40 dB" in found.sentence
+
+
+def test_rows_without_leakage_are_not_judged(made):
+    rows = rows_of([made.record(psnr=None), made.record(GaussianNoise(), status=Status.REFUSED, reason="no")])
+    assert len(rows) == 2
+    assert judge(rows) == ()
+    assert verdict_of(rows, ()) == ("Nothing was measured, so nothing can be said.",)
+
+
+def test_the_strongest_of_equals_by_count_is_the_clearer_one(made):
+    rows = rows_of([made.record(psnr=30, label="a"), made.record(psnr=40, label="b")])
+    assert strongest(rows).attack == "b"
+    assert strongest([]) is None
+
+
+def test_below_chance_there_is_no_clearer_one(made):
+    low, lower = rows_of([made.record(psnr=9, label="a"), made.record(psnr=4, label="b")])
+    assert low.severity == lower.severity
+
+
+def test_a_row_that_was_never_measured_says_nothing():
+    row = Row(1, Undefended(), "dlg2019", False, 1, "initial", (), {})
+    assert row.severity == ()
+    assert (row.leak, row.median, row.epsilon, row.accuracy) == (None, None, None, None)
+    assert not row.useless
+
+
+def test_the_largest_epsilon_counts_whoever_noted_it():
+    assert epsilon_of({"a.epsilon": 1.0, "epsilon": 2.0, "epsilon.other": 9.0}) == 2.0
+    assert epsilon_of({"dp_sgd.delta": 1e-5}) is None

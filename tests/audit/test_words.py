@@ -1,0 +1,57 @@
+import pytest
+
+from leaktight.audit import words
+from leaktight.core.defence import Chain, Undefended
+from leaktight.core.metric import Reading
+from leaktight.defences import DPSGD, GaussianNoise, TopK
+
+
+def test_a_defence_is_named_with_its_strength_even_at_the_default():
+    assert words.name_of(GaussianNoise()) == "Gaussian noise (std 0.01)"
+    assert words.name_of(TopK(share=0.05, residual=True)) == "top-k (share 0.05, residual True)"
+    assert words.name_of(Chain(links=(TopK(share=0.1), GaussianNoise(std=1)))) == "top-k (share 0.1) + Gaussian noise (std 1)"
+
+
+def test_a_family_leaves_the_strength_out_and_nothing_else():
+    assert words.family_of(TopK(share=0.05)) == words.family_of(TopK(share=0.3)) == "top-k"
+    assert words.family_of(TopK(share=0.05, residual=True)) == "top-k (residual True)"
+
+
+def test_an_empty_chain_is_no_defence():
+    assert words.undefended(Chain())
+    assert words.undefended(Chain(links=(Undefended(),)))
+    assert not words.undefended(Chain(links=(Undefended(), GaussianNoise())))
+
+
+def test_links_of_nested_chains_are_found():
+    nested = Chain(links=(Chain(links=(TopK(), GaussianNoise())), DPSGD()))
+    assert [link.kind for link in words.links(nested)] == ["top_k", "gaussian_noise", "dp_sgd"]
+
+
+def test_rank_grows_with_protection_whichever_way_the_field_counts():
+    assert words.rank(GaussianNoise(std=0.1)) > words.rank(GaussianNoise(std=0.01))
+    assert words.rank(TopK(share=0.01)) > words.rank(TopK(share=0.5))
+    assert words.rank(Undefended()) == 0
+    assert words.strength_of(Undefended()) is None
+
+
+def test_a_cell_without_label_is_named_by_its_attack(made):
+    assert words.label_of(made.record(label="").cell).startswith("gradient_matching(")
+    assert words.label_of(made.record(label="mine").cell) == "mine"
+
+
+def test_gist_is_one_paragraph_without_markup():
+    text = words.gist(GaussianNoise())
+    assert text == "Add Gaussian noise to a message, for whoever wants the simplest defence to compare with."
+
+
+@pytest.mark.parametrize(
+    ("value", "n", "text"), [(1, 8, "all 8"), (0, 8, "none of 8"), (0.375, 8, "3 of 8"), (1, 1, "1 of 1"), (0, 1, "none of 1")]
+)
+def test_counts(value, n, text):
+    assert words.counted(Reading(name="share", value=value, n=n)) == text
+
+
+def test_points_never_shows_a_negative_zero():
+    assert words.points(-0.0001) == "0.0"
+    assert words.points(-0.01) == "-1.0"

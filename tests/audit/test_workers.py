@@ -1,0 +1,168 @@
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from leaktight.audit.engine import InProcess
+from leaktight.audit.job import Job, Outcome
+from leaktight.audit.workers import Processes, _Worker
+from leaktight.core.errors import LeaktightError
+from leaktight.core.record import Status
+
+Plans = Callable[..., Any]
+TOYS = Path(__file__).parents[1] / "toys"
+
+
+def outcomes(engine: Any, jobs: list[Job]) -> dict[str, Outcome]:
+    for job in jobs:
+        engine.submit(job)
+    found = [engine.next() for _ in jobs]
+    return {outcome.job.key: outcome for outcome in found}
+
+
+def alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+
+
+def gone(pids: list[int], seconds: float = 10) -> bool:
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        if not any(map(alive, pids)):
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def test_in_process_uses_one_thread_and_gives_the_others_back(toy_plan: Plans, tmp_path: Path, monkeypatch: Any) -> None:
+    from leaktight.audit import engine as module
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    used = []
+    monkeypatch.setattr(module, "perform", lambda job, trainings: used.append(torch.get_num_threads()))
+    try:
+        with InProcess(tmp_path) as engine:
+            engine.submit(Job(toy_plan().cells()[0]))
+            engine.next()
+        assert used == [1]
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_two_processes_share_the_work_survive_a_death_and_end_when_interrupted(toy_plan: Plans, tmp_path: Path) -> None:
+    """One start of two processes serves many questions, because each start imports torch."""
+    log = tmp_path / "log"
+    plan = toy_plan(
+        attacks={
+            "slow one": {"trouble": "slow", "log": str(log), "blur": 0.1},
+            "slow two": {"trouble": "slow", "log": str(log), "blur": 0.2},
+            "dies once": {"trouble": "die_once", "log": str(tmp_path / "once")},
+            "refuses": {"trouble": "refuse"},
+        }
+    )
+    jobs = {cell.label: Job(cell) for cell in plan.cells() if cell.purpose == "measure"}
+    with pytest.raises(KeyboardInterrupt), Processes(2, tmp_path / "training") as engine:
+        found = outcomes(engine, list(jobs.values()))
+        workers = [worker.process.pid for worker in engine._workers]
+        for _ in range(4):
+            engine.submit(jobs["slow one"])
+        raise KeyboardInterrupt
+    by_label = {label: found[job.key] for label, job in jobs.items()}
+    assert {by_label[label].status for label in ("slow one", "slow two", "dies once")} == {Status.DONE}
+    assert by_label["refuses"].status is Status.REFUSED
+    assert by_label["slow one"].pictures
+    first, second = (tmp_path / "once").read_text().split()
+    assert first != second
+    assert str(os.getpid()) not in log.read_text()
+    assert gone(workers)
+
+
+class Dead:
+    """What is left of a process."""
+
+    exitcode = -signal.SIGKILL
+
+    def join(self, timeout: float | None = None) -> None:
+        return
+
+    def is_alive(self) -> bool:
+        return False
+
+
+def test_a_job_that_takes_its_process_down_again_is_failed(toy_plan: Plans, tmp_path: Path) -> None:
+    job = Job(toy_plan().cells()[0])
+    engine = Processes(1, tmp_path)
+    for expected in (None, Status.FAILED):
+        here, there = multiprocessing.Pipe()
+        there.close()
+        engine._workers = [_Worker(Dead(), here, ready=True, job=job)]
+        engine._jobs.clear()
+        outcome = engine._heard()
+        assert (outcome and outcome.status) == expected
+        assert list(engine._jobs) == ([] if expected else [job])
+        assert engine._workers == []
+    assert outcome.record.reason == (
+        "The worker process died 2 times (signal SIGKILL). If memory is short, use fewer workers or fewer victims."
+    )
+
+
+def test_workers_end_with_the_process_that_started_them(tmp_path: Path) -> None:
+    code = f"""
+import sys, time
+from pathlib import Path
+sys.path.insert(0, {str(TOYS)!r})
+import leaktight_toys as toys
+from leaktight.audit.job import Job
+from leaktight.audit.workers import Processes, _Worker
+from leaktight.core.defence import Undefended
+from leaktight.core.probe import Attempt
+from leaktight.core.record import Cell
+if __name__ == "__main__":
+    toys_log = {str(tmp_path / "log")!r}
+    probe = Attempt(attack=toys.ToyAttack(trouble="slow", log=toys_log))
+    with Processes(1, Path({str(tmp_path)!r})) as engine:
+        for seed in range(1000):
+            engine.submit(Job(Cell(scenario=toys.ToyScenario(), defence=Undefended(), probe=probe, seed=seed)))
+        while True:
+            engine.next()
+"""
+    script = tmp_path / "script.py"
+    script.write_text(code)
+    parent = subprocess.Popen([sys.executable, str(script)], env={**os.environ, "PYTHONPATH": str(TOYS)})
+    until = time.monotonic() + 60
+    while not (tmp_path / "log").exists() and time.monotonic() < until:
+        time.sleep(0.05)
+    worker = int((tmp_path / "log").read_text().split()[0])
+    assert alive(worker)
+    parent.send_signal(signal.SIGKILL)
+    parent.wait()
+    assert gone([worker])
+
+
+def test_a_process_that_cannot_start_is_one_sentence(toy_plan: Plans, tmp_path: Path, monkeypatch: Any) -> None:
+    from leaktight.audit import workers
+
+    monkeypatch.setattr(workers, "_work", os._exit)
+    context = workers.multiprocessing.get_context("spawn")
+    monkeypatch.setattr(
+        context, "Process", lambda target, args, **rest: type(context).Process(target=os._exit, args=(3,), **rest)
+    )
+    with Processes(1, tmp_path) as engine:
+        engine.submit(Job(toy_plan().cells()[0]))
+        with pytest.raises(LeaktightError, match=r"A worker process could not start \(exit code 3\). In a script"):
+            engine.next()

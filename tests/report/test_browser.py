@@ -1,0 +1,117 @@
+"""The report in a real browser: drawn, quiet, and alone with itself."""
+
+import http.server
+import os
+import re
+import shutil
+import subprocess
+import threading
+
+import numpy as np
+import pytest
+from PIL import Image
+
+BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(BROWSER is None, reason="Chromium is not installed"),
+]
+QUIET = "--headless --disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-component-update"
+QUIET += " --disable-sync --disable-dev-shm-usage --hide-scrollbars --virtual-time-budget=8000 --enable-logging=stderr --v=0"
+
+
+@pytest.fixture
+def browse(tmp_path):
+    def run(page, *options):
+        # The sandbox needs rights that the root user of a container does not have.
+        sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []
+        command = [BROWSER, *QUIET.split(), *sandbox, f"--user-data-dir={tmp_path / 'profile'}", *options, str(page)]
+        return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+
+    return run
+
+
+@pytest.fixture
+def site(tmp_path, whole, passable):
+    (tmp_path / "report.html").write_text(whole)
+    (tmp_path / "redacted.html").write_text(passable)
+    frame = '<body style="margin:0"><iframe src="report.html" style="width:390px;height:3000px;border:0"></iframe>'
+    (tmp_path / "phone.html").write_text(frame)
+    return tmp_path
+
+
+def console(result):
+    return re.findall(r"CONSOLE.*", result.stderr)
+
+
+@pytest.mark.parametrize("name", ["report.html", "redacted.html"])
+def test_every_plot_is_drawn_and_the_console_is_silent(browse, site, name):
+    result = browse((site / name).as_uri(), "--dump-dom")
+    shown = result.stdout.split('id="plots"')[0]
+    plots = re.findall(r'<div id="plot-[^"]*"[^>]*class="[^"]*js-plotly-plot', shown)
+    assert len(plots) == 4
+    assert shown.count('class="main-svg"') >= 4
+    assert "images recognised" in shown
+    assert console(result) == []
+
+
+def test_a_script_that_slipped_in_would_not_run(browse, site, whole):
+    page = site / "spoilt.html"
+    page.write_text(whole.replace("<header>", "<header><script>document.title = 'taken over'</script>"))
+    result = browse(page.as_uri(), "--dump-dom")
+    assert "<title>taken over" not in result.stdout
+    assert any("Content Security Policy" in line for line in console(result))
+
+
+def test_the_page_asks_for_nothing(browse, site):
+    asked = []
+
+    class Server(http.server.SimpleHTTPRequestHandler):
+        def __init__(self, *arguments):
+            super().__init__(*arguments, directory=str(site))
+
+        def log_message(self, text, *values):
+            asked.append(self.path)
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Server) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        # Every name but the server's own is unknown here, so a request elsewhere fails and says so.
+        result = browse(
+            f"http://127.0.0.1:{server.server_port}/report.html",
+            "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+            "--dump-dom",
+        )
+        server.shutdown()
+    assert set(asked) <= {"/report.html", "/favicon.ico"}
+    assert "main-svg" in result.stdout
+    assert not [line for line in console(result) if "favicon" not in line]
+
+
+def picture(browse, page, file, width, height):
+    browse(page.as_uri(), f"--window-size={width},{height}", f"--screenshot={file}")
+    return np.asarray(Image.open(file).convert("RGB")).astype(int)
+
+
+def test_the_page_is_not_blank(browse, site):
+    pixels = picture(browse, site / "report.html", site / "report.png", 1200, 3200)
+    assert pixels.shape == (3200, 1200, 3)
+    assert pixels.std() > 10
+    assert len(np.unique(pixels @ [65536, 256, 1])) > 2000
+
+
+def test_nothing_sticks_out_on_a_phone(browse, site):
+    pixels = picture(browse, site / "phone.html", site / "phone.png", 700, 3000)
+    assert pixels[:, 395:].std() == 0
+    probe = site / "wide.html"
+    script = "document.title = 'wide ' + document.getElementById('f').contentDocument.documentElement.scrollWidth"
+    frame = f'<iframe id="f" src="report.html" style="width:390px;height:900px" onload="setTimeout(() => {{ {script} }}, 3000)"></iframe>'
+    probe.write_text(f"<title></title>{frame}")
+    result = browse(probe.as_uri(), "--allow-file-access-from-files", "--dump-dom")
+    assert int(re.search(r"<title>wide (\d+)", result.stdout)[1]) <= 394
+
+
+def test_it_prints_with_everything_unfolded(browse, site):
+    browse((site / "report.html").as_uri(), f"--print-to-pdf={site / 'report.pdf'}", "--no-pdf-header-footer")
+    content = (site / "report.pdf").read_bytes()
+    assert content.startswith(b"%PDF")
+    assert len(re.findall(rb"/Type\s*/Page\b", content)) >= 10

@@ -1,0 +1,96 @@
+import base64
+import io
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from skimage.metrics import peak_signal_noise_ratio
+
+from leaktight.audit.summary import summarise
+from leaktight.defences import GaussianNoise, TopK
+from leaktight.report.pictures import SHOWN, blocks_of, data_address, drawable, psnr_of
+
+
+def decoded(address):
+    head, content = address.split(",")
+    assert head == "data:image/png;base64"
+    return np.asarray(Image.open(io.BytesIO(base64.b64decode(content))))
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_a_picture_comes_back_to_the_last_pixel(channels):
+    image = torch.randint(0, 256, (channels, 5, 7), dtype=torch.uint8)
+    expected = image.permute(1, 2, 0).squeeze(2).numpy() if channels == 1 else image.permute(1, 2, 0).numpy()
+    assert np.array_equal(decoded(data_address(image)), expected)
+
+
+def test_psnr_agrees_with_another_implementation():
+    one, other = torch.randint(0, 256, (2, 3, 8, 8), dtype=torch.uint8)
+    assert psnr_of(one, other) == pytest.approx(peak_signal_noise_ratio(other.numpy(), one.numpy(), data_range=255))
+    assert psnr_of(one, one) == float("inf")
+
+
+def blocks(records, pictures):
+    return blocks_of(summarise(records).judgements, pictures, 20.0)
+
+
+def test_defences_on_the_same_images_stand_under_one_row_of_originals(made):
+    records = [made.record(psnr=38), made.record(GaussianNoise(), psnr=9)]
+    (strips,) = blocks(records, made.gallery(records))
+    assert [strip.name for strip in strips] == ["Original", "No defence", "Gaussian noise (std 0.01)"]
+    assert [strip.original for strip in strips] == [True, False, False]
+    assert all(picture.recognised for picture in strips[1].pictures)
+    assert not any(picture.recognised for picture in strips[2].pictures)
+    assert len(strips[1].pictures) == SHOWN
+    assert strips[1].detail == "dlg2019; batches of 1, before training"
+
+
+def test_other_images_get_originals_of_their_own(made):
+    records = [made.record(psnr=38), made.record(GaussianNoise(), psnr=9)]
+    whole = made.gallery(records)
+
+    def pictures(key):
+        found = whole(key)
+        return found if key == records[0].cell.key else {name: tensor.flip(0) for name, tensor in found.items()}
+
+    assert len(blocks(records, pictures)) == 2
+
+
+def test_images_that_a_defence_changed_are_shown_too(made):
+    records = [made.record(TopK(), psnr=30)]
+    whole = made.gallery(records)
+    (strips,) = blocks(records, lambda key: {**whole(key), "truth_used": whole(key)["truth_raw"].flip(3)})
+    assert [strip.detail for strip in strips][:2] == ["private", "as the defence changed the images"]
+    assert strips[1].original
+
+
+def test_captions_name_likeness_and_the_label_that_was_read(made):
+    records = [made.record(psnr=38)]
+    whole = made.gallery(records)
+
+    def pictures(key):
+        found = whole(key)
+        return {**found, "guess": found["truth_raw"], "guess_labels": torch.full((8,), -1)}
+
+    (strips,) = blocks(records, pictures)
+    assert strips[1].pictures[0].caption == "exact"
+    assert strips[1].pictures[0].label == ""
+    assert strips[0].pictures[1].label == "class 1"
+    assert blocks(records, whole)[0][1].pictures[1].label == "class 1"
+    assert "recovered without defence" in strips[1].pictures[0].text
+
+
+@pytest.mark.parametrize("shape", [(8, 20), (0, 3, 4, 4), (8, 2, 4, 4)])
+def test_what_is_not_a_grey_or_colour_image_is_not_drawn(shape):
+    tensor = torch.zeros(shape, dtype=torch.uint8)
+    assert drawable({"truth_raw": tensor, "truth_used": tensor, "guess": tensor}) is None
+
+
+def test_missing_or_unequal_pictures_are_not_drawn(made):
+    image = torch.zeros(2, 3, 4, 4, dtype=torch.uint8)
+    assert drawable(None) is None
+    assert drawable({}) is None
+    assert drawable({"truth_raw": image, "guess": image}) is None
+    assert drawable({"truth_raw": image, "truth_used": image, "guess": image[:1]}) is None
+    assert blocks([made.record()], lambda key: None) == []

@@ -1,0 +1,79 @@
+import json
+
+import pytest
+
+from leaktight.audit.summary import summarise
+from leaktight.core.metric import Reading
+from leaktight.defences import GaussianNoise, TopK
+from leaktight.report.page import Page
+from leaktight.report.plots import tradeoff, tradeoff_section
+
+
+def judgements(records):
+    return summarise(records).judgements
+
+
+def section(made, records):
+    return tradeoff_section(Page.of(records, made.plan(), {}, lambda key: None, redact=False))
+
+
+@pytest.fixture
+def records(made):
+    strengths = ((0.3, 27, 0.8), (0.05, 19, 0.75), (0.01, 9, 0.6))
+    return [made.record(psnr=38, accuracy=0.82)] + [made.record(TopK(share=s), psnr=p, accuracy=a) for s, p, a in strengths]
+
+
+def test_each_kind_is_a_line_from_weak_to_strong_and_no_defence_is_a_star(records):
+    line, star = tradeoff(judgements(records))["data"]
+    assert (line["name"], star["name"]) == ("top-k", "no defence")
+    assert line["x"] == pytest.approx([80, 75, 60])
+    assert line["y"] == pytest.approx([100, 37.5, 0])
+    assert list(line["text"]) == ["0.3", "0.05", "0.01"]
+    assert star["marker"]["symbol"] == "star"
+
+
+def test_bars_are_the_intervals(records):
+    line = tradeoff(judgements(records))["data"][0]
+    rows = [j.worst for j in judgements(records) if j.defence.kind == "top_k"]
+    for number, row in enumerate(rows):
+        assert line["x"][number] + line["error_x"]["array"][number] == pytest.approx(100 * row.accuracy.high)
+        assert line["y"][number] - line["error_y"]["arrayminus"][number] == pytest.approx(100 * row.recognised.low)
+
+
+def test_leakage_over_strength_starts_at_no_defence_and_shows_chance(made, records):
+    plots = section(made, records).plots
+    assert list(plots) == ["plot-tradeoff-1", "plot-strength-1-0"]
+    attack, chance = plots["plot-strength-1-0"]["data"]
+    assert list(attack["x"]) == ["none", "0.3", "0.05", "0.01"]
+    assert attack["y"] == pytest.approx([38, 27, 19, 9])
+    assert list(chance["y"]) == [made.GREY] * 4
+
+
+def test_figures_are_plain_json_without_templates(made, records):
+    for figure in section(made, records).plots.values():
+        assert "template" not in json.loads(json.dumps(figure))["layout"]
+
+
+def test_without_accuracy_the_trade_off_is_left_out(made):
+    records = [made.record(accuracy=None), made.record(GaussianNoise(), psnr=9, accuracy=None)]
+    assert tradeoff(judgements(records)) is None
+    assert list(section(made, records).plots) == ["plot-strength-1-0"]
+    assert section(made, [made.control()]) is None
+
+
+def test_any_reading_about_leakage_can_be_drawn(made):
+    def auc(value):
+        return (Reading(name="leak_auc", value=value, chance=0.5, leaks="high"),)
+
+    records = [made.record(psnr=None, extra=auc(0.9)), made.record(TopK(), psnr=None, extra=auc(0.6))]
+    figure = tradeoff(judgements(records))
+    assert figure["layout"]["yaxis"]["title"]["text"] == "leak auc"
+    assert figure["data"][0]["y"] == pytest.approx([0.6])
+
+
+def test_each_scenario_has_plots_of_its_own(made):
+    other = made.Handmade.model_construct(kind="handmade", rounds=7)
+    records = [made.record(d, scenario=s) for s in (made.SCENARIO, other) for d in (None, TopK())]
+    found = section(made, records)
+    assert list(found.plots) == ["plot-tradeoff-1", "plot-strength-1-0", "plot-tradeoff-2", "plot-strength-2-0"]
+    assert found.values["captions"]["plot-tradeoff-2"] == "Accuracy against leakage, scenario 2"

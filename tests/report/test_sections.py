@@ -1,0 +1,167 @@
+import pytest
+
+from leaktight.core.metric import Reading
+from leaktight.core.record import Status
+from leaktight.core.threat import Knows, ThreatModel
+from leaktight.defences import DPSGD, GaussianNoise, TopK
+from leaktight.report.findings import flags_section, tiles, verdict_section
+from leaktight.report.numbers import checks_section, shown, table_section
+from leaktight.report.page import Page
+from leaktight.report.redaction import redacted, without_places
+from leaktight.report.settings import flat, in_words, parameters_section, reproduce_section, threat_section
+
+
+@pytest.fixture
+def page(made):
+    def make(records, redact=False):
+        return Page.of(records, made.plan(), made.VERSIONS, lambda key: None, redact)
+
+    return make
+
+
+def line(section, number):
+    found = section.values["lines"][number]
+    return dict(found["cells"]) | {"name": found["name"], "place": found["place"]}
+
+
+def test_the_table_shows_every_reading_with_its_interval(page, made):
+    extra = (Reading(name="leak_auc", value=0.75, low=0.7, high=0.8),)
+    records = [
+        made.record(psnr=38, labels=0.25),
+        made.record(DPSGD(), psnr=10, accuracy=0.7, extra=extra, notes={"dp_sgd.epsilon": 3.21}),
+    ]
+    bare, private = (line(table_section(page(records)), number) for number in (0, 1))
+    assert bare["images recognised"] == "100 % (68 to 100)"
+    assert bare["PSNR, raw (dB)"] == "38.0 (36.5 to 39.5)"
+    assert bare["labels read"] == "75 % (41 to 93)"
+    assert bare["accuracy lost (points)"] == bare["epsilon"] == "-"
+    assert private["accuracy lost (points)"] == "10.0 (6.2 to 13.7)"
+    assert private["epsilon"] == "3.21"
+    assert private["leak auc"] == "0.75 (0.7 to 0.8)"
+    assert private["place"] == ["dlg2019", "1", "before training"]
+
+
+def test_columns_that_say_nothing_new_are_left_out(page, made):
+    plain = table_section(page([made.record()]))
+    assert not {"scenario", "PSNR, used (dB)", "epsilon", "labels read"} & set(plain.values["columns"])
+    changed = table_section(page([made.record(used=25)]))
+    assert "PSNR, used (dB)" in changed.values["columns"]
+    other = made.Handmade.model_construct(kind="handmade", rounds=7)
+    assert "scenario" in table_section(page([made.record(), made.record(scenario=other)])).values["columns"]
+
+
+def test_the_rows_of_the_verdict_are_marked(page, made):
+    records = [made.record(psnr=38), made.record(psnr=30, attack=made.GEIPING, label="geiping2020")]
+    assert [one["judged"] for one in table_section(page(records)).values["lines"]] == [True, False]
+
+
+def test_a_reading_without_interval_is_a_number():
+    assert shown(Reading(name="psnr", value=3.0), str) == "3.0"
+    assert shown(None, str) == "-"
+
+
+def test_checks_show_what_was_found_and_whether_it_passed(page, made):
+    records = [made.control(), made.control(psnr=40, seed=1), made.null(), made.null(psnr=30, seed=1)]
+    records.append(made.control(seed=2, status=Status.FAILED, reason="no memory"))
+    checks = checks_section(page(records)).values["checks"]
+    assert [check["passed"] for check in checks] == [True, False, True, False, False]
+    assert "PSNR 7 (chance 11)" in checks[2]["found"]
+    assert checks[4]["found"] == "failed: no memory"
+
+
+def test_tiles_name_the_leak_the_defences_the_price_and_the_doubts(page, made):
+    records = [made.control(), made.record(psnr=38), made.record(TopK(), psnr=9, accuracy=0.75)]
+    figures = {tile["label"]: tile["figure"] for tile in tiles(page(records))}
+    assert figures == {
+        "images recognised without defence": "all 8",
+        "defences stopped every attack tried": "1 of 1",
+        "points of accuracy: the price of top-k (share 0.1)": "5.0",
+        "reason to doubt these numbers": "1",
+    }
+
+
+def test_the_verdict_section_holds_each_sentence_once(page, made):
+    found = page(made.audit())
+    values = verdict_section(found).values
+    assert [*(one["sentence"] for one in values["judged"]), *values["rest"]] == list(found.summary.verdict)
+
+
+def test_flags_come_with_counts(page, made):
+    values = flags_section(page(made.audit())).values
+    assert values["counts"] == {"done": 18, "refused": 1, "failed": 1}
+    assert values["flags"]
+
+
+def test_a_threat_is_told_by_what_it_knows_and_what_not():
+    told = in_words(ThreatModel(seat="wire", knows=frozenset({Knows.LABELS})))
+    assert told["seat"].startswith("someone on the wire")
+    assert told["knows"] == ["the true labels behind each message"]
+    assert len(told["withheld"]) == 3
+
+
+def test_attacks_are_grouped_by_threat_and_adaptive_ones_named(page, made):
+    records = [
+        made.record(),
+        made.record(TopK(), attack=made.ADAPTIVE, label="adaptive", knows=(Knows.DEFENCE,)),
+        made.control(),
+    ]
+    first, second = threat_section(page(records)).values["threats"]
+    assert list(first["attacks"]) == ["dlg2019"]
+    assert first["attacks"]["dlg2019"]["wants"] == ["rebuild the examples", "read off the labels"]
+    assert second["attacks"]["adaptive"] == {
+        "gist": "Knows the defence and models it.",
+        "wants": ["rebuild the examples"],
+        "adaptive": True,
+    }
+
+
+def test_each_setting_is_listed_once_and_each_cell_points_to_it(page, made):
+    records = [made.record(), made.record(seed=1), made.record(TopK(share=0.2), status=Status.REFUSED, reason="not here")]
+    values = parameters_section(page(records)).values
+    assert [value["mark"] for value in values["groups"]["Defences"]] == ["D1", "D2"]
+    assert ("share", "0.2") in values["groups"]["Defences"][1]["settings"]
+    assert [one["marks"] for one in values["lines"]] == [["S1", "D1", "A1"], ["S1", "D1", "A1"], ["S1", "D2", "A1"]]
+    assert values["lines"][2]["reason"] == "not here"
+
+
+def test_settings_are_flattened_with_lists_of_settings():
+    nested = {"links": [{"kind": "top_k", "share": 0.1}], "names": ["a", "b"], "on": True}
+    assert flat(nested) == [("links.0.kind", "top_k"), ("links.0.share", "0.1"), ("names", '["a", "b"]'), ("on", "true")]
+
+
+def test_how_to_make_it_again(page, made):
+    values = reproduce_section(page(made.audit(seeds=(3, 4)))).values
+    assert values["seeds"] == (0, 3, 4)
+    assert values["versions"] == made.VERSIONS
+    assert '"path": "/home/anna/study/photos.npz"' in values["plan"]
+    assert "anna" not in reproduce_section(page(made.audit(), redact=True)).values["plan"]
+
+
+def test_redaction_drops_single_values_and_single_examples(made):
+    lone = (Reading(name="odd", value=1.5, n=1, leaks="high"), Reading(name="rounds", value=3, n=1))
+    failed = made.record(GaussianNoise(), status=Status.FAILED, reason="secret")
+    refused = made.record(GaussianNoise(std=1), status=Status.REFUSED, reason="labels needed")
+    first, second, third = redacted([made.record(extra=lone), failed, refused])
+    assert all(reading.each == () for reading in first.readings)
+    assert first.reading("odd") is None
+    assert first.reading("rounds").value == 3
+    assert first.reading("psnr").value == 30
+    assert "secret" not in second.reason
+    assert third.reason == "labels needed"
+
+
+@pytest.mark.parametrize(
+    ("given", "left"),
+    [
+        ("/home/anna/a.npz", "a.npz"),
+        ("~/study/b.csv", "b.csv"),
+        ("../data/c", "c"),
+        (r"C:\Users\anna\d.npz", "d.npz"),
+        ("/home/anna/folder/", "folder/"),
+        ("package.module:function", "package.module:function"),
+        ("1/2", "1/2"),
+        (3, 3),
+    ],
+)
+def test_places_are_shortened_to_the_file(given, left):
+    assert without_places({"deep": [{"path": given}]}) == {"deep": [{"path": left}]}

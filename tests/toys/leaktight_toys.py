@@ -1,0 +1,133 @@
+"""A plugin with a scenario, an attack and a defence whose answers are known, and that go wrong on demand."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+from typing import ClassVar, Literal
+
+import torch
+from torch import nn
+
+from leaktight.core.attack import Attack, Reconstruction
+from leaktight.core.defence import Defence, Strength
+from leaktight.core.errors import InvalidValue, LeaktightError, Refusal
+from leaktight.core.local import Local
+from leaktight.core.message import Kind, Message
+from leaktight.core.metric import Reading
+from leaktight.core.random import normal_like, sealed, seed_of, stream
+from leaktight.core.run import Inside, Run
+from leaktight.core.scenario import Enter, Observation, Progress, Scenario, Snapshot, Training
+from leaktight.core.task import Batch, Model, Task
+from leaktight.core.threat import View
+
+SHAPE = (1, 2, 2)
+Trouble = Literal["none", "refuse", "error", "numeric", "memory", "bug", "die", "die_once", "slow"]
+
+
+def happen(trouble: Trouble, log: str = "") -> None:
+    """Write that something was done, and go wrong as asked."""
+    before = Path(log).read_text() if log and Path(log).exists() else ""
+    if log:
+        with Path(log).open("a") as file:
+            file.write(f"{os.getpid()}\n")
+    if trouble == "refuse":
+        raise Refusal("The toy refuses. Ask something else.")
+    if trouble == "error":
+        raise LeaktightError("The toy is broken. Mend it.")
+    if trouble == "numeric":
+        raise RuntimeError("svd did not converge\nand much more")
+    if trouble == "memory":
+        raise MemoryError
+    if trouble == "bug":
+        raise TypeError("a fault of the program")
+    if trouble == "die" or (trouble == "die_once" and not before):
+        os.kill(os.getpid(), signal.SIGKILL)
+    if trouble == "slow":
+        time.sleep(0.4)
+
+
+def squared(outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    return (outputs - nn.functional.one_hot(labels, 2)).square().sum(1)
+
+
+class ToyScenario(Scenario):
+    """Two parties, four pixels, one linear layer."""
+
+    kind: Literal["toy_scenario"] = "toy_scenario"
+    trouble: Trouble = "none"
+    log: str = ""
+    device: Literal["auto", "cpu", "cuda", "mps"] = "cpu"
+
+    def task(self, seed: int) -> Task:
+        with sealed(seed_of(seed, "model")):
+            model = Model(nn.Sequential(nn.Flatten(), nn.Linear(4, 3)), nn.Linear(3, 2))
+        return Task(model, squared, lambda outputs: outputs, SHAPE, 2)
+
+    def train(self, defence: Defence, seed: int, progress: Progress | None = None) -> Training:
+        happen(self.trouble, self.log)
+        parameters = self.task(seed).public_parameters()
+        memories = {"client-0": {"defence": {"steps": 3, "residual": {"body.1.weight": torch.ones(3, 4)}}}}
+        stages = {"initial": 1.0, "early": 0.9, "end": 0.5}
+        return Training(
+            {s: Snapshot({n: t * scale for n, t in parameters.items()}, memories) for s, scale in stages.items()},
+            (Reading(name="accuracy", value=0.75, low=0.7, high=0.8, n=100, chance=0.5),),
+            {"epsilon": 2.0},
+        )
+
+    def observe(self, training: Training, defence: Defence, observation: Observation, enter: Enter | None = None) -> Run:
+        task = self.task(observation.seed)
+        snapshot = training.snapshots[observation.stage]
+        transcript, inside = [], {}
+        for number in range(observation.victims):
+            name = f"client-{number % 2}"
+            rng = stream(observation.seed, "batch", number)
+            batch = Batch(torch.rand(observation.batch_size, *SHAPE, generator=rng), torch.zeros(observation.batch_size).long())
+            if observation.batch_size > 100:
+                raise InvalidValue("The batch size must be at most 100.")
+            local = Local(name, observation.seed)
+            local.begin(number)
+            leaves = {n: t.clone().requires_grad_() for n, t in snapshot.parameters.items()}
+            loss = task.loss(task.forward(leaves, batch.inputs), batch.labels).mean()
+            tensors = dict(zip(leaves, torch.autograd.grad(loss, list(leaves.values())), strict=True))
+            clean = Message(Kind.GRADIENT, name, "server", number, tensors, {"examples": float(len(batch))})
+            sent = defence.on_message(clean, local)
+            transcript += [Message(Kind.PARAMETERS, "server", name, number, snapshot.parameters), sent]
+            inside[sent.key] = Inside(task, batch, batch, clean, sent)
+        return Run(tuple(transcript), task, defence, inside, notes={"epsilon": 1.0, "rounds": 7.0})
+
+
+class ToyAttack(Attack):
+    """Exact for one example: the ratio of the first layer's gradients."""
+
+    kind: Literal["toy_attack"] = "toy_attack"
+    claims: ClassVar[frozenset[str]] = frozenset({"inputs", "labels"})
+    trouble: Trouble = "none"
+    log: str = ""
+    blur: float = 0.0
+
+    def run(self, view: View, rng: torch.Generator) -> Reconstruction:
+        happen(self.trouble, self.log)
+        exchanges = view.exchanges()
+        guesses = []
+        for exchange in exchanges:
+            weight, bias = exchange.sent.tensors["body.1.weight"], exchange.sent.tensors["body.1.bias"]
+            row = int(bias.abs().argmax())
+            guess = (weight[row] / bias[row]).view(1, *view.task.shape)
+            guess = guess.repeat(int(exchange.sent.facts["examples"]), 1, 1, 1)
+            guesses.append(guess + self.blur * normal_like(guess, rng))
+        labels = tuple(torch.zeros(len(guess)).long() for guess in guesses)
+        return Reconstruction(tuple(e.sent.key for e in exchanges), tuple(guesses), labels)
+
+
+class ToyNoise(Defence):
+    """Gaussian noise."""
+
+    kind: Literal["toy_noise"] = "toy_noise"
+    strength: ClassVar[Strength] = Strength("std", "up", 0.0)
+    std: float = 0.1
+
+    def on_message(self, message: Message, local: Local) -> Message:
+        return message.map(lambda tensor: tensor + self.std * normal_like(tensor, local.rng))

@@ -58,7 +58,7 @@ def test_noise_hurts_the_attack_and_the_record_says_what_it_costs(records: list[
     [
         ({"grid": {"batch_sizes": [1, 5000]}}, "The batch size must be at most 479, what the smallest participant owns."),
         ({"threat": {"seat": "sever"}}, "There is no seat `sever` for analytic in this scenario. Did you mean `server`?"),
-        ({"scenario": {"data": {"kind": "digits"}, "model": {"kind": "factory", "factory": "nowhere.at:all"}}}, "nowhere"),
+        ({"scenario": {"data": {"kind": "digits"}, "model": {"kind": "factory", "function": "nowhere.at:all"}}}, "nowhere"),
     ],
 )
 def test_what_cannot_work_is_said_before_the_audit_starts(changes: dict[str, Any], sentence: str, tmp_path: Path) -> None:

@@ -106,7 +106,7 @@ def test_words_stand_for_tables_without_settings() -> None:
 def test_words_for_data_and_models_mean_what_they_mean_on_the_command_line() -> None:
     plan = parse_plan(small(scenario={"data": "mine.data:load", "model": "mine.models:small"}))
     assert (plan.scenario.data.kind, plan.scenario.data.function) == ("factory", "mine.data:load")
-    assert (plan.scenario.model.kind, plan.scenario.model.factory) == ("factory", "mine.models:small")
+    assert (plan.scenario.model.kind, plan.scenario.model.function) == ("factory", "mine.models:small")
     found = faults(small(scenario={"data": "digit", "model": "mpl"}))
     assert found[0].startswith(
         "scenario.data: There is no data named `digit`, and no such file or folder. Did you mean `digits`?"

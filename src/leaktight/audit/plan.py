@@ -9,7 +9,7 @@ from pydantic import Field, SerializeAsAny, field_validator
 from leaktight.audit.control import control_cells, null_cells
 from leaktight.core.defence import Defence, Undefended
 from leaktight.core.errors import InvalidValue, did_you_mean
-from leaktight.core.probe import Attempt, Probe
+from leaktight.core.probe import Probe
 from leaktight.core.record import Cell
 from leaktight.core.scenario import Scenario
 from leaktight.core.value import Value
@@ -120,8 +120,3 @@ class Plan(Value):
         """Return the plan for one seed."""
         grid = Grid.model_validate({**dict(self.grid), "seeds": (seed,)})
         return self.model_copy(update={"grid": grid})
-
-
-def seats(plan: Plan) -> set[str]:
-    """Return the seats that the plan's attacks sit in."""
-    return {probe.threat.seat for probe in plan.probes.values() if isinstance(probe, Attempt)}

@@ -23,11 +23,8 @@ def private_folder(path: Path) -> Path:
 def private_file(path: Path) -> None:
     """Make sure that a file exists and that only its owner can read or write it, whatever the umask says."""
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, OWNER_ONLY)
-        try:
-            os.fchmod(descriptor, OWNER_ONLY)
-        finally:
-            os.close(descriptor)
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, OWNER_ONLY))
+        path.chmod(OWNER_ONLY)
     except OSError as error:
         raise InvalidValue(f"The file `{path}` cannot be written: {reason(error)}. Choose another folder.") from error
 

@@ -12,6 +12,16 @@ Memory = dict[str, Any]
 
 
 @dataclasses.dataclass
+class Now:
+    """Where a party is in a run; all scopes of a Local share it."""
+
+    round: int = -1
+    batch: Batch | None = None
+    examples: int = 0
+    streams: dict[tuple[str, ...], Stream] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True)
 class Local:
     """A party's own random stream, current batch, memory and notes.
 
@@ -21,36 +31,46 @@ class Local:
     Args:
         party: whose it is.
         seed: what its random streams derive from.
-        examples: how many examples the party owns.
-        batch: the batch that the current message is made from, as used.
         memory: what defences keep between messages.
         notes: numbers for the record (an epsilon, a clipped share); the owner decides what becomes of them.
-        round: the current round; -1 before the first.
         path: the scopes that lead here from the party's root.
+        now: the current round and batch.
     """
 
     party: str
     seed: int
-    examples: int = 0
-    batch: Batch | None = None
-    memory: Memory = dataclasses.field(default_factory=dict)
+    memory: Memory = dataclasses.field(default_factory=dict, repr=False)
     notes: dict[str, float] = dataclasses.field(default_factory=dict)
-    round: int = -1
     path: tuple[str, ...] = ()
-    _streams: dict[tuple[str, ...], Stream] = dataclasses.field(default_factory=dict, repr=False)
+    now: Now = dataclasses.field(default_factory=Now, repr=False)
 
     def begin(self, round: int) -> None:
         """Enter a round: every stream starts anew from the seed, the party and the round."""
-        self.round = round
-        self._streams.clear()
+        self.now.round = round
+        self.now.streams.clear()
 
     def scope(self, name: str) -> Local:
         """Return this party's Local for one part: memory and random stream of its own, the rest shared."""
         return dataclasses.replace(self, memory=self.memory.setdefault(name, {}), path=(*self.path, name))
 
     @property
+    def round(self) -> int:
+        """The current round; -1 before the first."""
+        return self.now.round
+
+    @property
+    def batch(self) -> Batch | None:
+        """The batch that the current message is made from, as used so far."""
+        return self.now.batch
+
+    @property
+    def examples(self) -> int:
+        """How many examples the party owns."""
+        return self.now.examples
+
+    @property
     def rng(self) -> Stream:
         """The random stream of this scope and round."""
-        if self.path not in self._streams:
-            self._streams[self.path] = stream(self.seed, self.party, self.round, *self.path)
-        return self._streams[self.path]
+        if self.path not in self.now.streams:
+            self.now.streams[self.path] = stream(self.seed, self.party, self.round, *self.path)
+        return self.now.streams[self.path]

@@ -9,6 +9,7 @@ from typing import ClassVar, Literal
 from leaktight.core.attack import Guess
 from leaktight.core.random import Stream
 from leaktight.core.run import Inside
+from leaktight.core.task import Batch
 from leaktight.core.value import Kinded, Value
 
 Direction = Literal["high", "low"]
@@ -58,5 +59,12 @@ class Metric(Kinded):
     leaks: ClassVar[Direction] = "high"
 
     @abc.abstractmethod
-    def grade(self, guess: Guess, truth: Sequence[Inside], rng: Stream) -> Sequence[Reading]:
-        """Compare a guess with the truth behind its messages, in the order of the guess's keys."""
+    def grade(self, guess: Guess, truth: Sequence[Inside], rng: Stream, public: Batch | None = None) -> Sequence[Reading]:
+        """Compare a guess with the truth behind its messages, in the order of the guess's keys.
+
+        Args:
+            guess: what the attack claims.
+            truth: the other side of each message.
+            rng: for intervals.
+            public: what anyone knows of such data; the chance level is the best that an answer from it alone would score.
+        """

@@ -14,6 +14,7 @@ from leaktight.core.metric import Metric, Reading
 from leaktight.core.party import Party, Seat
 from leaktight.core.random import Stream
 from leaktight.core.run import Inside, Run
+from leaktight.core.task import Batch
 from leaktight.core.threat import ThreatModel
 from leaktight.core.value import Kinded
 
@@ -58,13 +59,18 @@ class Attempt(Probe):
         self.attack.check(self.threat.knows)
         guess = self.attack(self.threat.view(run), rng)
         truth = tuple(run.inside[key] for key in guess.keys)
-        return Finding(self.grade(guess, truth, rng), guess, truth)
+        return Finding(self.grade(guess, truth, rng, run.auxiliary), guess, truth)
 
-    def grade(self, guess: Guess, truth: Sequence[Inside], rng: Stream) -> tuple[Reading, ...]:
+    def grade(
+        self, guess: Guess, truth: Sequence[Inside], rng: Stream, public: Batch | None = None
+    ) -> tuple[Reading, ...]:
         """Apply every metric that grades something the guess claims."""
         claimed = set(self.attack.claims)
         if isinstance(guess, Reconstruction) and guess.labels is None:
             claimed.discard("labels")
         return tuple(
-            reading for metric in self.metrics if metric.claim in claimed for reading in metric.grade(guess, truth, rng)
+            reading
+            for metric in self.metrics
+            if metric.claim in claimed
+            for reading in metric.grade(guess, truth, rng, public)
         )

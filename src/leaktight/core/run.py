@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from leaktight.core.defence import Defence
 from leaktight.core.local import Local
@@ -25,11 +25,11 @@ class Inside:
         sent: the message that went out.
     """
 
-    task: Task
-    raw: Batch
-    used: Batch
-    clean: Message
-    sent: Message
+    task: Task = dataclasses.field(repr=False)
+    raw: Batch = dataclasses.field(repr=False)
+    used: Batch = dataclasses.field(repr=False)
+    clean: Message = dataclasses.field(repr=False)
+    sent: Message = dataclasses.field(repr=False)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,7 +49,21 @@ class Run:
     transcript: tuple[Message, ...]
     public: Task
     defence: Defence
-    inside: Mapping[MessageKey, Inside]
-    locals: Mapping[str, Local] = dataclasses.field(default_factory=dict)
-    auxiliary: Batch | None = None
+    inside: Mapping[MessageKey, Inside] = dataclasses.field(repr=False)
+    locals: Mapping[str, Local] = dataclasses.field(default_factory=dict, repr=False)
+    auxiliary: Batch | None = dataclasses.field(default=None, repr=False)
     notes: Mapping[str, float] = dataclasses.field(default_factory=dict)
+
+
+def largest(notes: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    """Merge what several parties noted; of two that speak of the same thing, the larger one is the more cautious.
+
+    Example:
+        >>> largest([{"epsilon": 1.0}, {"epsilon": 2.0, "clipped": 0.5}])
+        {'epsilon': 2.0, 'clipped': 0.5}
+    """
+    found: dict[str, float] = {}
+    for one in notes:
+        for name, value in one.items():
+            found[name] = max(value, found.get(name, value))
+    return found

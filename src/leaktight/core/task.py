@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from leaktight.core.errors import InvalidValue
 from leaktight.core.message import Tensors
 
 
@@ -26,6 +27,10 @@ class Batch:
     def take(self, index: Tensor) -> Batch:
         """Return the examples at these positions."""
         return Batch(self.inputs[index], self.labels[index])
+
+    def copy(self) -> Batch:
+        """Return the batch with tensors of its own."""
+        return Batch(self.inputs.clone(), self.labels.clone())
 
     def to(self, device: torch.device) -> Batch:
         """Return the batch on a device."""
@@ -49,9 +54,13 @@ class Normalise(nn.Module):
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Return (inputs - mean) / std, channel by channel."""
-        trailing = (1,) * (inputs.dim() - 2)
-        shifted: Tensor = (inputs - self.mean.view(-1, *trailing)) / self.std.view(-1, *trailing)
-        return shifted
+        shift, scale = self.units(inputs.dim() - 1)
+        return (inputs - shift) / scale
+
+    def units(self, dimensions: int) -> tuple[Tensor, Tensor]:
+        """Return mean and standard deviation in a form that broadcasts over examples of so many dimensions."""
+        trailing = (1,) * (dimensions - 1)
+        return self.mean.view(-1, *trailing), self.std.view(-1, *trailing)
 
 
 class Model(nn.Module):
@@ -107,7 +116,26 @@ class Task:
 
     def public_parameters(self) -> dict[str, Tensor]:
         """Return the model's parameters that go out, by wire name."""
-        named = ((self.wire(name), tensor) for name, tensor in self.model.tensors().items())
+        return self.outward(self.model.tensors())
+
+    def named(self, tensors: Tensors, private: Tensors | None = None) -> dict[str, Tensor]:
+        """Return every parameter by the model's own name: what goes out from `tensors`, by wire name, the rest from `private`.
+
+        Args:
+            tensors: public parameters by wire name.
+            private: parameters that stay home, by the model's name; one that is missing is taken from the model.
+        """
+        found = {}
+        for name, own in self.model.tensors().items():
+            wire = self.wire(name)
+            if wire is not None and wire not in tensors:
+                raise InvalidValue(f"The parameter `{wire}` must be among the tensors. Got {len(tensors)} others instead.")
+            found[name] = (private or {}).get(name, own) if wire is None else tensors[wire]
+        return found
+
+    def outward(self, tensors: Tensors) -> dict[str, Tensor]:
+        """Return what goes out of tensors by the model's names, by wire name."""
+        named = ((self.wire(name), tensor) for name, tensor in tensors.items())
         return {wire: tensor for wire, tensor in named if wire is not None}
 
     def copy(self) -> Task:

@@ -7,6 +7,7 @@ import dataclasses
 from collections.abc import Mapping
 from enum import StrEnum
 
+from pydantic import field_serializer
 from torch import Tensor
 
 from leaktight.core.defence import Defence
@@ -52,13 +53,13 @@ class View:
         return tuple(message for message in self.messages if message.kind in kinds)
 
     def exchanges(self) -> tuple[Exchange, ...]:
-        """Return every shared gradient or update with the parameters it answers."""
+        """Return every gradient or update that others shared, with the parameters it answers; nobody attacks himself."""
         asked: dict[MessageKey, Tensors] = {}
         found = []
         for message in self.messages:
             if message.kind is Kind.PARAMETERS:
                 asked[message.receiver, message.round] = message.tensors
-            elif message.kind in (Kind.GRADIENT, Kind.UPDATE):
+            elif message.kind in (Kind.GRADIENT, Kind.UPDATE) and message.sender != self.seat:
                 found.append(Exchange(asked[message.key], message))
         return tuple(found)
 
@@ -67,7 +68,7 @@ class ThreatModel(Value):
     """A seat and what is known there.
 
     Args:
-        seat: `server` sees everything sent to it, `wire` sees all messages, a participant's name sees its own exchange.
+        seat: `server` sees everything sent to it, `wire` sees all messages, a participant what it is sent and sends.
         knows: what the attacker has beside the messages.
     """
 
@@ -80,19 +81,32 @@ class ThreatModel(Value):
         if not seen:
             raise Refusal(f"The seat `{self.seat}` sees no message of this run.")
         own = run.locals.get(self.seat)
+        # Participants are mostly sent the same tensors: each is copied once.
+        copies: dict[int, Tensor] = {}
         return View(
             seat=self.seat,
-            messages=tuple(self._shown(message) for message in seen),
+            messages=tuple(self._shown(message, copies) for message in seen),
             task=run.public.copy(),
             labels={m.key: run.inside[m.key].used.labels.clone() for m in seen if m.key in run.inside}
             if Knows.LABELS in self.knows
             else {},
-            auxiliary=run.auxiliary if Knows.AUXILIARY in self.knows else None,
+            auxiliary=run.auxiliary.copy() if run.auxiliary and Knows.AUXILIARY in self.knows else None,
             defence=run.defence if Knows.DEFENCE in self.knows else None,
             memory=copy.deepcopy(own.memory) if own else {},
         )
 
-    def _shown(self, message: Message) -> Message:
-        hidden = () if Knows.LOCAL_STEPS in self.knows else ("local_steps", "batch_size", "learning_rate")
-        facts = {name: value for name, value in message.facts.items() if name not in hidden}
-        return dataclasses.replace(message.map(lambda tensor: tensor.detach().clone()), facts=facts)
+    @field_serializer("knows")
+    def _in_order(self, knows: frozenset[Knows]) -> list[Knows]:
+        # A set has another order in every process, and keys are hashes of the text.
+        return sorted(knows)
+
+    def _shown(self, message: Message, copies: dict[int, Tensor]) -> Message:
+        shown = message.facts.keys() if Knows.LOCAL_STEPS in self.knows else ("examples", "participants")
+        facts = {name: value for name, value in message.facts.items() if name in shown}
+
+        def copied(tensor: Tensor) -> Tensor:
+            if id(tensor) not in copies:
+                copies[id(tensor)] = tensor.detach().clone()
+            return copies[id(tensor)]
+
+        return dataclasses.replace(message.map(copied), facts=facts)

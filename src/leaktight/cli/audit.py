@@ -1,0 +1,104 @@
+"""`leaktight audit`: measure what leaks, write the report, say the verdict."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+if TYPE_CHECKING:
+    from leaktight.audit.plan import Plan
+
+INTERRUPTED = 130
+SOME_FAILED = 1
+
+EXAMPLES = """
+\b
+Examples:
+  leaktight audit
+  leaktight audit --model resnet20 --data photos --preset standard
+  leaktight audit --model mine.models:net --data mine.npz --head classifier.2
+  leaktight audit audit.toml --workers 2 --out results
+"""
+
+
+def audit(
+    file: Annotated[
+        Path | None, typer.Argument(help="A plan in TOML; `leaktight init` writes one.", metavar="FILE", show_default=False)
+    ] = None,
+    preset: Annotated[
+        Literal["quick", "standard"] | None,
+        typer.Option(help="A ready plan in place of a file: minutes, or hours.", show_default="quick, without a file"),
+    ] = None,
+    model: Annotated[str | None, typer.Option(help="A model kind, or your own as package.module:function.")] = None,
+    data: Annotated[str | None, typer.Option(help="A data kind, a file or folder, or package.module:function.")] = None,
+    head: Annotated[str | None, typer.Option(help="Your model's last linear layer, if it is not found.")] = None,
+    seed: Annotated[int | None, typer.Option(help="One seed in place of the plan's.", show_default=False)] = None,
+    workers: Annotated[int | None, typer.Option(help="Worker processes.", show_default="one per core")] = None,
+    out: Annotated[Path | None, typer.Option(help="The audit's folder.", show_default="leaktight-NAME")] = None,
+    device: Annotated[
+        Literal["auto", "cpu", "cuda", "mps"] | None, typer.Option(help="Where tensors live.", show_default="as the plan says")
+    ] = None,
+    redact: Annotated[bool, typer.Option("--redact", help="Leave private images out of the report.")] = False,
+) -> None:
+    """Measure what shared messages leak, with and without defences, and write a report.
+
+    Finished cells are kept: after an interruption the same command goes on where it stopped.
+    """
+    from leaktight.audit import run
+    from leaktight.cli.outcome import show
+    from leaktight.cli.progress import Bar
+    from leaktight.core.record import Status
+    from leaktight.report import write_report
+
+    plan = planned(file, preset, model, data, head)
+    if seed is not None:
+        plan = plan.with_seed(seed)
+    folder = out or Path(f"leaktight-{file.stem if file else preset or 'quick'}")
+    try:
+        with Bar() as bar:
+            records = run(plan, folder, workers=cores() if workers is None else workers, device=device, progress=bar.step)
+    except KeyboardInterrupt:
+        typer.echo("Interrupted: finished cells are kept; run the same command to go on.", err=True)
+        raise typer.Exit(INTERRUPTED) from None
+    show(records)
+    written = write_report(folder, redact=redact)
+    private = "" if redact else " (it shows private images; --redact leaves them out)"
+    typer.echo(f"\nReport: {written}{private}")
+    if any(record.status is Status.FAILED for record in records):
+        raise typer.Exit(SOME_FAILED)
+
+
+def planned(file: Path | None, preset: str | None, model: str | None, data: str | None, head: str | None) -> Plan:
+    """Return the plan that the words of a command line ask for."""
+    from leaktight.audit import quick, read_plan, standard
+    from leaktight.core.errors import InvalidValue
+    from leaktight.data import from_text as data_from
+    from leaktight.models import Factory
+    from leaktight.models import from_text as model_from
+
+    if file is not None and preset is not None:
+        raise InvalidValue(f"Give a file or a preset, not both. Got `{file}` and `--preset {preset}`.")
+    chosen: dict[str, Any] = {}
+    if model is not None:
+        chosen["model"] = model_from(model)
+    if head is not None:
+        own = chosen.get("model")
+        if not isinstance(own, Factory):
+            raise InvalidValue("`--head` names a layer of your own model. Give that with `--model package.module:function`.")
+        chosen["model"] = own.model_copy(update={"head": head})
+    if data is not None:
+        chosen["data"] = data_from(data)
+    if file is not None:
+        return read_plan(file).with_scenario(**chosen)
+    return standard(**chosen) if preset == "standard" else quick(**chosen)
+
+
+def cores() -> int:
+    """Return how many cores this process may use, where the system tells; else how many there are."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:
+        return os.cpu_count() or 1

@@ -1,0 +1,69 @@
+"""`leaktight explain`: what a kind does, its settings, and how it differs from its paper."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from leaktight.core.value import Kinded
+
+EXAMPLES = """
+\b
+Examples:
+  leaktight explain gaussian_noise
+  leaktight explain dlg2019
+"""
+
+
+def explain(
+    kind: Annotated[str, typer.Argument(help="A kind or a preset; `leaktight list` names them.", show_default=False)],
+) -> None:
+    """Explain a defence, an attack, a preset, a model, a metric or anything else that a plan can name."""
+    from leaktight.attacks.presets import PRESETS
+    from leaktight.core import registry
+    from leaktight.core.errors import unknown
+
+    found = [made for family in registry.families() if (made := registry.classes(family).get(kind))]
+    values = [PRESETS[kind]] if kind in PRESETS and not found else []
+    if not found and not values:
+        known = {name for family in registry.families() for name in registry.classes(family)} | set(PRESETS)
+        raise unknown("kind or preset", kind, known)
+    parts = [explained(made) for made in found] + [explained(type(value), kind, value) for value in values]
+    typer.echo("\n\n".join("\n".join(part) for part in parts))
+
+
+def explained(made: type[Kinded], preset: str = "", value: Kinded | None = None) -> Iterator[str]:
+    """Return the lines that explain a class, or a preset of it with its own values."""
+    from leaktight.cli.settings import settings
+
+    kind = str(made.model_fields["kind"].default)
+    yield f"{preset}: a preset of {kind} ({made.family})" if preset else f"{kind} ({made.family})"
+    yield ""
+    yield from (inspect.getdoc(made) or "").splitlines()
+    yield ""
+    lines = settings(made, value)
+    if lines:
+        yield "Settings of this preset:" if preset else "Settings:"
+        yield from (f"  {line}" for line in lines)
+    yield from facts(made)
+
+
+def facts(made: type[Any]) -> Iterator[str]:
+    """Return what a class states about itself beside its settings."""
+    from leaktight.core.attack import Attack
+    from leaktight.core.defence import Defence
+    from leaktight.core.metric import Metric
+
+    if issubclass(made, Defence) and made.strength is not None:
+        way = "more" if made.strength.stronger == "up" else "less"
+        off = "" if made.strength.off is None else f", {made.strength.off:g} is off"
+        yield f"Strength: `{made.strength.field}`; {way} is stronger{off}. A list of values in a plan sweeps it."
+    if issubclass(made, Attack):
+        claims = " and ".join(sorted(made.claims)) or "nothing"
+        yield f"Claims: {claims}.{' A simple attack, which a strong one should beat.' if made.simple else ''}"
+    if issubclass(made, Metric):
+        yield f"Grades: {made.claim}. A {made.leaks} value means more leakage."

@@ -1,0 +1,82 @@
+"""`leaktight list`: what there is, one line each."""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from leaktight.core.attack import Attack
+
+FAMILIES = {
+    "defences": "defence",
+    "attacks": "attack",
+    "presets": "",
+    "models": "model",
+    "data": "data",
+    "partitions": "partition",
+    "protocols": "protocol",
+    "metrics": "metric",
+    "probes": "probe",
+    "scenarios": "scenario",
+}
+"""The families as a person names them, and as the registry does; presets are attacks by name."""
+
+EXAMPLES = """
+\b
+Examples:
+  leaktight list
+  leaktight list defences
+"""
+
+
+def list_kinds(
+    family: Annotated[str | None, typer.Argument(help=f"One of {', '.join(FAMILIES)}.", show_default="all")] = None,
+) -> None:
+    """List the kinds that a plan can name."""
+    from leaktight.core import registry
+    from leaktight.core.errors import unknown
+
+    families = FAMILIES | {f"{name}s": name for name in registry.families() if name not in FAMILIES.values()}
+    chosen = [name for name, root in families.items() if family in (None, name, root)]
+    if family == "" or not chosen:
+        raise unknown("family", str(family), families)
+    for position, name in enumerate(chosen):
+        lines = preset_lines() if name == "presets" else kind_lines(families[name])
+        if len(chosen) > 1:
+            typer.echo(f"{chr(10) if position else ''}{name}:")
+        width = max(map(len, lines))
+        for kind, text in lines.items():
+            typer.echo(f"  {kind:{width}}  {text}")
+
+
+def kind_lines(family: str) -> dict[str, str]:
+    """Return the first sentence of every kind of a family."""
+    from leaktight.core import registry
+
+    return {kind: first_sentence(made) for kind, made in registry.classes(family).items()}
+
+
+def preset_lines() -> dict[str, str]:
+    """Return every preset with what sets it apart."""
+    from leaktight.attacks.presets import PRESETS
+
+    return {name: ", ".join([attack.kind, *apart(attack)]) for name, attack in PRESETS.items()}
+
+
+def apart(attack: Attack) -> list[str]:
+    """Return the settings of an attack that are not at their defaults."""
+    fields = type(attack).model_fields
+    return [
+        f"{name} {value}"
+        for name, value in dict(attack).items()
+        if name not in ("kind", "preset") and value != fields[name].default
+    ]
+
+
+def first_sentence(made: type[object]) -> str:
+    """Return the first paragraph of a docstring as one line, without markup."""
+    paragraph = (inspect.getdoc(made) or "").partition("\n\n")[0]
+    return " ".join(paragraph.split()).replace("`", "")

@@ -1,0 +1,71 @@
+"""The entry point: one command per file, and one place where errors become messages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from leaktight import __version__
+from leaktight.cli import audit, explain, export, init, listing, report
+from leaktight.core.errors import LeaktightError
+
+USAGE_ERROR = 2
+
+EXAMPLES = """
+\b
+Examples:
+  leaktight audit                                   is there a leak? two minutes on bundled data
+  leaktight audit --model mine.models:net --data mine.npz
+  leaktight init audit.toml                         write a commented plan, then
+  leaktight audit audit.toml --workers 2            run it; run it again to go on after an interruption
+  leaktight explain gaussian_noise                  what a defence does, and its settings
+  leaktight report leaktight-audit --redact         a report to pass on, without a private pixel
+"""
+
+app = typer.Typer(
+    name="leaktight",
+    help="What do shared messages of federated learning leak, and which defence stops it at what cost in accuracy?",
+    epilog=EXAMPLES,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("audit", epilog=audit.EXAMPLES)(audit.audit)
+app.command("report", epilog=report.EXAMPLES)(report.report)
+app.command("export", epilog=export.EXAMPLES)(export.export)
+app.command("init", epilog=init.EXAMPLES)(init.init)
+app.command("list", epilog=listing.EXAMPLES)(listing.list_kinds)
+app.command("explain", epilog=explain.EXAMPLES)(explain.explain)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"leaktight {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")] = False,
+) -> None:
+    """Take the options that come before a command."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command and return its exit code: 0 if all is well, 2 for a fault of what was given, 130 after Ctrl-C.
+
+    Args:
+        arguments: the words after `leaktight`; None takes those of the process.
+    """
+    try:
+        app(args=arguments, prog_name="leaktight")
+    except SystemExit as done:
+        return done.code if isinstance(done.code, int) else int(done.code is not None)
+    except LeaktightError as error:
+        typer.echo(f"Error: {error}", err=True)
+        return USAGE_ERROR
+    return 0

@@ -1,0 +1,84 @@
+"""What an audit found, on the terminal: a short table, the verdict, and every reason to doubt it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.table import Table
+
+from leaktight.audit.advice import advise
+from leaktight.audit.flags import raise_flags
+from leaktight.audit.rows import LABELS, PSNR, Row
+from leaktight.audit.summary import summarise
+from leaktight.audit.words import name_of
+from leaktight.core.metric import Reading
+from leaktight.core.record import Record, Status
+
+WIDE = 160
+NOTHING = "-"
+
+
+def show(records: Sequence[Record], console: Console | None = None) -> None:
+    """Print the table, the verdict, the advice, the doubts, and what was refused or failed."""
+    summary = summarise(records)
+    where = console or Console()
+    if not where.is_terminal:
+        # A file has no width; cut columns would lose numbers.
+        where.width = WIDE
+    where.print(table(summary.rows))
+    for heading, lines in {
+        "Verdict": summary.verdict,
+        "Advice": [f"{advice.question} {advice.sentence}" for advice in advise(summary)],
+        "Reasons to doubt this audit": [flag.sentence for flag in raise_flags(records)],
+        "Refused": reasons(records, Status.REFUSED),
+        "Failed": reasons(records, Status.FAILED),
+    }.items():
+        if lines:
+            where.print(f"\n{heading}:")
+            for line in lines:
+                where.print(f"- {line}", markup=False, highlight=False, soft_wrap=not where.is_terminal)
+
+
+def table(rows: Sequence[Row]) -> Table:
+    """Return the rows of a summary as a table."""
+    found = Table()
+    for name in ("Defence", "Attack"):
+        found.add_column(name)
+    for name in ("Batch", "Stage", "PSNR in dB (95 %)", "Chance", "Labels", "Accuracy"):
+        found.add_column(name, justify="right", no_wrap=True)
+    for row in rows:
+        psnr, labels = row.reading(PSNR, "raw"), row.reading(LABELS)
+        found.add_row(
+            name_of(row.defence),
+            row.attack,
+            str(row.batch_size),
+            row.stage,
+            interval(psnr) if row.counts.get(Status.DONE) else status(row),
+            NOTHING if psnr is None or psnr.chance is None else f"{psnr.chance:.1f}",
+            NOTHING if labels is None else f"{1 - labels.value:.0%}",
+            NOTHING if row.accuracy is None else f"{row.accuracy.value:.1%}",
+        )
+    return found
+
+
+def interval(reading: Reading | None) -> str:
+    """Show a number with its interval, if it has one."""
+    if reading is None:
+        return NOTHING
+    around = "" if reading.low is None or reading.high is None else f" ({reading.low:.1f} to {reading.high:.1f})"
+    return f"{reading.value:.1f}{around}"
+
+
+def status(row: Row) -> str:
+    """Say why a row has no numbers."""
+    return " and ".join(found.value for found in (Status.REFUSED, Status.FAILED) if row.counts.get(found)) or NOTHING
+
+
+def reasons(records: Sequence[Record], wanted: Status) -> list[str]:
+    """Return each different reason once, with how many cells it befell."""
+    counts: dict[str, int] = {}
+    for record in records:
+        if record.status is wanted:
+            counts[record.reason] = counts.get(record.reason, 0) + 1
+    return [f"{count} {'cell' if count == 1 else 'cells'}: {reason}" for reason, count in counts.items()]

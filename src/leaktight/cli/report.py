@@ -1,0 +1,26 @@
+"""`leaktight report`: write an audit's report again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+EXAMPLES = """
+\b
+Examples:
+  leaktight report leaktight-audit
+  leaktight report leaktight-audit --redact --out to-pass-on.html
+"""
+
+
+def report(
+    folder: Annotated[Path, typer.Argument(help="The audit's folder.", metavar="DIR", show_default=False)],
+    out: Annotated[Path | None, typer.Option(help="The file to write.", show_default="in the audit's folder")] = None,
+    redact: Annotated[bool, typer.Option("--redact", help="Leave out every private image, to pass the report on.")] = False,
+) -> None:
+    """Write the report of an audit, finished or not, as one HTML file."""
+    from leaktight.report import write_report
+
+    typer.echo(write_report(folder, out, redact))

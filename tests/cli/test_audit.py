@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import leaktight.audit as package
+from leaktight.audit import Plan, Store, quick, standard
+from leaktight.cli.audit import cores, planned
+from leaktight.core.errors import InvalidValue
+from leaktight.core.record import Status
+
+Call = Callable[..., Any]
+
+
+@pytest.fixture
+def plan_file(audited: Path) -> str:
+    return str(audited.parent / "small.toml")
+
+
+def test_an_audit_ends_with_table_verdict_and_report(leaktight: Call, plan_file: str, audited: Path) -> None:
+    said = leaktight("audit", plan_file, "--workers", "1", "--out", str(audited))
+    assert said.code == 0
+    assert said.err == ""
+    for text in ("Defence", "PSNR in dB (95 %)", "no defence", "Gaussian noise (std 0.5)", "analytic", "Verdict:", "Accuracy"):
+        assert text in said.out
+    assert f"Report: {audited / 'report.html'} (it shows private images; --redact leaves them out)" in said.out
+    assert (audited / "report.html").stat().st_mode & 0o777 == 0o600
+    with Store.read(audited) as store:
+        assert {record.status for record in store.records()} == {Status.DONE}
+
+
+def test_the_default_folder_is_named_after_the_file(leaktight: Call, plan_file: str, tmp_path: Path) -> None:
+    assert leaktight("audit", plan_file, "--workers", "1", "--redact").code == 0
+    assert (tmp_path / "leaktight-small" / "report-redacted.html").is_file()
+    assert not (tmp_path / "leaktight-small" / "report.html").exists()
+
+
+def test_failed_cells_give_an_exit_code_and_a_reason(leaktight: Call, plan_file: str, monkeypatch: Any, tmp_path: Path) -> None:
+    from leaktight.attacks.analytic import Analytic
+
+    def fail(*_: object) -> None:
+        raise RuntimeError("no luck")
+
+    monkeypatch.setattr(Analytic, "run", fail)
+    said = leaktight("audit", plan_file, "--workers", "1")
+    assert said.code == 1
+    assert "Failed:\n- 4 cells: RuntimeError: no luck." in said.out
+    assert (tmp_path / "leaktight-small" / "report.html").is_file()
+
+
+def test_an_interruption_says_how_to_go_on(leaktight: Call, plan_file: str, monkeypatch: Any) -> None:
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(leaktight_module(), "run", interrupt)
+    said = leaktight("audit", plan_file)
+    assert said.code == 130
+    assert said.err == "Interrupted: finished cells are kept; run the same command to go on.\n"
+
+
+def leaktight_module() -> Any:
+    return package
+
+
+def test_a_locked_folder_is_one_sentence(leaktight: Call, plan_file: str, audited: Path) -> None:
+    lock = sqlite3.connect(audited / "audit.lock", isolation_level=None)
+    lock.execute("BEGIN EXCLUSIVE")
+    said = leaktight("audit", plan_file, "--out", str(audited), "--workers", "1")
+    lock.close()
+    assert said.code == 2
+    assert "Another process is writing to" in said.err
+
+
+def test_settings_reach_the_run(leaktight: Call, plan_file: str, monkeypatch: Any, audited: Path, tmp_path: Path) -> None:
+    seen: dict[str, Any] = {}
+
+    def run(plan: Plan, folder: Path, **settings: Any) -> list[Any]:
+        seen.update(settings, plan=plan, folder=folder)
+        with Store.read(audited) as store:
+            return store.records()
+
+    monkeypatch.setattr(leaktight_module(), "run", run)
+    monkeypatch.setattr("leaktight.report.write_report", lambda folder, redact: Path("there"))
+    words = ("--seed", "7", "--workers", "3", "--device", "cpu", "--out", "here", "--model", "lenet", "--data", "photos")
+    assert leaktight("audit", plan_file, *words).code == 0
+    assert (seen["workers"], seen["device"], seen["folder"]) == (3, "cpu", Path("here"))
+    assert seen["plan"].grid.seeds == (7,)
+    assert (seen["plan"].scenario.model.kind, seen["plan"].scenario.data.kind) == ("lenet", "photos")
+    assert leaktight("audit", "--preset", "standard").code == 0
+    assert (seen["plan"], seen["folder"], seen["workers"]) == (standard(), Path("leaktight-standard"), cores())
+    assert leaktight("audit").code == 0
+    assert (seen["plan"], seen["folder"], seen["device"]) == (quick(), Path("leaktight-quick"), None)
+
+
+def test_plans_from_words() -> None:
+    plan = planned(None, "quick", "mine.models:net", "mine.data:load", "classifier.2")
+    assert (plan.scenario.model.function, plan.scenario.model.head) == ("mine.models:net", "classifier.2")
+    assert plan.scenario.data.function == "mine.data:load"
+    with pytest.raises(InvalidValue, match="`--head` names a layer of your own model"):
+        planned(None, "quick", "mlp", None, "classifier.2")
+
+
+def test_cores() -> None:
+    assert cores() >= 1

@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from leaktight.attacks.presets import PRESETS
+from leaktight.audit import Store, read_plan
+from leaktight.audit.presets import quick
+from leaktight.cli.export import COLUMNS
+from leaktight.cli.listing import FAMILIES
+from leaktight.core import registry
+from leaktight.core.record import Record
+
+Call = Callable[..., Any]
+
+
+def test_init_writes_a_plan_that_can_be_read_and_leaves_files_alone(leaktight: Call, tmp_path: Path) -> None:
+    said = leaktight("init", "mine.toml")
+    assert (said.code, said.out) == (0, "Wrote mine.toml. Run it with `leaktight audit mine.toml`.\n")
+    plan = read_plan(tmp_path / "mine.toml")
+    assert plan.scenario.model == quick().scenario.model
+    assert len(plan.defences) == 4
+    (tmp_path / "mine.toml").write_text("precious")
+    assert leaktight("init", "mine.toml").code == 2
+    assert (tmp_path / "mine.toml").read_text() == "precious"
+    assert leaktight("init").code == 0
+    assert (tmp_path / "audit.toml").is_file()
+
+
+def test_what_the_template_comments_out_is_valid_too(leaktight: Call, tmp_path: Path) -> None:
+    leaktight("init", "mine.toml")
+    text = (tmp_path / "mine.toml").read_text()
+    chain = text[text.index("# [[defences]]") : text.index("# Who attacks")]
+    attack = text[text.index("# [[attacks]]") : text.index("# Where the attacker")]
+    opened = "\n".join(line.removeprefix("# ") for line in (chain + attack).splitlines())
+    (tmp_path / "more.toml").write_text(text + "\n" + opened)
+    plan = read_plan(tmp_path / "more.toml")
+    assert str(plan.defences[-1]) == "top_k + gaussian_noise"
+    assert list(plan.probes)[-1] == "cosine"
+
+
+def test_lines_are_whole_records_without_a_pixel(leaktight: Call, audited: Path) -> None:
+    said = leaktight("export", str(audited))
+    assert said.code == 0
+    with Store.read(audited) as store:
+        records = store.records()
+    assert [Record.model_validate(json.loads(line)) for line in said.out.splitlines()] == records
+    assert "truth_raw" not in said.out
+    assert "gallery" not in said.out
+
+
+def test_rows_are_readings(leaktight: Call, audited: Path, tmp_path: Path) -> None:
+    assert leaktight("export", str(audited), "--format", "csv", "--out", "rows.csv").out == ""
+    rows = list(csv.DictReader(io.StringIO((tmp_path / "rows.csv").read_text())))
+    assert tuple(rows[0]) == COLUMNS
+    with Store.read(audited) as store:
+        records = store.records()
+    assert len(rows) == sum(len(record.readings) for record in records)
+    control = next(row for row in rows if row["purpose"] == "control" and row["reading"] == "psnr")
+    assert float(control["value"]) > 80
+    assert control["key"] == records[0].cell.key
+
+
+def test_a_cell_without_readings_has_a_row_that_says_why(audited: Path) -> None:
+    from leaktight.cli.export import as_csv
+    from leaktight.core.record import Status
+
+    with Store.read(audited) as store:
+        record = store.records()[0]
+    failed = record.model_copy(update={"readings": (), "status": Status.FAILED, "reason": 'It, "so".'})
+    [row] = csv.DictReader(io.StringIO(as_csv([failed])))
+    assert (row["status"], row["reason"], row["value"]) == ("failed", 'It, "so".', "")
+
+
+def test_report_says_where_it_is(leaktight: Call, audited: Path, tmp_path: Path) -> None:
+    said = leaktight("report", str(audited), "--redact", "--out", "mine.html")
+    assert (said.code, said.out) == (0, "mine.html\n")
+    assert "<html" in (tmp_path / "mine.html").read_text()
+
+
+def test_list_shows_every_kind_and_preset(leaktight: Call) -> None:
+    said = leaktight("list")
+    assert said.code == 0
+    for name in {kind for family in registry.families() for kind in registry.classes(family)} | set(PRESETS):
+        assert f"\n  {name} " in said.out
+    assert leaktight("list", "defence").out == leaktight("list", "defences").out
+    assert leaktight("list", "defences").out.count("\n") == len(registry.classes("defence"))
+    assert set(FAMILIES.values()) - {""} <= set(registry.families())
+
+
+def test_each_line_says_something(leaktight: Call) -> None:
+    for line in leaktight("list").out.splitlines():
+        assert not line.startswith("  ") or len(line.split(maxsplit=1)) == 2 or line.split()[0] == "analytic", line
+
+
+@pytest.mark.parametrize(
+    "family", ["defence", "attack", "model", "data", "metric", "partition", "protocol", "scenario", "probe"]
+)
+def test_every_kind_can_be_explained(leaktight: Call, family: str) -> None:
+    for kind, made in registry.classes(family).items():
+        said = leaktight("explain", kind)
+        assert said.code == 0
+        assert f"{kind} ({family})" in said.out
+        for name in made.model_fields:
+            assert name == "kind" or f"\n  {name} " in said.out
+
+
+def test_explanations_state_ranges_defaults_strength_and_the_paper(leaktight: Call) -> None:
+    noise = leaktight("explain", "gaussian_noise").out
+    assert "std  a number at least 0  0.01" in noise
+    assert "Strength: `std`; more is stronger, 0 is off. A list of values in a plan sweeps it." in noise
+    assert "Differs from the paper" in noise
+    assert "Strength: `share`; less is stronger, 1 is off." in leaktight("explain", "top_k").out
+    assert "Strength: `multiplier`; more is stronger. A list" in leaktight("explain", "dp_sgd").out
+    assert "A simple attack, which a strong one should beat." in leaktight("explain", "analytic").out
+    assert "a kind of data" in leaktight("explain", "federated").out
+    assert "A high value means more leakage." in leaktight("explain", "psnr").out
+
+
+def test_presets_are_explained_with_their_own_values(leaktight: Call) -> None:
+    said = leaktight("explain", "ats2021-adam-l1").out
+    assert said.startswith("ats2021-adam-l1: a preset of gradient_matching (attack)")
+    assert "distance         l2 | l1 | cosine | layer_cosine    'l1'" in said

@@ -1,0 +1,98 @@
+"""An audit that is interrupted or killed, then the same command again: real processes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from leaktight.audit.store import Store
+
+TOYS = Path(__file__).parents[1] / "toys"
+CELLS = 10
+
+PLAN = """
+scenario = {{ kind = "toy_scenario" }}
+metrics = ["psnr", "reconstruction_statement"]
+[[attacks]]
+kind = "toy_attack"
+trouble = "slow"
+blur = 0.1
+log = "{log}"
+[grid]
+seeds = [0, 1, 2, 3, 4]
+victims = 2
+"""
+
+
+@pytest.fixture
+def command(tmp_path: Path) -> list[str]:
+    (tmp_path / "plan.toml").write_text(PLAN.format(log=tmp_path / "log"))
+    return [sys.executable, "-m", "leaktight.cli", "audit", "plan.toml", "--workers", "2", "--out", "out"]
+
+
+def start(command: list[str], folder: Path) -> subprocess.Popen[str]:
+    env = {**os.environ, "PYTHONPATH": str(TOYS)}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen(command, cwd=folder, env=env, start_new_session=True, **pipes)
+
+
+def attacked(folder: Path) -> list[str]:
+    log = folder / "log"
+    return log.read_text().split() if log.exists() else []
+
+
+def wait_for(count: int, folder: Path, seconds: float = 90) -> None:
+    until = time.monotonic() + seconds
+    while len(attacked(folder)) < count and time.monotonic() < until:
+        time.sleep(0.02)
+    assert len(attacked(folder)) >= count
+
+
+def gone(pids: list[str]) -> bool:
+    until = time.monotonic() + 10
+    while time.monotonic() < until:
+        if not any(Path(f"/proc/{pid}").exists() for pid in pids):
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def test_kill_and_interrupt_lose_nothing(command: list[str], tmp_path: Path) -> None:
+    first = start(command, tmp_path)
+    wait_for(4, tmp_path)
+    first.send_signal(signal.SIGKILL)
+    first.communicate()
+    assert first.returncode == -signal.SIGKILL
+    workers = sorted(set(attacked(tmp_path)))
+    assert gone(workers)
+    with Store.read(tmp_path / "out") as store:
+        kept, begun = CELLS - store.missing(), len(attacked(tmp_path))
+    assert kept >= 1
+    assert begun - kept <= 2
+
+    second = start(command, tmp_path)
+    wait_for(begun + 2, tmp_path)
+    # A terminal sends Ctrl-C to every process of the command.
+    os.killpg(second.pid, signal.SIGINT)
+    _, said = second.communicate()
+    assert second.returncode == 130
+    assert said == "Interrupted: finished cells are kept; run the same command to go on.\n"
+    assert gone(sorted(set(attacked(tmp_path))))
+    with Store.read(tmp_path / "out") as store:
+        assert CELLS - store.missing() >= kept
+
+    with Store.read(tmp_path / "out") as store:
+        kept, begun = CELLS - store.missing(), len(attacked(tmp_path))
+    third = start([*command, "--workers", "1"], tmp_path)
+    shown, said = third.communicate()
+    assert (third.returncode, said) == (0, "")
+    assert "Report: out/report.html" in shown
+    assert len(attacked(tmp_path)) == begun + CELLS - kept
+    with Store.read(tmp_path / "out") as store:
+        assert store.missing() == 0

@@ -1,0 +1,114 @@
+"""What is shown: the progress bar, the table, and settings in words."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import pytest
+from pydantic import Field
+from rich.console import Console
+
+from leaktight.audit import Step, Store
+from leaktight.audit.summary import summarise
+from leaktight.cli.outcome import interval, reasons, show, table
+from leaktight.cli.progress import Bar
+from leaktight.cli.settings import described, settings
+from leaktight.core.defence import Defence
+from leaktight.core.metric import Reading
+from leaktight.core.record import Record, Status
+
+
+def screen(terminal: bool = True, width: int = 200) -> tuple[Console, io.StringIO]:
+    text = io.StringIO()
+    return Console(file=text, force_terminal=terminal, width=width, color_system=None), text
+
+
+@pytest.fixture(scope="module")
+def records(audited: Path) -> list[Record]:
+    with Store.read(audited) as store:
+        return store.records()
+
+
+def test_the_bar_shows_how_far_and_what() -> None:
+    console, text = screen()
+    with Bar(console) as bar:
+        bar.step(Step(3, 12, 5, "dlg2019 against none, batch 1, [end]", Status.DONE))
+        bar._progress.refresh()
+        bar.step(Step(4, 12, 5, "dlg2019 against none, batch 1, [end]", Status.DONE))
+        bar._progress.refresh()
+    assert "dlg2019 against none, batch 1, [end] (5 cells kept)" in text.getvalue()
+    assert " 4/12" in text.getvalue()
+    assert "/min" in text.getvalue()
+
+
+def test_nobody_watching_means_no_bar() -> None:
+    console, text = screen(terminal=False)
+    with Bar(console) as bar:
+        bar.step(Step(3, 12, 0, "text", Status.DONE))
+    assert text.getvalue() == ""
+
+
+def test_the_table_has_a_row_for_each_measurement(records: list[Record]) -> None:
+    console, text = screen()
+    console.print(table(summarise(records).rows))
+    lines = text.getvalue().splitlines()
+    assert sum("analytic" in line for line in lines) == 2
+    [plain] = [line for line in lines if "no defence" in line]
+    accuracy = records[1].reading("accuracy")
+    assert [cell.strip() for cell in plain.split("│")][3:8:2] == ["1", "100.0 (100.0 to 100.0)", "-"]
+    assert f"{accuracy.value:.1%}" in plain
+
+
+def test_rows_without_numbers_say_why(records: list[Record]) -> None:
+    update = {"readings": (), "reason": "It [must] not."}
+    changed = [
+        r.model_copy(update={**update, "status": Status.REFUSED}) if r.cell.defence.kind != "none" else r for r in records
+    ]
+    changed[0] = changed[0].model_copy(update={**update, "status": Status.FAILED})
+    console, text = screen()
+    show(changed, console)
+    assert "refused" in text.getvalue()
+    assert "Refused:\n- 1 cell: It [must] not." in text.getvalue()
+    assert "Failed:\n- 1 cell: It [must] not." in text.getvalue()
+    assert reasons(changed * 2, Status.FAILED) == ["2 cells: It [must] not."]
+
+
+def test_a_file_gets_long_lines_and_whole_columns(records: list[Record]) -> None:
+    console, text = screen(terminal=False, width=40)
+    show(records, console)
+    assert "100.0 (100.0 to 100.0)" in text.getvalue()
+    verdict = next(line for line in text.getvalue().splitlines() if line.startswith("- Gaussian noise"))
+    assert verdict.endswith(".")
+
+
+def test_numbers_with_and_without_interval() -> None:
+    assert interval(None) == "-"
+    assert interval(Reading(name="psnr", value=3.14)) == "3.1"
+    assert interval(Reading(name="psnr", value=3.14, low=2, high=4)) == "3.1 (2.0 to 4.0)"
+
+
+@pytest.mark.parametrize(
+    ("annotation", "words"),
+    [
+        (int, "a whole number"),
+        (Literal["a", "b"], "a | b"),
+        (float | None, "a number or nothing"),
+        (tuple[int, ...], "a list, each a whole number"),
+        (Annotated[int, Field(ge=2)] | None, "a whole number at least 2 or nothing"),
+        (tuple[Annotated[float, Field(gt=0, lt=1)], ...], "a list, each a number above 0 and below 1"),
+        (Defence, "a kind of defence"),
+        (Path, "Path"),
+        (Any, "Any"),
+    ],
+)
+def test_types_in_words(annotation: Any, words: str) -> None:
+    assert described(annotation) == words
+
+
+def test_settings_of_a_class_and_of_a_value() -> None:
+    from leaktight.defences import TopK
+
+    assert any(line.startswith("share") and line.endswith("0.1") for line in settings(TopK))
+    assert any(line.startswith("share") and line.endswith("0.5") for line in settings(TopK, TopK(share=0.5)))

@@ -36,14 +36,16 @@ def observed(network: Network, victims: int) -> Run:
     images = Photos().load().train.inputs[:victims]
     labels = torch.arange(victims) % CLASSES
     task = classification(network.build((3, 32, 32), CLASSES, seed=0), (3, 32, 32), CLASSES)
+    server = Server(task.public_parameters())
     inside: dict[MessageKey, Inside] = {}
     transcript = []
     for number in range(victims):
         one = Batch(images[number : number + 1], labels[number : number + 1])
         client = Client(f"client-{number}", task, one, Undefended(), Local(f"client-{number}", seed=0), batch_size=1)
-        client.witness = lambda found: inside.update({found.sent.key: found})
-        ask = Server(task.public_parameters()).ask(client.name, 0)
-        transcript += [ask, client.respond(ask)]
+        ask = server.ask(client.name, 0)
+        found = client.answer(ask)
+        inside[found.sent.key] = found
+        transcript += [ask, found.sent]
     return Run(tuple(transcript), task, Undefended(), inside)
 
 
@@ -57,7 +59,9 @@ def batched(attack: GradientMatching, run: Run) -> Tensor:
 def plain(attack: GradientMatching, run: Run) -> Tensor:
     """Attack one victim after the other as a textbook would write it."""
     starts = initial(attack.initial, len(run.inside), run.public.shape, stream(0))
-    return torch.cat([_one(attack, run.public.model, found, start[None]) for found, start in zip(run.inside.values(), starts)])
+    return torch.cat(
+        [_one(attack, run.public.model, found, start[None]) for found, start in zip(run.inside.values(), starts, strict=True)]
+    )
 
 
 def _one(attack: GradientMatching, model: Model, found: Inside, start: Tensor) -> Tensor:
@@ -127,8 +131,7 @@ def compare(name: str, network: Network, attack: GradientMatching, victims: int,
     """Measure one network."""
     run = observed(network, victims)
     truth = torch.cat([found.raw.inputs for found in run.inside.values()])
-    inner = attack.descent.inner if isinstance(attack.descent, LbfgsDescent) else 1
-    evaluations = attack.iterations * inner
+    evaluations = attack.iterations * attack.descent.evaluations
     batched(attack.model_copy(update={"iterations": 1}), run)
     fast, guess = timed(lambda: batched(attack, run))
     slow, reference = timed(lambda: plain(attack, run))

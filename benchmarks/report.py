@@ -36,7 +36,11 @@ def parser(description: str | None) -> argparse.ArgumentParser:
 def show(rows: list[Row], file: Path | None) -> None:
     """Print the rows, and write them if asked."""
     for row in rows:
-        bar = "" if row.bar is None else f"   {'at least' if row.at_least else 'at most'} {row.bar:g}: {'met' if row.meets else 'MISSED'}"
+        bar = (
+            ""
+            if row.bar is None
+            else f"   {'at least' if row.at_least else 'at most'} {row.bar:g}: {'met' if row.meets else 'MISSED'}"
+        )
         print(f"{row.name:<58} {row.value:>12.4g} {row.unit}{bar}")
     if file:
         table = [{**dataclasses.asdict(row), "meets": row.meets} for row in rows]

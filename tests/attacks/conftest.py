@@ -30,7 +30,17 @@ def observe():
     """Return a function that lets victims send one message each."""
 
     def build(
-        victims=3, batch=1, shape=(1, 6, 6), classes=4, labels=None, steps=1, rate=0.1, bias=True, normalise=None, seed=0
+        victims=3,
+        batch=1,
+        shape=(1, 6, 6),
+        classes=4,
+        labels=None,
+        steps=1,
+        rate=0.1,
+        bias=True,
+        normalise=None,
+        seed=0,
+        optimiser=None,
     ):
         task = classification(network(shape, classes, bias, normalise), shape, classes)
         generator = torch.Generator().manual_seed(seed)
@@ -47,12 +57,13 @@ def observe():
                 Local(f"client-{number}", seed=0),
                 batch_size=batch,
                 local_steps=steps,
-                optimiser=Sgd(learning_rate=rate),
+                optimiser=optimiser or Sgd(learning_rate=rate),
                 shares=Kind.GRADIENT if steps == 1 else Kind.UPDATE,
-                witness=lambda found: inside.__setitem__(found.sent.key, found),
             )
             ask = Server(task.public_parameters()).ask(client.name, 0)
-            transcript += [ask, client.respond(ask)]
+            found = client.answer(ask)
+            inside[found.sent.key] = found
+            transcript += [ask, found.sent]
         return Run(tuple(transcript), task, Undefended(), inside)
 
     return build

@@ -11,6 +11,7 @@ from leaktight.attacks import engine as engine_module
 from leaktight.core.errors import Refusal
 from leaktight.core.random import stream
 from leaktight.core.threat import Knows, ThreatModel
+from leaktight.learning import Adam, Sgd
 
 EVERYTHING = ThreatModel(knows=frozenset(Knows))
 # L-BFGS without line search diverges from some starting points; the lowest objective of eight is where it did not.
@@ -51,6 +52,14 @@ def test_an_update_of_several_steps_is_unrolled(observe):
     guess = changed(DLG, iterations=40, labels="given")(EVERYTHING.view(run), stream(0))
     assert guess.inputs[0].shape[0] == 3
     assert error(guess, run) < 0.02
+
+
+def test_momentum_is_replayed_and_adam_refused(observe):
+    run = observe(victims=1, steps=3, optimiser=Sgd(learning_rate=0.3, momentum=0.8))
+    guess = changed(DLG, iterations=40, labels="given")(EVERYTHING.view(run), stream(0))
+    assert error(guess, run) < 0.02
+    with pytest.raises(Refusal, match="made by Adam"):
+        DLG(EVERYTHING.view(observe(victims=1, steps=3, optimiser=Adam())), stream(0))
 
 
 def test_an_update_needs_the_local_steps(observe):

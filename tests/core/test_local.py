@@ -48,3 +48,18 @@ def test_memory_flattens_and_nests():
     }
     assert set(flat(memory)) == {"private/head.weight", "defence/0-top_k/residual/a", "defence/count"}
     assert str(nested(flat(memory))) == str(memory)
+
+
+def test_a_scope_that_is_kept_moves_on_with_the_rounds():
+    local = Local("client-0", seed=0)
+    kept = local.scope("a")
+    local.begin(0)
+    first = draw(kept)
+    local.begin(1)
+    assert kept.round == 1
+    assert not torch.equal(first, draw(kept))
+
+
+def test_nothing_private_is_printed():
+    local = Local("client-0", seed=0, memory={"key": 123456})
+    assert "123456" not in repr(local)

@@ -45,7 +45,7 @@ class Error(Metric):
     claim: ClassVar[str] = "inputs"
     leaks = "low"
 
-    def grade(self, guess, truth, rng):
+    def grade(self, guess, truth, rng, public=None):
         errors = [(g - t.raw.inputs).abs().mean().item() for g, t in zip(guess.inputs, truth, strict=True)]
         return [Reading(name="error", value=sum(errors) / len(errors), n=len(errors), leaks="low", each=tuple(errors))]
 

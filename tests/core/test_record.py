@@ -12,8 +12,8 @@ from leaktight.core.metric import Reading
         ("high", 20.0, 9.0, 25.0, False),
         ("low", 1.0, 0.5, 5.0, True),
         ("low", 1.0, 0.5, 12.0, False),
-        ("high", 20.0, None, None, True),
-        (None, 20.0, None, None, False),
+        ("high", 20.0, None, None, False),
+        (None, 20.0, 15.0, 25.0, False),
     ],
 )
 def test_chance_is_beaten_by_the_whole_interval(leaks, value, low, high, beats):

@@ -2,6 +2,9 @@
 
 import dataclasses
 import gc
+import os
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -32,10 +35,23 @@ def run() -> Run:
     return Run(tuple(transcript), task, Undefended(), inside, locals_, auxiliary=Batch(torch.rand(5, 3), torch.zeros(5).long()))
 
 
-def test_a_server_sees_every_exchange_and_a_participant_its_own(run):
+def test_a_server_sees_every_exchange_and_a_participant_its_own_messages(run):
     assert len(ThreatModel(seat="server").view(run).exchanges()) == 2
-    assert [e.sent.sender for e in ThreatModel(seat="client-1").view(run).exchanges()] == ["client-1"]
     assert len(ThreatModel(seat="wire").view(run).messages) == 4
+    assert [message.key for message in ThreatModel(seat="client-1").view(run).messages] == [("server", 0), ("client-1", 0)]
+
+
+def test_nobody_attacks_himself(run):
+    assert not ThreatModel(seat="client-1").view(run).exchanges()
+
+
+def test_a_key_is_the_same_in_every_process():
+    code = "from leaktight.core.threat import *; print(ThreatModel(knows=frozenset(Knows)).key)"
+    keys = set()
+    for seed in ("1", "2", "3"):
+        environment = {**os.environ, "PYTHONHASHSEED": seed}
+        keys.add(subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, check=True).stdout)
+    assert len(keys) == 1
 
 
 def test_an_unknown_seat_is_refused(run):
@@ -80,7 +96,9 @@ def test_no_road_leads_from_a_view_to_the_truth(run):
 
 
 def test_changing_a_view_changes_no_run(run):
-    view = ThreatModel().view(run)
+    view = ThreatModel(knows=frozenset(Knows)).view(run)
+    view.auxiliary.inputs.zero_()
+    assert run.auxiliary.inputs.any()
     before = run.transcript[1].tensors["head.bias"].clone()
     view.messages[1].tensors["head.bias"].add_(1)
     next(iter(view.task.model.parameters())).data.add_(1)

@@ -39,7 +39,7 @@ def test_a_value_is_frozen():
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        ({"kind": "test_dimmer", "by": -1}, "The `by` of test_dimmer must be at least 0.0. Got -1 instead."),
+        ({"kind": "test_dimmer", "by": -1}, "The `by` of test_dimmer must be at least 0. Got -1 instead."),
         ({"kind": "test_dimmer", "by": float("nan")}, "The `by` of test_dimmer must be a finite number."),
         ({"kind": "test_dimmer", "bye": 1}, "test_dimmer has no setting `bye`. Did you mean `by`?"),
         ({"kind": "test_dimer"}, "There is no defence named `test_dimer`. Did you mean `test_dimmer`?"),

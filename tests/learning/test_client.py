@@ -53,22 +53,22 @@ def ask(client: Client, round: int = 0):
 
 
 def test_a_shared_gradient_is_the_gradient_of_its_batch(make, task):
-    seen = []
-    client = make(batch_size=5, witness=seen.append)
-    sent = client.respond(ask(client))
-    expected = gradient(task, task.public_parameters(), seen[0].raw)
+    client = make(batch_size=5)
+    found = client.answer(ask(client))
+    sent = found.sent
+    expected = gradient(task, task.public_parameters(), found.raw)
     assert sent.kind is Kind.GRADIENT
-    assert sent.facts == {"examples": 5.0}
+    assert sent.facts == {"examples": 5.0, "owned": 60.0}
     assert all(torch.equal(sent.tensors[name], expected.tensors[name]) for name in expected.tensors)
 
 
 def test_an_update_is_what_plain_torch_does(make, task):
-    seen = []
-    client = make(batch_size=5, local_steps=3, shares=Kind.UPDATE, optimiser=Sgd(learning_rate=0.2), witness=seen.append)
-    sent = client.respond(ask(client))
+    client = make(batch_size=5, local_steps=3, shares=Kind.UPDATE, optimiser=Sgd(learning_rate=0.2))
+    found = client.answer(ask(client))
+    sent = found.sent
     model = task.copy().model
     optimiser = torch.optim.SGD(model.parameters(), lr=0.2)
-    for inputs, labels in zip(seen[0].raw.inputs.split(5), seen[0].raw.labels.split(5), strict=True):
+    for inputs, labels in zip(found.raw.inputs.split(5), found.raw.labels.split(5), strict=True):
         optimiser.zero_grad()
         nn.functional.cross_entropy(model(inputs), labels).backward()
         optimiser.step()
@@ -99,7 +99,7 @@ def test_a_client_rebuilt_from_its_local_goes_on_as_if_nothing_happened(make):
     whole.respond(ask(whole, 0))
     parts.respond(ask(parts, 0))
     rebuilt = make(defence=Annex(), shares=Kind.UPDATE)
-    rebuilt.local.memory = parts.local.memory
+    rebuilt.local.memory.update(parts.local.memory)
     one, other = whole.respond(ask(whole, 1)), rebuilt.respond(ask(rebuilt, 1))
     assert all(torch.equal(one.tensors[name], other.tensors[name]) for name in one.tensors)
 
@@ -124,7 +124,7 @@ def test_wrong_settings_and_messages_are_refused(make):
         make(local_steps=2)
     client = make()
     message = ask(client)
-    with pytest.raises(InvalidValue, match=r"must be sent the parameter `body.0.weight`"):
+    with pytest.raises(InvalidValue, match=r"parameter `body.0.weight` must be among"):
         client.respond(dataclasses.replace(message, tensors={"other": torch.zeros(1)}))
 
 

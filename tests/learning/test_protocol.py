@@ -15,7 +15,9 @@ from leaktight.learning.protocol import FedAvg, FedSGD, RoundRobin, Server, fede
 
 def messages() -> list[Message]:
     return [
-        Message(Kind.UPDATE, f"client-{k}", "server", 0, {"a": torch.full((2,), float(k))}, {"examples": float(k + 1)})
+        Message(
+            Kind.UPDATE, f"client-{k}", "server", 0, {"a": torch.full((2,), float(k))}, {"examples": 5.0, "owned": float(k + 1)}
+        )
         for k in range(3)
     ]
 
@@ -36,7 +38,7 @@ def test_what_cannot_be_aggregated_is_refused():
 def test_a_secure_sum_says_nothing_of_single_participants():
     total = secure_sum(messages())
     assert total.sender == "sum"
-    assert total.facts == {"examples": 6.0, "participants": 3.0}
+    assert total.facts == {"examples": 15.0, "owned": 6.0, "participants": 3.0}
     assert total.tensors["a"].tolist() == [1.0, 1.0]
 
 

@@ -10,7 +10,6 @@ from torch import Tensor, nn
 
 from leaktight.core.attack import Attack, Reconstruction
 from leaktight.core.errors import Refusal
-from leaktight.core.message import Tensors
 from leaktight.core.random import Stream
 from leaktight.core.task import Normalise, Task
 from leaktight.core.threat import View
@@ -40,14 +39,18 @@ class Analytic(Attack):
 
     def run(self, view: View, rng: Stream) -> Reconstruction:
         """Answer every gradient and update in view."""
-        name = _first_linear(view.task)
+        layer = _first_linear(view.task)
+        weight, bias = view.task.wire(f"{layer}.weight"), view.task.wire(f"{layer}.bias")
         exchanges = view.exchanges()
-        inputs = tuple(_ratio(view.task, name, e.sent.tensors, int(e.sent.facts["examples"])) for e in exchanges)
+        if not exchanges or any(not {weight, bias} <= exchange.sent.tensors.keys() for exchange in exchanges):
+            raise Refusal(f"The analytic attack needs the gradients of `{layer}` in every message. Not all of them are shared.")
+        sent = [(exchange.sent.tensors, int(exchange.sent.facts["examples"])) for exchange in exchanges]
+        inputs = tuple(_ratio(view.task, tensors[str(weight)], tensors[str(bias)], count) for tensors, count in sent)
         return Reconstruction(tuple(exchange.sent.key for exchange in exchanges), inputs)
 
 
 def _first_linear(task: Task) -> str:
-    """Return the wire name of the layer that sees the flattened inputs."""
+    """Return the name of the layer that sees the flattened inputs."""
     name: str
     for name, module in task.model.named_modules():
         if not isinstance(module, nn.Linear | nn.Conv2d | nn.Conv1d):
@@ -58,14 +61,12 @@ def _first_linear(task: Task) -> str:
     raise Refusal("The analytic attack needs a model that begins with a linear layer with bias. Use gradient matching instead.")
 
 
-def _ratio(task: Task, name: str, sent: Tensors, examples: int) -> Tensor:
-    weight, bias = sent[f"{name}.weight"], sent[f"{name}.bias"]
+def _ratio(task: Task, weight: Tensor, bias: Tensor, examples: int) -> Tensor:
     rows = bias.abs().argsort(descending=True)[:examples]
     rows = rows.repeat(-(-examples // len(rows)))[:examples]
     slopes = bias[rows, None]
     seen = torch.where(slopes == 0, 0.0, weight[rows] / torch.where(slopes == 0, 1.0, slopes)).view(-1, *task.shape)
-    normalise = task.model.normalise
-    if isinstance(normalise, Normalise):
-        trailing = (1,) * (len(task.shape) - 1)
-        seen = seen * normalise.std.view(-1, *trailing) + normalise.mean.view(-1, *trailing)
-    return seen
+    if not isinstance(task.model.normalise, Normalise):
+        return seen
+    shift, scale = task.model.normalise.units(len(task.shape))
+    return seen * scale + shift

@@ -39,6 +39,16 @@ class Descent(Kinded):
     family: ClassVar[str] = "descent"
     learning_rate: float = Field(0.1, gt=0)
 
+    @property
+    def evaluations(self) -> int:
+        """How many gradients of the objective one counted iteration takes."""
+        return 1
+
+    @property
+    def remembered(self) -> int:
+        """How many vectors as long as a point a walk keeps for each row."""
+        return 2
+
     @abc.abstractmethod
     def walk(self, points: Tensor) -> Walk:
         """Start a search from these points."""

@@ -158,8 +158,8 @@ class Engine:
         inputs, targets = self._unpack(point, None if self.victims.targets is None else targets)
         value = self.search.distance(self.replay(parameters, inputs, targets), wanted)
         if self.search.tv:
-            natural = (inputs - self.shift) / self.scale
-            value = value + self.search.tv * total_variation(natural, colours=self.search.tv_colours)
+            seen = (inputs - self.shift) / self.scale
+            value = value + self.search.tv * total_variation(seen, colours=self.search.tv_colours)
         return value
 
     def _arguments(self, owners: Tensor) -> tuple[Tensors, Tensors, Tensor]:
@@ -244,7 +244,7 @@ class Engine:
         model = self.replay.task.model
         parameters = sum(parameter.numel() for parameter in model.parameters())
         activations = _activations(model, self.shape, self.device) * self.replay.examples
-        remembered = 2 * getattr(self.search.descent, "history", 2) * self.pixels
+        remembered = self.search.descent.remembered * self.pixels
         return 4 * (12 * self.replay.local_steps * (parameters + activations) + remembered)
 
 
@@ -252,8 +252,8 @@ def _units(normalise: nn.Module, shape: tuple[int, ...], device: torch.device) -
     """Return shift and scale from the units that the network sees to natural ones: searches run in the former."""
     if not isinstance(normalise, Normalise):
         return torch.zeros(1, device=device), torch.ones(1, device=device)
-    trailing = (1,) * (len(shape) - 1)
-    return normalise.mean.view(-1, *trailing).to(device), normalise.std.view(-1, *trailing).to(device)
+    shift, scale = normalise.units(len(shape))
+    return shift.to(device), scale.to(device)
 
 
 def _activations(model: nn.Module, shape: tuple[int, ...], device: torch.device) -> int:

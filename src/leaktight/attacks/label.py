@@ -34,10 +34,11 @@ def read_labels(replay: Replay, parameters: Tensors, sent: Tensors, rng: Stream)
     References: Zhao et al. 2020, iDLG, Eq. 3 and 4; Wainakh et al. 2022, User-Level Label Leakage from Gradients.
     """
     model = replay.task.model
-    if not isinstance(model.head, nn.Linear) or "head.weight" not in sent:
+    weight, bias = replay.task.wire("head.weight"), replay.task.wire("head.bias")
+    if not isinstance(model.head, nn.Linear) or weight is None or weight not in sent:
         raise Refusal('Labels can be read only off a linear head whose gradient is shared. Use `labels = "joint"` instead.')
     probabilities, feature_sum = _typical(replay, parameters, rng)
-    slope = sent["head.bias"] if "head.bias" in sent else sent["head.weight"].sum(1) / feature_sum
+    slope = sent[bias] if bias is not None and bias in sent else sent[weight].sum(1) / feature_sum
     if replay.kind is Kind.UPDATE:
         slope = -slope / (replay.learning_rate * replay.local_steps)
     if replay.examples == 1:
@@ -48,11 +49,11 @@ def read_labels(replay: Replay, parameters: Tensors, sent: Tensors, rng: Stream)
 def _typical(replay: Replay, parameters: Tensors, rng: Stream) -> tuple[Tensor, Tensor]:
     """Return the mean probabilities and the mean feature sum over random inputs."""
     inputs = torch.rand(PROBES, *replay.task.shape, generator=rng).to(replay.task.device)
-    model = replay.task.model
-    body = {name: parameters[f"body.{name}"] for name, _ in model.body.named_parameters()}
+    model, named = replay.task.model, replay.task.named(parameters)
+    body = {name: named[f"body.{name}"] for name, _ in model.body.named_parameters()}
     with torch.no_grad():
         features: Tensor = torch.func.functional_call(model.body, body, (model.normalise(inputs),))
-        outputs = F.linear(features, parameters["head.weight"], parameters.get("head.bias"))
+        outputs = F.linear(features, named["head.weight"], named.get("head.bias"))
         return outputs.softmax(1).mean(0), features.sum(1).mean()
 
 

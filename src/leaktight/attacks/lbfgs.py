@@ -35,6 +35,16 @@ class LbfgsDescent(Descent):
     inner: int = Field(20, ge=1)
     history: int = Field(100, ge=1)
 
+    @property
+    def evaluations(self) -> int:
+        """As many as inner steps."""
+        return self.inner
+
+    @property
+    def remembered(self) -> int:
+        """Two vectors for each remembered pair, and the last step's."""
+        return 2 * self.history + 2
+
     def walk(self, points: Tensor) -> Walk:
         """Start with an empty history."""
         return LbfgsWalk(points, self.learning_rate, self.history)
@@ -54,7 +64,9 @@ class LbfgsWalk(Walk):
         self.steps = 0
         self.moves = points.new_zeros(rows, history, width)
         self.changes = points.new_zeros(rows, history, width)
-        self.products = torch.zeros(rows, history, history, dtype=torch.float64, device=points.device)
+        # The small system is solved in double where the device has it.
+        self.exact = torch.float32 if points.device.type == "mps" else torch.float64
+        self.products = torch.zeros(rows, history, history, dtype=self.exact, device=points.device)
         self.squares = torch.zeros_like(self.products)
         self.pushed = torch.zeros(rows, dtype=torch.long, device=points.device)
         self.gamma = points.new_ones(rows)
@@ -90,8 +102,8 @@ class LbfgsWalk(Walk):
         moves, changes = self.moves[:, :used], self.changes[:, :used]
         # One pass over the history serves the newest column of S'Y and Y'Y as well as S'g and Y'g.
         both = torch.stack([change, gradients], dim=1)
-        with_moves = torch.bmm(both, moves.transpose(1, 2)).double()
-        with_changes = torch.bmm(both, changes.transpose(1, 2)).double()
+        with_moves = torch.bmm(both, moves.transpose(1, 2)).to(self.exact)
+        with_changes = torch.bmm(both, changes.transpose(1, 2)).to(self.exact)
         self._record(with_moves[:, 0], with_changes[:, 0])
         along_moves, along_changes = self._solve(with_moves[:, 1], with_changes[:, 1], used)
         correction = torch.bmm(along_moves, moves) + torch.bmm(along_changes, changes)
@@ -129,8 +141,8 @@ class LbfgsWalk(Walk):
         products = _reordered(self.products[:, :used, :used], order).triu()
         squares = _reordered(self.squares[:, :used, :used], order)
         diagonal = products.diagonal(dim1=1, dim2=2)
-        gamma = self.gamma.double()[:, None, None]
-        upper = products + torch.diag_embed(empty.double())
+        gamma = self.gamma.to(self.exact)[:, None, None]
+        upper = products + torch.diag_embed(empty.to(self.exact))
         against_moves = moves.gather(1, order).masked_fill(empty, 0.0)[..., None]
         against_changes = changes.gather(1, order).masked_fill(empty, 0.0)[..., None]
         inner = torch.linalg.solve_triangular(upper, against_moves, upper=True)

@@ -22,6 +22,7 @@ class Replay:
         examples: how many examples are behind a message.
         local_steps: how many plain gradient steps an update takes.
         learning_rate: the size of each step.
+        momentum: how much of the last step is kept.
         names: the tensors that were sent, by wire name.
     """
 
@@ -30,6 +31,7 @@ class Replay:
     examples: int
     local_steps: int
     learning_rate: float
+    momentum: float
     names: tuple[str, ...]
 
     @classmethod
@@ -39,12 +41,17 @@ class Replay:
             raise Refusal(
                 "An update can be inverted only by an attacker who knows the local steps. Add `local_steps` to `knows` in the threat model."
             )
+        if message.facts.get("adaptive"):
+            raise Refusal(
+                "An update that was made by Adam cannot be replayed yet. Let participants use `sgd`, with or without momentum."
+            )
         return cls(
             task=task,
             kind=message.kind,
             examples=int(message.facts["examples"]),
             local_steps=int(message.facts.get("local_steps", 1)),
             learning_rate=message.facts.get("learning_rate", 1.0),
+            momentum=message.facts.get("momentum", 0.0),
             names=tuple(message.tensors),
         )
 
@@ -56,10 +63,9 @@ class Replay:
             inputs: (examples, *shape), all local steps in order.
             targets: a probability for each class, (examples, classes).
         """
-        start = {name: parameters[wire] for name in self.task.model.tensors() if (wire := self.task.wire(name)) is not None}
-        sent = (self._gradient if self.kind is Kind.GRADIENT else self._update)(start, inputs, targets)
-        by_wire = {self.task.wire(name): tensor for name, tensor in sent.items()}
-        return {name: by_wire[name] for name in self.names}
+        start = self.task.named(parameters)
+        sent = self.task.outward((self._gradient if self.kind is Kind.GRADIENT else self._update)(start, inputs, targets))
+        return {name: sent[name] for name in self.names}
 
     def _gradient(self, parameters: dict[str, Tensor], inputs: Tensor, targets: Tensor) -> dict[str, Tensor]:
         def loss(tensors: dict[str, Tensor]) -> Tensor:
@@ -69,9 +75,10 @@ class Replay:
         return found
 
     def _update(self, start: dict[str, Tensor], inputs: Tensor, targets: Tensor) -> dict[str, Tensor]:
-        current = start
+        current, velocity = start, {name: torch.zeros_like(tensor) for name, tensor in start.items()}
         batches = zip(inputs.chunk(self.local_steps), targets.chunk(self.local_steps), strict=True)
         for batch_inputs, batch_targets in batches:
             gradient = self._gradient(current, batch_inputs, batch_targets)
-            current = {name: tensor - self.learning_rate * gradient[name] for name, tensor in current.items()}
+            velocity = {name: self.momentum * velocity[name] + gradient[name] for name in current}
+            current = {name: tensor - self.learning_rate * velocity[name] for name, tensor in current.items()}
         return {name: current[name] - start[name] for name in start}

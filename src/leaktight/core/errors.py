@@ -51,10 +51,10 @@ def from_validation(value: type[BaseModel], error: ValidationError) -> InvalidVa
 
 _Expectation = Callable[[Mapping[str, Any]], str]
 _EXPECTED: dict[str, _Expectation] = {
-    "greater_than": lambda limits: f"above {limits['gt']}",
-    "greater_than_equal": lambda limits: f"at least {limits['ge']}",
-    "less_than": lambda limits: f"below {limits['lt']}",
-    "less_than_equal": lambda limits: f"at most {limits['le']}",
+    "greater_than": lambda limits: f"above {limits['gt']:g}",
+    "greater_than_equal": lambda limits: f"at least {limits['ge']:g}",
+    "less_than": lambda limits: f"below {limits['lt']:g}",
+    "less_than_equal": lambda limits: f"at most {limits['le']:g}",
     "literal_error": lambda limits: f"one of {limits['expected']}",
     "enum": lambda limits: f"one of {limits['expected']}",
     "finite_number": lambda limits: "a finite number",

@@ -43,12 +43,10 @@ class Reading(Value):
     each: tuple[float, ...] = ()
 
     def beats_chance(self) -> bool:
-        """Whether the whole interval lies on the leaking side of the chance level."""
-        if self.chance is None or self.leaks is None:
+        """Whether the whole interval lies on the leaking side of the chance level; without an interval nobody can say so."""
+        if self.chance is None or self.low is None or self.high is None:
             return False
-        worst = self.low if self.leaks == "high" else self.high
-        bound = self.value if worst is None else worst
-        return bound > self.chance if self.leaks == "high" else bound < self.chance
+        return self.low > self.chance if self.leaks == "high" else self.leaks == "low" and self.high < self.chance
 
 
 class Metric(Kinded):

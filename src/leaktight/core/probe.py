@@ -61,16 +61,11 @@ class Attempt(Probe):
         truth = tuple(run.inside[key] for key in guess.keys)
         return Finding(self.grade(guess, truth, rng, run.auxiliary), guess, truth)
 
-    def grade(
-        self, guess: Guess, truth: Sequence[Inside], rng: Stream, public: Batch | None = None
-    ) -> tuple[Reading, ...]:
+    def grade(self, guess: Guess, truth: Sequence[Inside], rng: Stream, public: Batch | None = None) -> tuple[Reading, ...]:
         """Apply every metric that grades something the guess claims."""
         claimed = set(self.attack.claims)
         if isinstance(guess, Reconstruction) and guess.labels is None:
             claimed.discard("labels")
         return tuple(
-            reading
-            for metric in self.metrics
-            if metric.claim in claimed
-            for reading in metric.grade(guess, truth, rng, public)
+            reading for metric in self.metrics if metric.claim in claimed for reading in metric.grade(guess, truth, rng, public)
         )

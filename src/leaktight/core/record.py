@@ -32,7 +32,7 @@ class Cell(Value):
         defence: what the parties do about leakage.
         probe: what is measured.
         stage: when in training it is measured.
-        batch_size: how many examples are behind one message.
+        batch_size: how many examples are behind one local step of one participant.
         victims: how many messages are measured.
         seed: what all randomness derives from.
         purpose: `measure`; or `control`, a cell whose answer is known; or `null`, one whose messages were replaced by noise.

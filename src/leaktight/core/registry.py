@@ -9,7 +9,7 @@ from functools import cache
 from importlib.metadata import entry_points
 from typing import Any, TypeVar
 
-from leaktight.core.errors import InvalidValue, unknown
+from leaktight.core.errors import InvalidValue, LeaktightError, unknown
 
 Found = TypeVar("Found")
 _classes: dict[str, dict[str, type[Any]]] = {}
@@ -28,7 +28,12 @@ def add(family: str, kind: str, made: type[Any]) -> None:
 def load() -> None:
     """Import every module that an entry point of the group `leaktight.plugins` names, once."""
     for point in sorted(entry_points(group="leaktight.plugins"), key=lambda point: point.name):
-        point.load()
+        try:
+            point.load()
+        except (ImportError, AttributeError, SyntaxError) as error:
+            raise LeaktightError(
+                f"The plugin `{point.name}` ({point.value}) could not be loaded: {error}. Mend or uninstall the package it comes from."
+            ) from error
 
 
 def classes(family: str) -> dict[str, type[Any]]:

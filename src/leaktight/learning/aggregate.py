@@ -17,7 +17,7 @@ def mean(messages: Sequence[Message], *, weighted: bool = False) -> dict[str, Te
 
     Args:
         messages: what the participants sent, all with the same names.
-        weighted: whether each counts by its `examples`, as in FedAvg, or all count alike.
+        weighted: whether each counts by the examples that its sender owns, as in FedAvg, or all count alike.
     """
     if not messages:
         raise LeaktightError("There is nothing to aggregate: no participant answered.")
@@ -26,7 +26,7 @@ def mean(messages: Sequence[Message], *, weighted: bool = False) -> dict[str, Te
         if message.tensors.keys() != names:
             odd = sorted(names ^ message.tensors.keys())
             raise LeaktightError(f"{message.sender} must send the same tensors as {messages[0].sender}. They differ in {odd}.")
-    weights = torch.tensor([message.facts["examples"] if weighted else 1.0 for message in messages])
+    weights = torch.tensor([message.facts["owned"] if weighted else 1.0 for message in messages])
     weights = weights / weights.sum()
     return {name: _combine([message.tensors[name] for message in messages], weights) for name in names}
 
@@ -34,11 +34,14 @@ def mean(messages: Sequence[Message], *, weighted: bool = False) -> dict[str, Te
 def secure_sum(messages: Sequence[Message], *, weighted: bool = False) -> Message:
     """Return the one message a server sees under secure aggregation: the mean, and how many examples are behind it.
 
-    It stands for a protocol whose masks cancel in the sum; what a single participant sent is in no transcript.
+    Differs from the paper: it stands for a protocol whose masks cancel in the sum; what a single participant sent is in no
+    transcript, but no masks are drawn, nobody drops out, and the sum is given as its mean.
+
+    References: Bonawitz et al. 2017, Practical Secure Aggregation for Privacy-Preserving Machine Learning.
     """
     first = messages[0]
-    examples = sum(message.facts["examples"] for message in messages)
-    facts = {**first.facts, "examples": examples, "participants": float(len(messages))}
+    totals = {name: sum(message.facts[name] for message in messages) for name in ("examples", "owned")}
+    facts = {**first.facts, **totals, "participants": float(len(messages))}
     return dataclasses.replace(first, sender="sum", tensors=mean(messages, weighted=weighted), facts=facts)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -11,14 +10,12 @@ from torch import Tensor
 from leaktight.core.defence import Defence
 from leaktight.core.errors import InvalidValue
 from leaktight.core.local import Local
-from leaktight.core.message import Kind, Message, Tensors
+from leaktight.core.message import Kind, Message
 from leaktight.core.random import stream
 from leaktight.core.run import Inside
 from leaktight.core.task import Batch, Task
 from leaktight.learning.gradient import gradient
 from leaktight.learning.optimiser import Optimiser, Sgd
-
-Witness = Callable[[Inside], None]
 
 
 @dataclasses.dataclass
@@ -38,7 +35,6 @@ class Client:
         local_steps: steps between two messages. With `shares` gradient it must be 1.
         optimiser: for local steps, and for private parameters.
         shares: whether a message is the gradient of one step, or the update of several.
-        witness: is shown the other side of each message; None where nobody watches.
     """
 
     name: str
@@ -50,20 +46,23 @@ class Client:
     local_steps: int = 1
     optimiser: Optimiser = dataclasses.field(default_factory=Sgd)
     shares: Kind = Kind.GRADIENT
-    witness: Witness | None = None
 
     def __post_init__(self) -> None:
         if self.shares is Kind.GRADIENT and self.local_steps != 1:
             raise InvalidValue(
                 f"A client that shares gradients must take 1 local step. Got {self.local_steps} instead; share updates."
             )
-        self.local.examples = len(self.data)
+        self.local.now.examples = len(self.data)
         self.task = self.defence.on_task(self.public, self._own())
 
     def respond(self, message: Message) -> Message:
         """Train from the received parameters and answer with what the protocol shares."""
+        return self.answer(message).sent
+
+    def answer(self, message: Message) -> Inside:
+        """Respond, and return both sides of the answer; only the party itself and an audit may see the other one."""
         self.local.begin(message.round)
-        start = self._received(message.tensors)
+        start = self.task.named(message.tensors, self.local.memory.get("private"))
         leaves = {name: tensor.clone().requires_grad_(True) for name, tensor in start.items()}
         steps = self.optimiser.over(leaves.values())
         raws, useds, shared = [], [], dict[str, Tensor]()
@@ -76,17 +75,15 @@ class Client:
         if self.shares is Kind.UPDATE:
             shared = {name: end[name] - start[name] for name in end}
         raw_batch, used_batch = Batch.join(raws), Batch.join(useds)
-        self.local.batch = used_batch
-        clean = Message(self.shares, self.name, message.sender, message.round, self._outward(shared), self._facts(used_batch))
-        sent = self.defence.on_message(clean, self._own())
-        if self.witness is not None:
-            self.witness(Inside(self.task, raw_batch, used_batch, clean, sent))
-        return sent
+        self.local.now.batch = used_batch
+        tensors = {name: tensor.detach() for name, tensor in self.task.outward(shared).items()}
+        clean = Message(self.shares, self.name, message.sender, message.round, tensors, self._facts(used_batch))
+        return Inside(self.task, raw_batch, used_batch, clean, self.defence.on_message(clean, self._own()))
 
     def close(self) -> Message | None:
-        """Reveal what the defence reveals at the end."""
+        """Reveal what the defence reveals at the end, after the last round."""
         tensors = self.defence.on_close(self._own())
-        return Message(Kind.REVEAL, self.name, "server", self.local.round, tensors) if tensors else None
+        return Message(Kind.REVEAL, self.name, "server", self.local.round + 1, tensors) if tensors else None
 
     def batches(self, round: int) -> list[Batch]:
         """Return the batches of a round: consecutive pieces of the data, shuffled anew in every pass over it."""
@@ -101,8 +98,8 @@ class Client:
 
     def _step(self, leaves: dict[str, Tensor], raw: Batch, steps: torch.optim.Optimizer) -> tuple[Batch, dict[str, Tensor]]:
         """Take one local step in place; a shared gradient moves private parameters only, the server moves the rest."""
-        self.local.batch = raw
-        used = self.local.batch = self.defence.on_batch(raw, self._own())
+        self.local.now.batch = raw
+        used = self.local.now.batch = self.defence.on_batch(raw, self._own())
         found = gradient(self.task, leaves, used, per_example=self.defence.per_example)
         tensors = dict(self.defence.on_gradient(found, self._own()).mean().tensors)
         for name, leaf in leaves.items():
@@ -111,27 +108,13 @@ class Client:
         steps.step()
         return used, tensors
 
-    def _received(self, tensors: Tensors) -> dict[str, Tensor]:
-        private = self.local.memory.get("private", {})
-        found = {}
-        for name, own in self.task.model.tensors().items():
-            wire = self.task.wire(name)
-            if wire is not None and wire not in tensors:
-                raise InvalidValue(f"{self.name} must be sent the parameter `{wire}`. Got {len(tensors)} others instead.")
-            found[name] = private.get(name, own) if wire is None else tensors[wire]
-        return found
-
-    def _outward(self, tensors: Tensors) -> dict[str, Tensor]:
-        named = ((self.task.wire(name), tensor.detach()) for name, tensor in tensors.items())
-        return {wire: tensor for wire, tensor in named if wire is not None}
-
     def _facts(self, used: Batch) -> dict[str, float]:
-        facts = {"examples": float(len(used))}
+        facts = {"examples": float(len(used)), "owned": float(len(self.data))}
         if self.shares is Kind.UPDATE:
             facts |= {
                 "local_steps": float(self.local_steps),
                 "batch_size": float(len(used) // self.local_steps),
-                "learning_rate": self.optimiser.learning_rate,
+                **self.optimiser.facts(),
             }
         return facts
 

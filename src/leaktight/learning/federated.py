@@ -4,26 +4,30 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Literal
 
+import torch
 from pydantic import Field, SerializeAsAny
+from torch import Tensor
 
 from leaktight.core.defence import Defence
+from leaktight.core.device import DeviceName, device_of
 from leaktight.core.errors import InvalidValue
 from leaktight.core.local import Local, Memory
 from leaktight.core.message import Message
 from leaktight.core.party import Party, Seat
 from leaktight.core.random import seed_of, stream
-from leaktight.core.run import Inside, MessageKey, Run
-from leaktight.core.scenario import Enter, Observation, Progress, Scenario, Snapshot, Training
+from leaktight.core.run import Inside, MessageKey, Run, largest
+from leaktight.core.scenario import Enter, Observation, Progress, Scenario, Snapshot, Training, flat, nested
 from leaktight.core.task import Batch, Task
 from leaktight.data.partition import Equal, Partition
 from leaktight.data.source import Data, Source
-from leaktight.learning.client import Client, Witness
+from leaktight.learning.aggregate import secure_sum
+from leaktight.learning.client import Client
 from leaktight.learning.evaluate import utility
 from leaktight.learning.protocol import FedSGD, Protocol, Server, federate
-from leaktight.learning.task import classification, device_of
+from leaktight.learning.task import classification
 from leaktight.models.network import Network
 
 
@@ -51,7 +55,7 @@ class Federated(Scenario):
     rounds: int = Field(100, ge=0)
     batch_size: int = Field(32, ge=1)
     normalise: bool = True
-    device: Literal["auto", "cpu", "cuda", "mps"] = "cpu"
+    device: DeviceName = "cpu"
 
     def early(self) -> int:
         """Return after how many rounds the `early` stage is: a tenth of the training, at least one."""
@@ -82,17 +86,17 @@ class Federated(Scenario):
         snapshots.setdefault("early", end)
         reveals = [message for client in clients if (message := client.close()) is not None]
         final = defence.on_reveal(task, reveals)
-        readings = utility(final, server.parameters, data.test.to(task.device))
-        return Training(snapshots, readings, _largest(client.local.notes for client in clients))
+        readings = utility(final, final.named(server.parameters), data.test.to(task.device))
+        return Training(snapshots, readings, largest(client.local.notes for client in clients))
 
     def observe(self, training: Training, defence: Defence, observation: Observation, enter: Enter | None = None) -> Run:
         """Let participants send one message each, in turn, until there are as many as asked for."""
         data = self.data.load()
         task = defence.on_agree(self.task(data, observation.seed))
-        snapshot = training.snapshots[observation.stage]
+        snapshot = _on(task.device, training.snapshots[observation.stage])
         inside: dict[MessageKey, Inside] = {}
-        clients = self.clients(task, data, defence, observation.seed, snapshot.memories, _keep(inside), observation.batch_size)
-        parties = [_seated(client, enter) for client in clients]
+        clients = self.clients(task, data, defence, observation.seed, snapshot.memories, observation.batch_size)
+        parties = [_seated(client, enter, inside) for client in clients]
         transcript = self._messages(Server(dict(snapshot.parameters)), parties, inside, observation)
         return Run(
             transcript=tuple(transcript),
@@ -101,7 +105,7 @@ class Federated(Scenario):
             inside=inside,
             locals={client.name: client.local for client in clients},
             auxiliary=data.test.to(task.device),
-            notes=_largest(client.local.notes for client in clients),
+            notes=largest(client.local.notes for client in clients),
         )
 
     def _messages(
@@ -128,7 +132,6 @@ class Federated(Scenario):
         defence: Defence,
         seed: int,
         memories: Mapping[str, Memory] | None = None,
-        witness: Witness | None = None,
         batch_size: int | None = None,
     ) -> list[Client]:
         """Return the honest participants, each with its part of the data and its own Local."""
@@ -149,7 +152,6 @@ class Federated(Scenario):
                 local_steps=self.protocol.local_steps,
                 optimiser=self.protocol.optimiser,
                 shares=self.protocol.shares,
-                witness=witness,
             )
             for number, part in enumerate(parts)
         ]
@@ -160,26 +162,43 @@ def _snapshot(server: Server, clients: list[Client]) -> Snapshot:
     return Snapshot(parameters, {client.name: copy.deepcopy(client.local.memory) for client in clients})
 
 
-def _keep(inside: dict[MessageKey, Inside]) -> Witness:
-    def witness(found: Inside) -> None:
-        inside[found.sent.key] = found
+def _on(device: torch.device, snapshot: Snapshot) -> Snapshot:
+    """Return a snapshot whose tensors live on a device; what was stored comes back on the CPU."""
 
-    return witness
+    def moved(memory: Memory) -> Memory:
+        values = flat(memory).items()
+        return nested({name: value.to(device) if isinstance(value, Tensor) else value for name, value in values})
+
+    memories = {name: moved(memory) for name, memory in snapshot.memories.items()}
+    return Snapshot({name: tensor.to(device) for name, tensor in snapshot.parameters.items()}, memories)
 
 
-def _seated(client: Client, enter: Enter | None) -> Party:
-    return enter(Seat(client.name, client.public, client.data, client.local, client)) if enter else client
+@dataclasses.dataclass(frozen=True)
+class _Watched:
+    """An honest participant whose other side is written down, where neither it nor who may take its seat can reach it."""
+
+    client: Client
+    inside: dict[MessageKey, Inside]
+
+    @property
+    def name(self) -> str:
+        return self.client.name
+
+    def respond(self, message: Message) -> Message:
+        found = self.client.answer(message)
+        self.inside[found.sent.key] = found
+        return found.sent
+
+    def close(self) -> Message | None:
+        return self.client.close()
+
+
+def _seated(client: Client, enter: Enter | None, inside: dict[MessageKey, Inside]) -> Party:
+    party = enter(Seat(client.name, client.public, client.data, client.local, client)) if enter else client
+    return _Watched(client, inside) if party is client else party
 
 
 def _joined(parts: list[Inside], sent: Message) -> Inside:
-    """Return the other side of a secure sum: everybody's examples."""
+    """Return the other side of a secure sum: everybody's examples, and what the sum would have been without defence."""
     raw, used = Batch.join([part.raw for part in parts]), Batch.join([part.used for part in parts])
-    return dataclasses.replace(parts[0], raw=raw, used=used, sent=sent)
-
-
-def _largest(notes: Iterable[Mapping[str, float]]) -> dict[str, float]:
-    found: dict[str, float] = {}
-    for one in notes:
-        for name, value in one.items():
-            found[name] = max(value, found.get(name, value))
-    return found
+    return dataclasses.replace(parts[0], raw=raw, used=used, clean=secure_sum([part.clean for part in parts]), sent=sent)

@@ -23,6 +23,10 @@ class Optimiser(Kinded):
     def over(self, tensors: Iterable[Tensor]) -> torch.optim.Optimizer:
         """Return a torch optimiser over these leaf tensors."""
 
+    def facts(self) -> dict[str, float]:
+        """Return what goes along with an update: whoever knows the protocol knows how a step is taken."""
+        return {name: value for name, value in dict(self).items() if isinstance(value, float)}
+
 
 class Sgd(Optimiser):
     """Stochastic gradient descent.
@@ -53,3 +57,7 @@ class Adam(Optimiser):
     def over(self, tensors: Iterable[Tensor]) -> torch.optim.Optimizer:
         """Return torch's Adam."""
         return torch.optim.Adam(tensors, lr=self.learning_rate)
+
+    def facts(self) -> dict[str, float]:
+        """Say that steps are scaled by moments."""
+        return {**super().facts(), "adaptive": 1.0}

@@ -29,20 +29,24 @@ class Server:
     def __post_init__(self) -> None:
         self.parameters = {name: tensor.detach().clone() for name, tensor in self.parameters.items()}
         self._steps = self.optimiser.over(self.parameters.values())
+        self._copy: dict[str, Tensor] = {}
 
     def ask(self, receiver: str, round: int) -> Message:
-        """Return the message that hands out the current parameters."""
-        tensors = {name: tensor.clone() for name, tensor in self.parameters.items()}
-        return Message(Kind.PARAMETERS, SERVER, receiver, round, tensors)
+        """Return the message that hands out the current parameters; as long as they stay, all are handed one copy."""
+        if not self._copy:
+            self._copy = {name: tensor.clone() for name, tensor in self.parameters.items()}
+        return Message(Kind.PARAMETERS, SERVER, receiver, round, self._copy)
 
     def follow(self, gradient: dict[str, Tensor]) -> None:
         """Take one optimiser step along a gradient."""
+        self._copy = {}
         for name, tensor in self.parameters.items():
             tensor.grad = gradient[name]
         self._steps.step()
 
     def add(self, update: dict[str, Tensor]) -> None:
         """Add an update to the parameters."""
+        self._copy = {}
         for name, tensor in self.parameters.items():
             tensor.add_(update[name])
 
@@ -52,6 +56,7 @@ class Protocol(Kinded):
 
     Args:
         optimiser: takes the local steps; under `fedsgd` the server's step.
+        local_steps: steps between two messages, at least 1.
         aggregation: `mean` counts all participants alike, `weighted` by their examples, `secure` shows the server the mean only.
     """
 
@@ -79,6 +84,8 @@ class Protocol(Kinded):
 class FedSGD(Protocol):
     """Every participant sends the gradient of one batch; the server steps along their mean.
 
+    Differs from the paper: every participant takes part in every round.
+
     References: McMahan et al. 2017, Communication-Efficient Learning of Deep Networks from Decentralized Data.
     """
 
@@ -96,6 +103,9 @@ class FedSGD(Protocol):
 class FedAvg(Protocol):
     """Every participant takes several local steps and sends its update; the server adds their mean.
 
+    Differs from the paper: every participant takes part in every round; local work is counted in steps, not epochs, so
+    that participants of different size do equally many.
+
     References: McMahan et al. 2017, Algorithm 1.
     """
 
@@ -111,6 +121,8 @@ class FedAvg(Protocol):
 
 class RoundRobin(Protocol):
     """Participants take turns: each downloads what the one before it left, trains, and its update is applied at once.
+
+    Differs from the paper: everything is downloaded; what is uploaded is a defence's business (`top_k`).
 
     References: Shokri and Shmatikov 2015, Privacy-Preserving Deep Learning.
     """

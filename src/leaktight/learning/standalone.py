@@ -21,5 +21,5 @@ def standalone(scenario: Federated, seed: int) -> list[tuple[Reading, ...]]:
         alone = dataclasses.replace(client, shares=Kind.UPDATE)
         server = Server(alone.task.public_parameters())
         federate(protocol, server, [alone], scenario.rounds)
-        found.append(utility(alone.task, server.parameters, data.test.to(alone.task.device)))
+        found.append(utility(alone.task, alone.task.named(server.parameters), data.test.to(alone.task.device)))
     return found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor
 
@@ -25,17 +24,3 @@ def cross_entropy(outputs: Tensor, labels: Tensor) -> Tensor:
 def as_scores(outputs: Tensor) -> Tensor:
     """Take the outputs as class scores."""
     return outputs
-
-
-def device_of(name: str) -> torch.device:
-    """Return the device that a name means here; `auto` is the fastest one there is.
-
-    Example:
-        >>> device_of("cpu")
-        device(type='cpu')
-    """
-    if name != "auto":
-        return torch.device(name)
-    if torch.cuda.is_available():
-        return torch.device("cuda")
-    return torch.device("mps" if torch.backends.mps.is_available() else "cpu")

@@ -198,33 +198,36 @@ class Engine:
 
     def _descend(self, points: Tensor, owners: Tensor) -> tuple[Tensor, Tensor]:
         """Search from these points; return each row's best point and its objective."""
-        best, lowest = points.clone(), torch.full((len(points),), math.inf, device=self.device)
+        found, lowest = torch.empty_like(points), points.new_full((len(points),), math.inf)
         rows = torch.arange(len(points), device=self.device)
+        best, value = points, lowest.clone()
         done = torch.zeros(len(points), dtype=torch.bool, device=self.device)
         arguments = self._arguments(owners)
         evaluate = self._evaluate(points, arguments)
         walk = self.search.descent.walk(points)
         for evaluation in range(self.search.evaluations + 1):
             values, gradients = evaluate(points, *arguments)
-            healthy = values.isfinite() & gradients.isfinite().all(1)
-            better = healthy & (values < lowest[rows])
-            best[rows[better]], lowest[rows[better]] = points[better], values[better]
+            healthy = values.isfinite() & gradients.sum(1).isfinite()
+            better = healthy & (values < value)
+            best, value = torch.where(better[:, None], points, best), torch.where(better, values, value)
             done |= ~healthy | (values <= self.search.stop)
             if evaluation == self.search.evaluations or bool(done.all()):
                 break
-            gradients = self.search.bent(torch.where(healthy[:, None], gradients, 0.0), evaluation)
+            gradients = self.search.bent(gradients.masked_fill(~healthy[:, None], 0.0), evaluation)
             moved, resting = walk.step(points, gradients, self.search.rate(evaluation))
             points = torch.where(done[:, None], points, self._boxed(moved))
             done |= resting
             if evaluation % DROP_EVERY == DROP_EVERY - 1 and 2 * int(done.sum()) >= len(done):
+                found[rows], lowest[rows] = best, value
                 left = (~done).nonzero()[:, 0]
+                rows, points, owners, best, value, done = (kept[left] for kept in (rows, points, owners, best, value, done))
                 if len(left) == 0:
                     break
-                rows, points, owners, done = rows[left], points[left], owners[left], done[left]
                 walk.keep(left)
                 arguments = self._arguments(owners)
                 evaluate = self._evaluate(points, arguments)
-        return best, lowest
+        found[rows], lowest[rows] = best, value
+        return found, lowest
 
     def _boxed(self, points: Tensor) -> Tensor:
         if not self.search.box:

@@ -6,6 +6,10 @@ last steps, Y the last changes of the gradient, R the upper triangle of S'Y, D i
     H g = gamma g + S p + gamma Y q,   q = -R^-1 S'g,   p = R^-T (D + gamma Y'Y) R^-1 S'g - gamma R^-T Y'g
 
 which needs the long vectors in two batched products per step; the two-loop recursion would need four hundred small ones.
+
+R^-1 itself is kept. The inverse of an upper triangle has the inverse of every trailing triangle in it, so the oldest pair is
+dropped by clearing its row and column, and a new pair (s, y) adds the column -R^-1 S'y / s'y and the entry 1 / s'y. Nothing
+depends on where in a ring of slots a pair lies, so each row may be at another place.
 """
 
 from __future__ import annotations
@@ -64,10 +68,11 @@ class LbfgsWalk(Walk):
         self.steps = 0
         self.moves = points.new_zeros(rows, history, width)
         self.changes = points.new_zeros(rows, history, width)
-        # The small system is solved in double where the device has it.
+        # The small matrices are kept in double where the device has it.
         self.exact = torch.float32 if points.device.type == "mps" else torch.float64
-        self.products = torch.zeros(rows, history, history, dtype=self.exact, device=points.device)
-        self.squares = torch.zeros_like(self.products)
+        self.inverse = torch.zeros(rows, history, history, dtype=self.exact, device=points.device)
+        self.squares = torch.zeros_like(self.inverse)
+        self.diagonal = torch.zeros(rows, history, dtype=self.exact, device=points.device)
         self.pushed = torch.zeros(rows, dtype=torch.long, device=points.device)
         self.gamma = points.new_ones(rows)
         self.last_gradients = torch.zeros_like(points)
@@ -91,68 +96,59 @@ class LbfgsWalk(Walk):
 
     def keep(self, rows: Tensor) -> None:
         """Forget all rows but these."""
-        for name in ("moves", "changes", "products", "squares", "pushed", "gamma", "last_gradients", "last_moves"):
+        for name in (
+            "moves",
+            "changes",
+            "inverse",
+            "squares",
+            "diagonal",
+            "pushed",
+            "gamma",
+            "last_gradients",
+            "last_moves",
+        ):
             setattr(self, name, getattr(self, name)[rows])
 
     def _direction(self, gradients: Tensor, change: Tensor) -> Tensor:
-        """Push the newest pair where it curves upwards, and return H g."""
-        used = self._push(change)
+        """Remember the newest pair where it curves upwards, and return H g."""
+        curvature = (change * self.last_moves).sum(1)
+        rows = (curvature > self.curvature_tolerance).nonzero()[:, 0]
+        slots = self.pushed[rows] % self.size
+        self.moves[rows, slots] = self.last_moves[rows]
+        self.changes[rows, slots] = change[rows]
+        self.gamma[rows] = (curvature / change.square().sum(1))[rows]
+        self.pushed[rows] += 1
+        used = int(self.pushed.max().clamp_max(self.size))
         if used == 0:
             return self.gamma[:, None] * gradients
         moves, changes = self.moves[:, :used], self.changes[:, :used]
         # One pass over the history serves the newest column of S'Y and Y'Y as well as S'g and Y'g.
         both = torch.stack([change, gradients], dim=1)
-        with_moves = torch.bmm(both, moves.transpose(1, 2)).to(self.exact)
-        with_changes = torch.bmm(both, changes.transpose(1, 2)).to(self.exact)
-        self._record(with_moves[:, 0], with_changes[:, 0])
-        along_moves, along_changes = self._solve(with_moves[:, 1], with_changes[:, 1], used)
-        correction = torch.bmm(along_moves, moves) + torch.bmm(along_changes, changes)
-        return self.gamma[:, None] * gradients + correction[:, 0]
+        with_moves = torch.bmm(both, moves.mT).to(self.exact)
+        with_changes = torch.bmm(both, changes.mT).to(self.exact)
+        self._push(rows, slots, with_moves[rows, 0], with_changes[rows, 0])
+        along_moves, along_changes = self._weights(with_moves[:, 1, :, None], with_changes[:, 1, :, None], used)
+        correction = torch.bmm(along_moves, moves).add_(torch.bmm(along_changes, changes))
+        return torch.addcmul(correction[:, 0], self.gamma[:, None], gradients)
 
-    def _push(self, change: Tensor) -> int:
-        curvature = (change * self.last_moves).sum(1)
-        self.curved = curvature > self.curvature_tolerance
-        self.slot = (self.pushed - (~self.curved).long()).clamp_min(0) % self.size
-        rows = self.curved.nonzero()[:, 0]
-        slots = (self.pushed % self.size)[rows]
-        self.slot[rows] = slots
-        self.moves[rows, slots] = self.last_moves[rows]
-        self.changes[rows, slots] = change[rows]
-        self.gamma[rows] = (curvature / change.square().sum(1))[rows]
-        self.pushed[rows] += 1
-        return int(self.pushed.max().clamp_max(self.size))
+    def _push(self, rows: Tensor, slots: Tensor, with_moves: Tensor, with_changes: Tensor) -> None:
+        """Enter the newest pairs into the small matrices, in place of whatever their slots held."""
+        used = with_moves.shape[1]
+        size = with_moves.gather(1, slots[:, None])
+        self.inverse[rows, slots] = 0.0
+        self.inverse[rows, :, slots] = 0.0
+        column = torch.bmm(self.inverse[rows, :used, :used], with_moves[..., None])[..., 0] / -size
+        column.scatter_(1, slots[:, None], 1 / size)
+        self.inverse[rows, :used, slots] = column
+        self.squares[rows, :used, slots] = with_changes
+        self.squares[rows, slots, :used] = with_changes
+        self.diagonal[rows, slots] = size[:, 0]
 
-    def _record(self, with_moves: Tensor, with_changes: Tensor) -> None:
-        """Enter the newest pair's products: column of S'Y, row and column of Y'Y; S'Y's row is only used when older than its column."""
-        rows = self.curved.nonzero()[:, 0]
-        slots, used = self.slot[rows], with_moves.shape[1]
-        self.products[rows, :used, slots] = with_moves[rows]
-        self.squares[rows, :used, slots] = with_changes[rows]
-        self.squares[rows, slots, :used] = with_changes[rows]
-
-    def _solve(self, moves: Tensor, changes: Tensor, used: int) -> tuple[Tensor, Tensor]:
-        """Return the weights p and gamma q of the compact form, in the order of the slots."""
-        slots = torch.arange(used, device=moves.device)
-        age = (slots[None] - self.pushed[:, None]) % self.size  # the oldest pair first, once the ring is full
-        age = torch.where(self.pushed[:, None] < self.size, slots[None].expand_as(age), age)
-        order = age.argsort(1)
-        inverse = order.argsort(1)
-        empty = slots[None] >= self.pushed[:, None].clamp_max(self.size)
-        products = _reordered(self.products[:, :used, :used], order).triu()
-        squares = _reordered(self.squares[:, :used, :used], order)
-        diagonal = products.diagonal(dim1=1, dim2=2)
-        gamma = self.gamma.to(self.exact)[:, None, None]
-        upper = products + torch.diag_embed(empty.to(self.exact))
-        against_moves = moves.gather(1, order).masked_fill(empty, 0.0)[..., None]
-        against_changes = changes.gather(1, order).masked_fill(empty, 0.0)[..., None]
-        inner = torch.linalg.solve_triangular(upper, against_moves, upper=True)
-        outer = diagonal[..., None] * inner + gamma * (squares @ inner) - gamma * against_changes
-        weights = torch.linalg.solve_triangular(upper.mT, outer, upper=False)
-        along_moves = weights[..., 0].gather(1, inverse)
-        along_changes = (-gamma * inner)[..., 0].gather(1, inverse)
-        return along_moves.to(self.moves.dtype)[:, None], along_changes.to(self.moves.dtype)[:, None]
-
-
-def _reordered(matrix: Tensor, order: Tensor) -> Tensor:
-    rows = order[:, :, None].expand_as(matrix)
-    return matrix.gather(1, rows).gather(2, order[:, None, :].expand_as(matrix))
+    def _weights(self, with_moves: Tensor, with_changes: Tensor, used: int) -> tuple[Tensor, Tensor]:
+        """Return p and gamma q of the compact form."""
+        inverse, gamma = self.inverse[:, :used, :used], self.gamma.to(self.exact)[:, None, None]
+        inner = torch.bmm(inverse, with_moves)
+        outer = torch.bmm(self.squares[:, :used, :used], inner).sub_(with_changes).mul_(gamma)
+        outer += self.diagonal[:, :used, None] * inner
+        along_moves, along_changes = torch.bmm(inverse.mT, outer), -gamma * inner
+        return along_moves.mT.to(self.moves.dtype), along_changes.mT.to(self.moves.dtype)

@@ -28,7 +28,7 @@ format: $(VENV)/installed
 	$(BIN)/ruff check --fix .
 
 bench: $(VENV)/installed  ## run every benchmark, one after the other
-	@for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
+	@for file in benchmarks/[!_]*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
 
 clean:
 	rm -rf $(VENV) build dist src/*.egg-info

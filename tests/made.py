@@ -19,6 +19,7 @@ from leaktight.core.random import stream
 from leaktight.core.record import Cell, Record, Status
 from leaktight.core.scenario import Scenario
 from leaktight.core.threat import Knows, ThreatModel
+from leaktight.data import Npz
 from leaktight.defences import DPSGD, GaussianNoise, TopK
 from leaktight.metrics import standard
 
@@ -30,7 +31,7 @@ SPREAD = (-3.0, -2.0, -1.0, 0.0, 0.0, 1.0, 2.0, 3.0)
 class Handmade(Scenario):
     """A scenario that is only a set of settings; without a default kind it stays out of the registry."""
 
-    data: dict[str, Any] = {"kind": "photos", "path": "/home/anna/study/photos.npz"}
+    data: Any = Npz(path="patients/anna/photos.npz")
     model: dict[str, Any] = {"kind": "dlnet", "activation": "sigmoid"}
     rounds: int = 100
 
@@ -149,7 +150,7 @@ def audit(seeds: tuple[int, ...] = (0,)) -> list[Record]:
 
 def plan(title: str = "Photos and a small network", **grid: Any) -> Plan:
     probes = {"dlg2019": Attempt(attack=DLG, metrics=standard())}
-    return Plan(title=title, scenario=SCENARIO, probes=probes, grid=Grid(**grid))
+    return Plan(title=title, scenarios={"1": SCENARIO}, probes=probes, grid=Grid(**grid))
 
 
 VERSIONS = {"leaktight": "0.1.0", "torch": "2.13.0", "python": "3.12.1"}

@@ -38,7 +38,7 @@ def toy_plan(toys: ModuleType) -> Callable[..., Any]:
         attacks = attacks or {"toy": {}}
         probes = {n: Attempt(attack=toys.ToyAttack(**settings), metrics=(PSNR(), MSE())) for n, settings in attacks.items()}
         return Plan(
-            scenario=toys.ToyScenario(**(scenario or {})),
+            scenarios={"1": toys.ToyScenario(**(scenario or {}))},
             defences=defences,
             probes=probes,
             grid=Grid(**{"victims": 4, **grid}),

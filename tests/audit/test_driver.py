@@ -8,12 +8,15 @@ from typing import Any
 import pytest
 import torch
 
+import leaktight
 from leaktight import audit
+from leaktight.audit import job
 from leaktight.audit.driver import on_device
-from leaktight.audit.engine import InProcess
+from leaktight.audit.engine import Advance, InProcess
 from leaktight.audit.job import Job, Outcome
 from leaktight.audit.store import STORE_FILE, TRAINING_FOLDER, Store
-from leaktight.audit.trainings import Course
+from leaktight.audit.summary import summarise
+from leaktight.audit.trainings import Trainings
 from leaktight.core.errors import InvalidValue, LeaktightError
 from leaktight.core.record import Record, Status
 
@@ -40,7 +43,7 @@ def lines(path: Path) -> int:
 
 def test_every_cell_has_a_record_and_trainings_are_shared(plan: Any, tmp_path: Path) -> None:
     steps: list[audit.Step] = []
-    records = audit.run(plan, tmp_path / "out", progress=steps.append)
+    records = audit.run(plan, tmp_path / "out", progress=lambda step: step.status and steps.append(step))
     assert [record.cell for record in records] == plan.cells()
     assert {record.status for record in records} == {Status.DONE}
     assert lines(tmp_path / "trained") == 3
@@ -75,11 +78,11 @@ class Interrupted(InProcess):
         super().__init__(folder)
         self.left = after
 
-    def next(self) -> Outcome:
+    def next(self, advance: Advance) -> Outcome:
         if self.left == 0:
             raise KeyboardInterrupt
         self.left -= 1
-        return super().next()
+        return super().next(advance)
 
 
 @pytest.mark.parametrize("after", [0, 2, 3, 9])
@@ -121,6 +124,78 @@ def test_a_training_that_cannot_be_done_gives_each_of_its_cells_the_reason(
     assert (steps[-1].done, steps[-1].total) == (4, 4)
 
 
+def test_the_bar_moves_while_a_training_lasts(toy_plan: Plans, tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr(job, "PACE", 0.0)
+    steps: list[audit.Step] = []
+    audit.run(toy_plan(scenario={"rounds": 4}), tmp_path / "out", progress=steps.append)
+    assert [(step.done, step.total, step.status) for step in steps] == [
+        (0.25, 3, None),
+        (0.5, 3, None),
+        (0.75, 3, None),
+        (1.0, 3, None),
+        (1, 3, Status.DONE),
+        (2, 3, Status.DONE),
+        (3, 3, Status.DONE),
+    ]
+    assert steps[1].text == "training with none, 2 of 4"
+
+
+def test_what_the_threat_model_forbids_is_refused_before_any_training(toy_plan: Plans, tmp_path: Path) -> None:
+    plan = toy_plan(scenario={"log": str(tmp_path / "trained")}, attacks={"a": {"adapts": True}}, stages=("initial", "end"))
+    steps: list[audit.Step] = []
+    records = audit.run(plan, tmp_path / "out", progress=steps.append)
+    assert [record.status for record in records] == [Status.REFUSED] * 3
+    assert "needs to know defence" in records[0].reason
+    assert lines(tmp_path / "trained") == 0
+    assert (steps[-1].done, steps[-1].total) == (3, 3)
+    assert audit.run(plan, tmp_path / "out") == records
+
+
+def test_cells_made_from_something_else_are_computed_again_and_it_is_said(
+    plan: Any, tmp_path: Path, monkeypatch: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    out = tmp_path / "out"
+    first = audit.run(plan, out)
+    assert caplog.text == ""
+    monkeypatch.setattr(leaktight, "__version__", "99.0")
+    steps: list[audit.Step] = []
+    again = audit.run(plan, out, progress=steps.append)
+    assert [record.message for record in caplog.records] == [
+        "14 cells were made from other data, another model, other code or other versions: computed again."
+    ]
+    assert timeless(again) == timeless(first)
+    assert (steps[-1].done, steps[-1].kept) == (17, 0)
+    assert (lines(tmp_path / "trained"), lines(tmp_path / "attacked")) == (6, 28)
+    with Store.read(out) as store:
+        assert store.versions()["leaktight"] == "99.0"
+    caplog.clear()
+    audit.run(plan, out)
+    assert caplog.text == ""
+    assert lines(tmp_path / "attacked") == 28
+
+
+def test_a_report_in_between_shows_nothing_that_was_made_from_something_else(
+    plan: Any, tmp_path: Path, monkeypatch: Any
+) -> None:
+    out = tmp_path / "out"
+    audit.run(plan, out)
+    monkeypatch.setattr(torch, "__version__", "99.0")
+    with pytest.raises(KeyboardInterrupt):
+        audit.run(plan, out, engine=Interrupted(out / TRAINING_FOLDER, 5))
+    with Store.read(out) as store:
+        assert len(store.records()) == 2
+        assert store.versions()["torch"] == "99.0"
+
+
+def test_several_scenarios(toy_plan: Plans, toys: ModuleType, tmp_path: Path) -> None:
+    scenarios = {"short": toys.ToyScenario(), "long": toys.ToyScenario(rounds=9)}
+    plan = audit.Plan.model_validate({**dict(toy_plan(defences=(toys.ToyNoise(),))), "scenarios": scenarios})
+    records = audit.run(plan, tmp_path / "out")
+    assert [record.cell for record in records] == plan.cells()
+    assert [(row.scenario, row.among) for row in summarise(records).rows] == [(1, 2), (1, 2), (2, 2), (2, 2)]
+    assert {record.status for record in records} == {Status.DONE}
+
+
 def test_a_damaged_training_is_mended_on_the_way(plan: Any, tmp_path: Path) -> None:
     out = tmp_path / "out"
     whole = audit.run(plan, out)
@@ -132,11 +207,13 @@ def test_a_damaged_training_is_mended_on_the_way(plan: Any, tmp_path: Path) -> N
 
 
 def test_one_worker_or_two_give_identical_records(toy_plan: Plans, toys: ModuleType, tmp_path: Path) -> None:
-    attacks = {"a": {"blur": 0.1}, "dies": {"trouble": "refuse"}}
+    attacks = {"a": {"blur": 0.1}, "refuses": {"trouble": "refuse"}, "is broken": {"trouble": "bug"}}
     plan = toy_plan(attacks=attacks, defences=(toys.ToyNoise(),), seeds=(0, 1), batch_sizes=(1, 3))
     one = audit.run(plan, tmp_path / "one", workers=1)
     two = audit.run(plan, tmp_path / "two", workers=2)
     assert timeless(one) == timeless(two)
+    reasons = {record.reason.partition(" (")[0] for record in one if record.cell.label == "is broken"}
+    assert reasons == {"TypeError: a fault of the program"}
     with Store.read(tmp_path / "one") as first, Store.read(tmp_path / "two") as second:
         for cell in plan.cells():
             pictures, others = first.gallery(cell.key), second.gallery(cell.key)
@@ -167,7 +244,7 @@ def test_a_full_disk_stops_the_audit_and_the_next_run_goes_on(plan: Any, tmp_pat
 def test_devices(toy_plan: Plans) -> None:
     plan = toy_plan()
     assert on_device(plan, None) == on_device(plan, "cpu") == plan
-    assert on_device(toy_plan(scenario={"device": "auto"}), None).scenario.device != "auto"
+    assert on_device(toy_plan(scenario={"device": "auto"}), None).scenarios["1"].device != "auto"
     with pytest.raises(InvalidValue, match="There is no device named `gpu`"):
         on_device(plan, "gpu")
     if not torch.cuda.is_available():
@@ -181,9 +258,9 @@ def test_workers_must_be_a_number_of_processes(plan: Any, tmp_path: Path) -> Non
     assert not (tmp_path / "out").exists()
 
 
-def test_jobs_are_described(plan: Any) -> None:
+def test_jobs_are_described(plan: Any, tmp_path: Path) -> None:
     from leaktight.audit.driver import described
 
     cell = plan.cells()[0]
     assert described(Job(cell)) == "a against none, batch 1, initial"
-    assert described(Job(Course.of(cell))) == "training with none"
+    assert described(Job(Trainings(tmp_path).course(cell))) == "training with none"

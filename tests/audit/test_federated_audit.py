@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from leaktight import audit
@@ -53,6 +55,42 @@ def test_noise_hurts_the_attack_and_the_record_says_what_it_costs(records: list[
     assert any("epsilon" in name for name in of(records, "measure", defence="dp_sgd").notes)
 
 
+def test_epsilon_is_the_trainings_whatever_the_audit_asked_for(records: list[Record], tmp_path: Path) -> None:
+    grid = {"victims": 9, "stages": ["end"], "batch_sizes": [3]}
+    defences = [{"kind": "dp_sgd"}]
+    other = audit.run(audit.parse_plan({**PLAN, "defences": defences, "attacks": ["analytic"], "grid": grid}), tmp_path / "out")
+    assert of(other, "measure", defence="dp_sgd").notes == of(records, "measure", defence="dp_sgd").notes
+
+
+def test_own_models_and_data_are_computed_again_when_they_were_edited(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    text = "from torch import nn\ndef net(shape, classes):\n    return nn.Sequential(nn.Flatten(), nn.Linear(4, classes))\n"
+    numbers = np.random.default_rng(0).random((12, 1, 2, 2)).astype(np.float32)
+    document = {"scenario": {"data": "mine.npz", "model": "edited_models:net", "rounds": 1, "participants": 1}}
+
+    def again(model: str, inputs: Any) -> list[Record]:
+        Path("edited_models.py").write_text(model)
+        np.savez("mine.npz", images=inputs, labels=np.arange(12) % 2)
+        sys.modules.pop("edited_models", None)
+        plan = audit.parse_plan({**document, "attacks": ["analytic"], "grid": {"victims": 2}})
+        return audit.run(plan, tmp_path / "out")
+
+    first = again(text, numbers)
+    assert again(text, numbers) == first
+    assert caplog.text == ""
+    edited = again(text.replace("nn.Linear(4", "nn.Linear(4, 3), nn.Tanh(), nn.Linear(3"), numbers)
+    replaced = again(text, 1 - numbers)
+    sys.modules.pop("edited_models", None)
+    sys.path.remove(str(tmp_path))
+    # The control has a model of its own, which nobody edited.
+    assert [record.message.partition(" made")[0] for record in caplog.records] == ["2 cells were", "3 cells were"]
+    assert first[0].reading("accuracy") is not None
+    assert edited[0].reading("mse", "raw") != first[0].reading("mse", "raw") != replaced[0].reading("mse", "raw")
+
+
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
@@ -69,6 +107,20 @@ def test_what_cannot_work_is_said_before_the_audit_starts(changes: dict[str, Any
     with pytest.raises(InvalidValue):
         audit.run(plan, tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+def test_every_seed_is_rehearsed() -> None:
+    scenario = {**PLAN["scenario"], "partition": {"kind": "dirichlet", "alpha": 0.05}, "participants": 6}
+    sizes = {}
+    for seed in range(4):
+        with pytest.raises(InvalidValue) as caught:
+            rehearse(audit.parse_plan({**PLAN, "scenario": scenario, "grid": {"seeds": [seed], "batch_sizes": [1700]}}))
+        sizes[seed] = int(str(caught.value).partition("at most ")[2].partition(",")[0])
+    small, large = min(sizes, key=sizes.get), max(sizes, key=sizes.get)
+    assert sizes[small] < sizes[large]
+    grid = {"seeds": [large, small], "batch_sizes": [sizes[large]]}
+    with pytest.raises(InvalidValue, match=f"at most {sizes[small]},"):
+        rehearse(audit.parse_plan({**PLAN, "scenario": scenario, "grid": grid}))
 
 
 def test_presets_are_plans() -> None:

@@ -153,7 +153,7 @@ def test_controls_without_images_go_by_relative_error(made):
 def test_finding_something_in_noise_is_flagged(made):
     assert null_above_chance([made.null()]) == []
     (flag,) = null_above_chance([made.null(psnr=25, labels=0.0)])
-    assert "dlg2019 does better than chance in PSNR, SSIM, images recognised and labels missed" in flag.sentence
+    assert "dlg2019 does better than chance in PSNR, images recognised and labels missed" in flag.sentence
     assert null_above_chance([made.record(psnr=25)]) == []
 
 
@@ -165,3 +165,23 @@ def test_missing_cells_are_counted_by_status(made):
     assert note.sentence.startswith("1 of 7 cells was refused: dlg2019 under no defence")
     assert (doubt.severity, note.severity) == ("doubt", "info")
     assert incomplete([made.record()]) == []
+
+
+def test_where_there_are_several_scenarios_a_flag_says_which(made):
+    other = {"scenario": made.SCENARIO.model_copy(update={"rounds": 5})}
+    fine = [made.record(psnr=38), made.record(TopK(), psnr=20), made.record(TopK(share=0.01), psnr=10)]
+    grows = [made.record(TopK(), psnr=15, **other), made.record(TopK(share=0.01), psnr=30, **other)]
+    records = [*fine, made.record(psnr=10, accuracy=0.1, **other), *grows]
+    [blind], [growing], [untrained] = attack_at_chance(records), leakage_grows(records), utility_at_majority(records)
+    assert "(scenario 2, batches of 1, before training)" in blind.sentence
+    assert "(scenario 2, batches of 1, before training)" in growing.sentence
+    assert untrained.sentence.startswith("In scenario 2: Even without defence")
+    assert not any("scenario" in flag.sentence for flag in attack_at_chance([made.record(psnr=10)]))
+
+
+def test_a_model_that_learned_nothing_in_one_scenario_does_not_excuse_the_other(made):
+    other = {"scenario": made.SCENARIO.model_copy(update={"rounds": 5})}
+    records = [made.record(), made.record(TopK(), accuracy=0.1), made.record(accuracy=0.1, **other)]
+    first, second = utility_at_majority(records)
+    assert first.sentence.startswith("In scenario 1: With top-k")
+    assert second.sentence.startswith("In scenario 2: Even without defence")

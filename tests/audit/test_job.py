@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 import torch
 
-from leaktight.audit import gallery
-from leaktight.audit.job import Job, Outcome, answer, perform, without_record
-from leaktight.audit.trainings import Course, Trainings
+from leaktight.audit import gallery, job
+from leaktight.audit.job import Job, Outcome, answer, perform, refused, verdict, without_record
+from leaktight.audit.trainings import Trainings
+from leaktight.core.errors import LeaktightError, Refusal
 from leaktight.core.record import Cell, Status
+from leaktight.core.threat import Knows, ThreatModel
 
 Plans = Callable[..., Any]
 
@@ -22,11 +24,21 @@ def cell(toy_plan: Plans) -> Cell:
     return toy_plan().cells()[0]
 
 
-def test_jobs_are_json_and_come_back_equal(cell: Cell) -> None:
-    for job in (Job(cell), Job(Course.of(cell))):
-        assert json.loads(job.encode())
-        assert Job.decode(job.encode()) == job
-        assert Job.decode(job.encode()).key == job.key
+@pytest.fixture
+def trainings(tmp_path: Path) -> Trainings:
+    return Trainings(tmp_path / "training")
+
+
+def line_of(text: str) -> int:
+    lines = (Path(__file__).parents[1] / "toys" / "leaktight_toys.py").read_text().splitlines()
+    return next(number for number, line in enumerate(lines, start=1) if text in line)
+
+
+def test_jobs_are_json_and_come_back_equal(cell: Cell, trainings: Trainings) -> None:
+    for one in (Job(cell), Job(trainings.course(cell))):
+        assert json.loads(one.encode())
+        assert Job.decode(one.encode()) == one
+        assert Job.decode(one.encode()).key == one.key
 
 
 def test_a_measurement_over_bytes_equals_one_in_this_process(cell: Cell, tmp_path: Path) -> None:
@@ -35,35 +47,92 @@ def test_a_measurement_over_bytes_equals_one_in_this_process(cell: Cell, tmp_pat
     there = Outcome.decode(Job(cell), content, pictures)
     assert here.record
     assert there.record
+    assert there.record.seconds > 0
     assert there.record.model_copy(update={"seconds": 0.0}) == here.record.model_copy(update={"seconds": 0.0})
     shown = gallery.decode(there.pictures)
     assert torch.equal(shown["guess"], shown["truth_raw"])
 
 
-def test_a_training_leaves_a_file_and_no_record(cell: Cell, tmp_path: Path) -> None:
-    trainings = Trainings(tmp_path)
-    job = Job(Course.of(cell))
-    outcome = Outcome.decode(job, *answer(job.encode(), trainings))
+def test_a_training_leaves_a_file_and_no_record(cell: Cell, trainings: Trainings) -> None:
+    training = Job(trainings.course(cell))
+    outcome = Outcome.decode(training, *answer(training.encode(), trainings))
     assert (outcome.status, outcome.record) == (Status.DONE, None)
-    assert trainings.has(Course.of(cell))
+    assert trainings.has(trainings.course(cell))
 
 
-def test_a_training_that_cannot_be_done_says_why(toy_plan: Plans, tmp_path: Path) -> None:
-    job = Job(Course.of(toy_plan(scenario={"trouble": "refuse"}).cells()[0]))
-    outcome = Outcome.decode(job, *answer(job.encode(), Trainings(tmp_path)))
-    assert (outcome.status, outcome.reason) == (Status.REFUSED, "The toy refuses. Ask something else.")
+def test_a_training_says_how_far_it_is_but_not_too_often(toy_plan: Plans, tmp_path: Path, monkeypatch: Any) -> None:
+    for pace, expected in ((0.0, [(1, 3), (2, 3), (3, 3)]), (1000.0, [(1, 3)])):
+        monkeypatch.setattr(job, "PACE", pace)
+        trainings = Trainings(tmp_path / str(pace))
+        course = trainings.course(toy_plan(scenario={"rounds": 3}).cells()[0])
+        heard: list[tuple[int, int]] = []
+        perform(Job(course), trainings, lambda done, total, heard=heard: heard.append((done, total)))
+        assert heard == expected
 
 
-def test_a_job_that_a_worker_cannot_read_is_failed_with_a_record(cell: Cell, tmp_path: Path, toys: ModuleType) -> None:
+TROUBLES = {
+    "refuse": (Status.REFUSED, "The toy refuses. Ask something else."),
+    "error": (Status.FAILED, "The toy is broken. Mend it."),
+    "numeric": (Status.FAILED, f"RuntimeError: svd did not converge (leaktight_toys.py:{line_of('raise RuntimeError')})."),
+    "bug": (Status.FAILED, f"TypeError: a fault of the program (leaktight_toys.py:{line_of('raise TypeError')})."),
+    "memory": (Status.FAILED, "The memory did not suffice. Use fewer victims, smaller batches or fewer workers."),
+}
+
+
+@pytest.mark.parametrize("where", ["scenario", "attack"])
+@pytest.mark.parametrize("trouble", TROUBLES)
+def test_any_trouble_becomes_an_outcome(toy_plan: Plans, trainings: Trainings, where: str, trouble: str) -> None:
+    settings = {"trouble": trouble}
+    cell = (toy_plan(scenario=settings) if where == "scenario" else toy_plan(attacks={"toy": settings})).cells()[0]
+    outcome = perform(Job(cell), trainings)
+    assert (outcome.record.status, outcome.record.reason) == TROUBLES[trouble]
+    assert (outcome.status, outcome.reason) == TROUBLES[trouble]
+    assert outcome.record.readings == ()
+    assert outcome.record.seconds > 0
+    assert outcome.pictures == b""
+    if where == "scenario":
+        training = perform(Job(trainings.course(cell)), trainings)
+        assert (training.status, training.reason) == TROUBLES[trouble]
+
+
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit])
+def test_an_interruption_is_no_outcome(
+    cell: Cell, trainings: Trainings, kind: type[BaseException], monkeypatch: pytest.MonkeyPatch, toys: ModuleType
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise kind
+
+    monkeypatch.setattr(toys, "happen", interrupted)
+    with pytest.raises(kind):
+        perform(Job(cell), trainings)
+
+
+def test_every_verdict_has_a_reason() -> None:
+    assert verdict(RuntimeError()) == (Status.FAILED, "RuntimeError.")
+    assert verdict(KeyError("weight")) == (Status.FAILED, "KeyError: 'weight'.")
+    assert verdict(Refusal("No.")) == (Status.REFUSED, "No.")
+    assert verdict(LeaktightError("Broken.")) == (Status.FAILED, "Broken.")
+
+
+def test_a_job_that_a_worker_cannot_read_is_failed_with_a_record(cell: Cell, trainings: Trainings) -> None:
     spec = json.loads(Job(cell).encode())
     spec["measure"]["defence"]["kind"] = "unheard_of"
-    outcome = Outcome.decode(Job(cell), *answer(json.dumps(spec).encode(), Trainings(tmp_path)))
+    outcome = Outcome.decode(Job(cell), *answer(json.dumps(spec).encode(), trainings))
     assert outcome.status is Status.FAILED
     assert outcome.record is not None
     assert outcome.record.cell == cell
     assert "There is no defence named `unheard_of`." in outcome.record.reason
 
 
-def test_without_record_gives_cells_one_and_trainings_none(cell: Cell) -> None:
+def test_without_record_gives_cells_one_and_trainings_none(cell: Cell, trainings: Trainings) -> None:
     assert without_record(Job(cell), Status.FAILED, "It died.").record.reason == "It died."
-    assert without_record(Job(Course.of(cell)), Status.FAILED, "It died.").record is None
+    assert without_record(Job(trainings.course(cell)), Status.FAILED, "It died.").record is None
+
+
+def test_what_the_threat_model_withholds_is_refused_without_a_training(toy_plan: Plans) -> None:
+    cell = toy_plan(attacks={"toy": {"adapts": True}}).cells()[0]
+    outcome = refused(cell)
+    assert outcome.record.status is Status.REFUSED
+    assert outcome.record.reason.startswith("toy_attack needs to know defence, which the threat model withholds.")
+    told = cell.probe.model_copy(update={"threat": ThreatModel(knows=frozenset({Knows.DEFENCE}))})
+    assert refused(cell.model_copy(update={"probe": told})) is None

@@ -10,6 +10,9 @@ import pytest
 from leaktight.audit.plan import Grid, Plan
 from leaktight.core.defence import Undefended
 from leaktight.core.errors import InvalidValue
+from leaktight.data import Digits
+from leaktight.learning.federated import Federated
+from leaktight.models import MLP
 
 Plans = Callable[..., Any]
 
@@ -30,6 +33,20 @@ def test_the_grid_is_the_product_of_everything(toy_plan: Plans, toys: ModuleType
     assert len(measured) == len(found) == 48
     assert {cell.victims for cell in plan.cells()} == {3}
     assert len({cell.key for cell in plan.cells()}) == len(plan.cells())
+
+
+def test_scenarios_come_one_after_the_other_and_share_their_controls(toy_plan: Plans, toys: ModuleType) -> None:
+    scenarios = {"a": Federated(data=Digits(), model=MLP()), "b": Federated(data=Digits(), model=MLP(), rounds=5)}
+    plan = Plan.model_validate({**dict(toy_plan(seeds=(0, 1), defences=(toys.ToyNoise(),))), "scenarios": scenarios})
+    cells = plan.cells()
+    assert [(c.purpose, c.scenario.rounds) for c in cells] == [
+        *[("measure", 100)] * 4,
+        *[("measure", 5)] * 4,
+        *[("control", 0)] * 2,
+        *[("null", 100)] * 2,
+        *[("null", 5)] * 2,
+    ]
+    assert len({cell.key for cell in cells}) == len(cells)
 
 
 def test_none_is_always_there_once_and_twins_are_one(toy_plan: Plans, toys: ModuleType) -> None:
@@ -67,17 +84,21 @@ def test_absurd_grids_are_refused(settings: dict[str, Any], sentence: str) -> No
 
 def test_a_plan_without_probes_is_refused(toys: ModuleType) -> None:
     with pytest.raises(InvalidValue, match="The `probes` of Plan must be"):
-        Plan(scenario=toys.ToyScenario(), probes={})
+        Plan(scenarios={"1": toys.ToyScenario()}, probes={})
 
 
-def test_replacing_settings_of_the_scenario(toy_plan: Plans) -> None:
+def test_replacing_settings_of_every_scenario(toy_plan: Plans, toys: ModuleType) -> None:
     plan = toy_plan()
-    assert plan.with_scenario(device="cuda").scenario.device == "cuda"
-    assert plan.scenario.device == "cpu"
+    assert plan.with_scenarios(device="cuda").scenarios["1"].device == "cuda"
+    assert plan.scenarios["1"].device == "cpu"
     with pytest.raises(InvalidValue, match="The scenario toy_scenario has no setting `model`"):
-        plan.with_scenario(model=1)
+        plan.with_scenarios(model=1)
     with pytest.raises(InvalidValue, match="The `device` of toy_scenario must be one of"):
-        plan.with_scenario(device="abacus")
+        plan.with_scenarios(device="abacus")
+    two = Plan.model_validate({**dict(plan), "scenarios": {"1": toys.ToyScenario(), "2": toys.ToyScenario(rounds=5)}})
+    assert [scenario.pause for scenario in two.with_scenarios(pause=0.5).scenarios.values()] == [0.5, 0.5]
+    with pytest.raises(InvalidValue, match="The `scenarios` of Plan must differ from each other"):
+        two.with_scenarios(rounds=3)
     assert plan.with_seed(9).grid.seeds == (9,)
     with pytest.raises(InvalidValue, match="at least 0"):
         plan.with_seed(-1)

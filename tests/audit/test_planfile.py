@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from leaktight.attacks.presets import preset
 from leaktight.audit.build import Faults, made, swept
 from leaktight.audit.planfile import parse_plan, read_plan
+from leaktight.core.attack import Attack
 from leaktight.core.defence import Chain, Defence
 from leaktight.core.errors import InvalidValue
-from leaktight.core.threat import Knows
+from leaktight.core.threat import Knows, ThreatModel
 from leaktight.metrics import standard
 
 WHOLE = """
 title = "Ours"
-seed = 3
 [scenario]
 participants = 4
 rounds = 30
@@ -73,9 +73,10 @@ def test_a_whole_file(tmp_path: Path) -> None:
     path.write_text(WHOLE)
     plan = read_plan(path)
     assert plan.title == "Ours"
-    assert (plan.scenario.kind, plan.scenario.data.kind, plan.scenario.model.kind) == ("federated", "digits", "dlnet")
-    assert (plan.scenario.rounds, plan.scenario.protocol.local_steps) == (30, 2)
-    assert plan.scenario.protocol.optimiser.learning_rate == 0.5
+    [scenario] = plan.scenarios.values()
+    assert (scenario.kind, scenario.data.kind, scenario.model.kind) == ("federated", "digits", "dlnet")
+    assert (scenario.rounds, scenario.protocol.local_steps) == (30, 2)
+    assert scenario.protocol.optimiser.learning_rate == 0.5
     assert [str(defence) for defence in plan.defences] == [
         "gaussian_noise(std=0.001)",
         "gaussian_noise(std=0.02)",
@@ -104,9 +105,9 @@ def test_words_stand_for_tables_without_settings() -> None:
 
 
 def test_words_for_data_and_models_mean_what_they_mean_on_the_command_line() -> None:
-    plan = parse_plan(small(scenario={"data": "mine.data:load", "model": "mine.models:small"}))
-    assert (plan.scenario.data.kind, plan.scenario.data.function) == ("factory", "mine.data:load")
-    assert (plan.scenario.model.kind, plan.scenario.model.function) == ("factory", "mine.models:small")
+    [scenario] = parse_plan(small(scenario={"data": "mine.data:load", "model": "mine.models:small"})).scenarios.values()
+    assert (scenario.data.kind, scenario.data.function) == ("factory", "mine.data:load")
+    assert (scenario.model.kind, scenario.model.function) == ("factory", "mine.models:small")
     found = faults(small(scenario={"data": "digit", "model": "mpl"}))
     assert found[0].startswith(
         "scenario.data: There is no data named `digit`, and no such file or folder. Did you mean `digits`?"
@@ -114,15 +115,50 @@ def test_words_for_data_and_models_mean_what_they_mean_on_the_command_line() -> 
     assert found[1].startswith("scenario.model: There is no model named `mpl`. Did you mean `mlp`?")
 
 
-def test_the_seed_reaches_the_grid() -> None:
-    assert parse_plan(small()).grid.seeds == (0,)
-    assert parse_plan(small(seed=7)).grid.seeds == (7,)
-    assert parse_plan(small(seed=7, grid={"seeds": [6, 7]})).grid.seeds == (6, 7)
-    assert faults(small(seed=7, grid={"seeds": [1]})) == [
-        "seed: It is 7, but the grid's `seeds` are [1]. Give one or the other."
+def test_a_word_is_a_preset_or_a_kind_of_attack() -> None:
+    plan = parse_plan(small(attacks=["dlg2019", "analytic", "gradient_matching"]))
+    assert list(plan.probes) == ["dlg2019", "analytic", "gradient_matching"]
+    assert plan.probes["dlg2019"].attack == preset("dlg2019")
+    assert plan.probes["gradient_matching"].attack == made(Attack, "gradient_matching", "", Faults())
+    assert faults(small(attacks=["dlg2091", "analytc"])) == [
+        "attacks[0]: There is no preset or kind named `dlg2091`. Did you mean `dlg2019`?",
+        "attacks[1]: There is no preset or kind named `analytc`. Did you mean `analytic`?",
     ]
-    assert faults(small(seed=-1)) == ["seed: It must be a whole number of at least 0. Got -1 instead."]
-    assert faults(small(seed=True)) == ["seed: It must be a whole number of at least 0. Got True instead."]
+
+
+def test_an_attack_may_know_more_than_the_others() -> None:
+    document = small(
+        threat={"seat": "wire", "knows": ["local_steps"]},
+        attacks=["analytic", {"preset": "dlg2019", "threat": {"knows": ["labels", "defence"]}}],
+    )
+    plan = parse_plan(document)
+    assert plan.probes["analytic"].threat == ThreatModel(seat="wire")
+    # Of the threat model nothing belongs to the attack: it stays the preset, without a star.
+    assert plan.probes["dlg2019"].threat == ThreatModel(seat="wire", knows=frozenset({Knows.LABELS, Knows.DEFENCE}))
+    assert plan.probes["dlg2019"].attack == preset("dlg2019")
+    [fault] = faults(small(attacks=[{"preset": "dlg2019", "threat": {"knows": ["everything"]}}]))
+    assert fault.startswith("attacks[0].threat: The `knows.0` of ThreatModel must be one of")
+    assert faults(small(attacks=[{"kind": "analytic", "threat": "server"}])) == [
+        "attacks[0].threat: It must be a table of settings. Got 'server' instead."
+    ]
+
+
+def test_several_scenarios_by_name_or_number() -> None:
+    one, two = {"data": "digits", "model": "mlp"}, {"data": "digits", "model": "mlp", "rounds": 5, "name": "short"}
+    assert list(parse_plan(small()).scenarios) == ["1"]
+    document = small(scenarios=[one, two])
+    del document["scenario"]
+    plan = parse_plan(document)
+    assert {name: scenario.rounds for name, scenario in plan.scenarios.items()} == {"1": 100, "short": 5}
+    assert faults(small(scenarios=[one])) == ["scenarios: There is a `[scenario]` too. Give one or the other."]
+    for scenarios, sentence in (
+        ([one, {**two, "name": "1"}], "scenarios[1]: There is another `1`. Give one of them another `name`."),
+        ([one, {**one, "round": 3}], "scenarios[1]: federated has no setting `round`. Did you mean `rounds`?"),
+        (one, "scenarios: It must be a list: write `[[scenarios]]`, not `[scenarios]`."),
+    ):
+        assert faults({**document, "scenarios": scenarios}) == [sentence]
+    with pytest.raises(InvalidValue, match=r"must differ from each other. Got the same settings as `1` and as `2` instead."):
+        parse_plan({**document, "scenarios": [one, one]})
 
 
 def test_all_faults_are_shown_at_once_each_with_its_place() -> None:
@@ -254,11 +290,15 @@ scalars = (
     | st.floats(-1, 1)
     | st.sampled_from(["digits", "mlp", "top_k", "analytic", "x", ""])
 )
-keys = st.sampled_from(["kind", "preset", "data", "model", "std", "links", "name", "seeds", "victims", "knows", "protocol"])
+keys = st.sampled_from(
+    ["kind", "preset", "data", "model", "std", "links", "name", "seeds", "victims", "knows", "threat", "protocol"]
+)
 documents = st.recursive(
     scalars, lambda inner: st.lists(inner, max_size=2) | st.dictionaries(keys, inner, max_size=3), max_leaves=8
 )
-sections = st.sampled_from(["title", "seed", "scenario", "defences", "attacks", "probes", "metrics", "threat", "grid", "else"])
+sections = st.sampled_from(
+    ["title", "scenario", "scenarios", "defences", "attacks", "probes", "metrics", "threat", "grid", "else"]
+)
 
 
 @given(st.dictionaries(sections, documents, max_size=6))

@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 import torch
 
-from leaktight.audit.runner import run_cell, verdict
+from leaktight.audit.runner import measure
 from leaktight.audit.trainings import Trainings
-from leaktight.core.errors import LeaktightError, Refusal
-from leaktight.core.record import Cell, Status
+from leaktight.core.record import Cell
+from leaktight.core.scenario import Training
 
 Plans = Callable[..., Any]
 
 
-def measure(plan: Any) -> Cell:
+def measuring(plan: Any) -> Cell:
     return next(cell for cell in plan.cells() if cell.purpose == "measure")
 
 
@@ -25,20 +25,30 @@ def trainings(tmp_path: Path) -> Trainings:
     return Trainings(tmp_path / "training")
 
 
-def test_a_cell_gives_readings_utility_notes_and_pictures(toy_plan: Plans, trainings: Trainings) -> None:
-    record, gallery = run_cell(measure(toy_plan()), trainings)
-    assert record.status is Status.DONE
+def test_a_cell_gives_readings_utility_and_pictures(toy_plan: Plans, trainings: Trainings) -> None:
+    record, gallery = measure(measuring(toy_plan()), trainings)
     assert record.reading("psnr", "raw").value > 80
     assert record.reading("accuracy").value == 0.75
-    assert record.notes == {"epsilon": 2.0, "rounds": 7.0}
-    assert record.seconds > 0
     assert torch.equal(gallery["truth_raw"], gallery["guess"])
+
+
+@pytest.mark.parametrize("noted", [0.5, 2.0])
+def test_notes_are_the_trainings_and_the_observations_only_where_it_has_none(
+    toy_plan: Plans, toys: ModuleType, trainings: Trainings, noted: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def train(scenario: Any, *_: object) -> Training:
+        snapshots = {"initial": toys.Snapshot(scenario.task(0).public_parameters())}
+        return Training(snapshots, notes={"epsilon": noted})
+
+    monkeypatch.setattr(toys.ToyScenario, "train", train)
+    record, _ = measure(measuring(toy_plan()), trainings)
+    assert record.notes == {"epsilon": noted, "rounds": 7.0}
 
 
 def test_a_null_view_is_at_chance_where_the_plain_one_is_exact(toy_plan: Plans, trainings: Trainings) -> None:
     [plain, null] = toy_plan(victims=40).cells()
     assert (plain.purpose, null.purpose) == ("measure", "null")
-    exact, chance = run_cell(plain, trainings)[0], run_cell(null, trainings)[0]
+    exact, chance = measure(plain, trainings)[0], measure(null, trainings)[0]
     assert exact.reading("psnr", "raw").beats_chance()
     assert not chance.reading("psnr", "raw").beats_chance()
 
@@ -46,63 +56,53 @@ def test_a_null_view_is_at_chance_where_the_plain_one_is_exact(toy_plan: Plans, 
 def test_same_cell_same_record_whatever_ran_before(toy_plan: Plans, toys: ModuleType, tmp_path: Path) -> None:
     plan = toy_plan(attacks={"a": {"blur": 0.1}, "b": {"blur": 0.2}}, defences=(toys.ToyNoise(),), stages=("initial", "end"))
     cells = plan.cells()
-    forwards = {c.key: run_cell(c, Trainings(tmp_path / "one"))[0] for c in cells}
+    forwards = {c.key: measure(c, Trainings(tmp_path / "one"))[0] for c in cells}
     shared = Trainings(tmp_path / "two")
     torch.manual_seed(99)
-    backwards = {c.key: run_cell(c, shared)[0] for c in reversed(cells)}
-    for key, record in forwards.items():
-        assert record.model_copy(update={"seconds": 0.0}) == backwards[key].model_copy(update={"seconds": 0.0})
+    backwards = {c.key: measure(c, shared)[0] for c in reversed(cells)}
+    assert forwards == backwards
     blurred = [record.reading("mse", "raw").value for record in forwards.values()]
     assert len(set(blurred)) == len(cells)
+
+
+def test_neither_a_label_nor_a_metric_nor_a_threat_model_changes_a_number(toy_plan: Plans, trainings: Trainings) -> None:
+    from leaktight.core.threat import ThreatModel
+    from leaktight.metrics import MSE
+
+    [cell, null] = toy_plan(attacks={"a": {"blur": 0.1}}).cells()
+    for one in (cell, null):
+        before = measure(one, trainings)[0].reading("mse", "raw")
+        probe = one.probe.model_copy(update={"metrics": (MSE(),), "threat": ThreatModel(knows=frozenset())})
+        other = one.model_copy(update={"label": "renamed", "probe": probe})
+        assert other.key != one.key
+        assert measure(other, trainings)[0].reading("mse", "raw") == before
+
+
+@pytest.mark.parametrize(
+    "changes", [{"seed": 1}, {"stage": "end"}, {"batch_size": 2}, {"victims": 5}, {"blur": 0.11}, {"std": 0.2}]
+)
+def test_everything_else_draws_its_own_numbers(
+    toy_plan: Plans, toys: ModuleType, trainings: Trainings, changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from leaktight.audit import runner
+
+    seeds = []
+    monkeypatch.setattr(runner, "stream", lambda *names: seeds.append(names) or torch.Generator())
+    cell = measuring(toy_plan(attacks={"a": {"blur": 0.1}}))
+    other = cell.model_copy(update={name: value for name, value in changes.items() if name not in ("blur", "std")})
+    if "blur" in changes:
+        attack = toys.ToyAttack(blur=changes["blur"])
+        other = cell.model_copy(update={"probe": cell.probe.model_copy(update={"attack": attack})})
+    if "std" in changes:
+        other = cell.model_copy(update={"defence": toys.ToyNoise(std=changes["std"])})
+    measure(cell, trainings)
+    measure(other, trainings)
+    assert len(set(seeds)) == 2
 
 
 def test_the_global_generator_is_left_alone(toy_plan: Plans, trainings: Trainings) -> None:
     torch.manual_seed(5)
     expected = torch.rand(1)
     torch.manual_seed(5)
-    run_cell(measure(toy_plan(attacks={"a": {"blur": 0.1}})), trainings)
+    measure(measuring(toy_plan(attacks={"a": {"blur": 0.1}})), trainings)
     assert torch.equal(torch.rand(1), expected)
-
-
-@pytest.mark.parametrize("where", ["scenario", "attack"])
-@pytest.mark.parametrize(
-    ("trouble", "status", "reason"),
-    [
-        ("refuse", Status.REFUSED, "The toy refuses. Ask something else."),
-        ("error", Status.FAILED, "The toy is broken. Mend it."),
-        ("numeric", Status.FAILED, "RuntimeError: svd did not converge."),
-        ("memory", Status.FAILED, "The memory did not suffice. Use fewer victims, smaller batches or fewer workers."),
-    ],
-)
-def test_trouble_becomes_a_record(
-    toy_plan: Plans, trainings: Trainings, where: str, trouble: str, status: Status, reason: str
-) -> None:
-    settings = {"trouble": trouble}
-    plan = toy_plan(scenario=settings) if where == "scenario" else toy_plan(attacks={"toy": settings})
-    record, gallery = run_cell(measure(plan), trainings)
-    assert (record.status, record.reason) == (status, reason)
-    assert record.readings == ()
-    assert gallery == {}
-
-
-@pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit])
-def test_an_interruption_is_no_record(
-    toy_plan: Plans, trainings: Trainings, kind: type[BaseException], monkeypatch: pytest.MonkeyPatch, toys: ModuleType
-) -> None:
-    def interrupted(*_: object) -> None:
-        raise kind
-
-    monkeypatch.setattr(toys, "happen", interrupted)
-    with pytest.raises(kind):
-        run_cell(measure(toy_plan()), trainings)
-
-
-def test_a_fault_of_the_program_is_seen(toy_plan: Plans, trainings: Trainings) -> None:
-    with pytest.raises(TypeError, match="a fault of the program"):
-        run_cell(measure(toy_plan(attacks={"toy": {"trouble": "bug"}})), trainings)
-
-
-def test_every_verdict_has_a_reason() -> None:
-    assert verdict(RuntimeError()) == (Status.FAILED, "RuntimeError: no reason was given.")
-    assert verdict(Refusal("No.")) == (Status.REFUSED, "No.")
-    assert verdict(LeaktightError("Broken.")) == (Status.FAILED, "Broken.")

@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 import torch
 
-import leaktight
 from leaktight.audit import gallery
+from leaktight.audit import store as module
+from leaktight.audit.origin import versions
 from leaktight.audit.store import LOCK_FILE, STORE_FILE, STORE_FORMAT, Store
 from leaktight.core.errors import InvalidValue, LeaktightError
 from leaktight.core.metric import Reading
@@ -60,8 +61,8 @@ def test_what_is_not_there_is_counted(store: Store, plan: Any) -> None:
 def test_done_and_refused_are_settled_and_failed_is_not(store: Store, plan: Any) -> None:
     done, refused, failed, *_ = plan.cells()
     for cell, status in ((done, Status.DONE), (refused, Status.REFUSED), (failed, Status.FAILED)):
-        store.write(record(cell, status))
-    assert store.settled() == {done.key, refused.key}
+        store.write(record(cell, status), origin=f"from {status}")
+    assert store.settled() == {done.key: "from done", refused.key: "from refused"}
     store.write(record(failed))
     assert failed.key in store.settled()
 
@@ -77,12 +78,36 @@ def test_cells_of_an_earlier_plan_are_kept_but_not_shown(store: Store, plan: Any
     assert [found.cell for found in store.records()] == [first]
 
 
-def test_plan_and_versions(store: Store, plan: Any) -> None:
+def test_what_is_forgotten_is_missing(store: Store, plan: Any) -> None:
+    first, second, *_ = plan.cells()
+    for cell in (first, second):
+        store.write(record(cell))
+    store.forget([first.key])
+    assert [found.cell for found in store.records()] == [second]
+
+
+def test_versions_are_those_that_made_the_records_of_the_plan(
+    store: Store, plan: Any, toy_plan: Plans, monkeypatch: Any
+) -> None:
+    first, second, third, *_ = plan.cells()
     with Store.read(store.folder) as reader:
         assert reader.plan() == plan
-        assert reader.versions()["leaktight"] == leaktight.__version__
-        assert reader.versions()["torch"] == torch.__version__
-        assert {"python", "platform"} <= reader.versions().keys()
+        assert reader.versions() == {}
+        store.write(record(first))
+        assert reader.versions() == versions()
+        store.close()
+        monkeypatch.setattr(module, "versions", lambda: {**versions(), "torch": "99.0"})
+        store = Store.create(store.folder)
+        store.write(record(second))
+        store.write(record(third))
+        assert reader.versions() == {**versions(), "torch": f"{torch.__version__} and 99.0"}
+        store.begin(plan)
+        assert reader.versions()["torch"] == f"{torch.__version__} and 99.0"
+        store.write(record(first))
+        assert reader.versions()["torch"] == "99.0"
+        store.begin(toy_plan(attacks={"c": {"blur": 0.3}}))
+        assert reader.versions() == {}
+        store.close()
 
 
 def test_pictures(store: Store, plan: Any) -> None:
@@ -211,11 +236,15 @@ def test_a_damaged_store_is_one_sentence(store: Store, plan: Any) -> None:
         reader.records()
 
 
-def test_a_newer_format_asks_for_an_update(store: Store) -> None:
-    store._connection.execute(f"PRAGMA user_version = {STORE_FORMAT + 1}")
+@pytest.mark.parametrize("other", [STORE_FORMAT - 1, STORE_FORMAT + 1])
+def test_another_format_asks_for_its_release(store: Store, other: int) -> None:
+    store._connection.execute(f"PRAGMA user_version = {other}")
     store.close()
     for opened in (Store.read, Store.create):
-        with pytest.raises(InvalidValue, match=f"has format {STORE_FORMAT + 1}, .* up to {STORE_FORMAT}. Update leaktight."):
+        with pytest.raises(
+            InvalidValue,
+            match=f"has format {other}, and this release reads format {STORE_FORMAT}. Use the release that wrote it",
+        ):
             opened(store.folder)
 
 

@@ -15,6 +15,8 @@ from leaktight.audit.trainings import Course, Trainings, decode, encode
 from leaktight.core.defence import Undefended
 from leaktight.core.errors import LeaktightError
 from leaktight.core.metric import Reading
+from leaktight.core.probe import Attempt
+from leaktight.core.record import Cell
 from leaktight.core.scenario import Snapshot, Training, flat
 
 
@@ -83,14 +85,37 @@ def test_done_once_then_kept_for_everyone(course: Course, tmp_path: Path) -> Non
     assert trainings.path(course).stat().st_mode & 0o777 == 0o600
 
 
+def test_a_training_made_from_something_else_is_not_taken_and_makes_room(course: Course, tmp_path: Path) -> None:
+    trainings = Trainings(tmp_path / "training")
+    other = course.model_copy(update={"seed": 4})
+    for one in (course, other):
+        trainings.get(one)
+    edited = course.model_copy(update={"origin": "edited"})
+    assert not trainings.has(edited)
+    trainings.get(edited)
+    assert count(tmp_path) == 3
+    assert {path.name for path in trainings.folder.iterdir()} == {trainings.path(edited).name, trainings.path(other).name}
+
+
+def test_a_cells_training_carries_what_it_is_made_from(
+    course: Course, toys: ModuleType, tmp_path: Path, monkeypatch: Any
+) -> None:
+    cell = Cell(scenario=course.scenario, defence=course.defence, probe=Attempt(attack=toys.ToyAttack()), seed=3)
+    found = Trainings(tmp_path).course(cell)
+    assert found.model_copy(update={"origin": ""}) == course
+    monkeypatch.setattr(torch, "__version__", "99.0")
+    assert Trainings(tmp_path).course(cell).origin != found.origin
+
+
 def test_the_key_follows_everything_that_decides(course: Course, toys: ModuleType) -> None:
     others = [
+        course.model_copy(update={"origin": "edited"}),
         course.model_copy(update={"seed": 4}),
         course.model_copy(update={"defence": toys.ToyNoise()}),
         course.model_copy(update={"defence": toys.ToyNoise(std=0.2)}),
         course.model_copy(update={"scenario": toys.ToyScenario(log="elsewhere")}),
     ]
-    assert len({course.key, *(other.key for other in others)}) == 5
+    assert len({course.key, *(other.key for other in others)}) == 6
     assert Course.model_validate(course.to_dict()).key == course.key
 
 

@@ -91,3 +91,11 @@ def test_a_row_that_was_never_measured_says_nothing():
 def test_the_largest_epsilon_counts_whoever_noted_it():
     assert epsilon_of({"a.epsilon": 1.0, "epsilon": 2.0, "epsilon.other": 9.0}) == 2.0
     assert epsilon_of({"dp_sgd.delta": 1e-5}) is None
+
+
+def test_labels_are_told_for_each_scenario(made):
+    other = {"scenario": made.SCENARIO.model_copy(update={"rounds": 5})}
+    rows = rows_of([made.record(labels=0.0), made.record(labels=0.5, **other)])
+    first, second = verdict_of(rows, judge(rows))[-2:]
+    assert first.startswith("Scenario 1. Labels: without defence 100 % of the labels")
+    assert second.startswith("Scenario 2. Labels: without defence 50 % of the labels")

@@ -15,6 +15,7 @@ import torch
 
 from leaktight.audit.engine import InProcess
 from leaktight.audit.job import Job, Outcome
+from leaktight.audit.trainings import Trainings
 from leaktight.audit.workers import Processes, _Worker
 from leaktight.core.errors import LeaktightError
 from leaktight.core.record import Status
@@ -23,10 +24,14 @@ Plans = Callable[..., Any]
 TOYS = Path(__file__).parents[1] / "toys"
 
 
-def outcomes(engine: Any, jobs: list[Job]) -> dict[str, Outcome]:
+def unheard(*_: object) -> None:
+    """Take in progress and do nothing about it."""
+
+
+def outcomes(engine: Any, jobs: list[Job], advance: Callable[..., None] = unheard) -> dict[str, Outcome]:
     for job in jobs:
         engine.submit(job)
-    found = [engine.next() for _ in jobs]
+    found = [engine.next(advance) for _ in jobs]
     return {outcome.job.key: outcome for outcome in found}
 
 
@@ -53,11 +58,11 @@ def test_in_process_uses_one_thread_and_gives_the_others_back(toy_plan: Plans, t
     before = torch.get_num_threads()
     torch.set_num_threads(2)
     used = []
-    monkeypatch.setattr(module, "perform", lambda job, trainings: used.append(torch.get_num_threads()))
+    monkeypatch.setattr(module, "perform", lambda *_: used.append(torch.get_num_threads()))
     try:
         with InProcess(tmp_path) as engine:
             engine.submit(Job(toy_plan().cells()[0]))
-            engine.next()
+            engine.next(unheard)
         assert used == [1]
         assert torch.get_num_threads() == 2
     finally:
@@ -73,11 +78,15 @@ def test_two_processes_share_the_work_survive_a_death_and_end_when_interrupted(t
             "slow two": {"trouble": "slow", "log": str(log), "blur": 0.2},
             "dies once": {"trouble": "die_once", "log": str(tmp_path / "once")},
             "refuses": {"trouble": "refuse"},
+            "is broken": {"trouble": "bug", "log": str(tmp_path / "broken")},
         }
     )
     jobs = {cell.label: Job(cell) for cell in plan.cells() if cell.purpose == "measure"}
+    long = toy_plan(scenario={"rounds": 4, "pause": 0.2}).cells()[0]
+    training = Job(Trainings(tmp_path / "training").course(long))
     with pytest.raises(KeyboardInterrupt), Processes(2, tmp_path / "training") as engine:
-        found = outcomes(engine, list(jobs.values()))
+        heard: list[tuple[Job, int, int]] = []
+        found = outcomes(engine, [training, *jobs.values()], lambda *said: heard.append(said))
         workers = [worker.process.pid for worker in engine._workers]
         for _ in range(4):
             engine.submit(jobs["slow one"])
@@ -85,7 +94,14 @@ def test_two_processes_share_the_work_survive_a_death_and_end_when_interrupted(t
     by_label = {label: found[job.key] for label, job in jobs.items()}
     assert {by_label[label].status for label in ("slow one", "slow two", "dies once")} == {Status.DONE}
     assert by_label["refuses"].status is Status.REFUSED
+    assert by_label["is broken"].status is Status.FAILED
+    assert by_label["is broken"].reason.startswith("TypeError: a fault of the program (leaktight_toys.py:")
+    assert len((tmp_path / "broken").read_text().split()) == 1
     assert by_label["slow one"].pictures
+    assert found[training.key].status is Status.DONE
+    assert {job for job, _, _ in heard} == {training}
+    assert heard[0][1:] == (1, 4)
+    assert 2 <= len(heard) < 4
     first, second = (tmp_path / "once").read_text().split()
     assert first != second
     assert str(os.getpid()) not in log.read_text()
@@ -112,7 +128,7 @@ def test_a_job_that_takes_its_process_down_again_is_failed(toy_plan: Plans, tmp_
         there.close()
         engine._workers = [_Worker(Dead(), here, ready=True, job=job)]
         engine._jobs.clear()
-        outcome = engine._heard()
+        outcome = engine._heard(unheard)
         assert (outcome and outcome.status) == expected
         assert list(engine._jobs) == ([] if expected else [job])
         assert engine._workers == []
@@ -139,7 +155,7 @@ if __name__ == "__main__":
         for seed in range(1000):
             engine.submit(Job(Cell(scenario=toys.ToyScenario(), defence=Undefended(), probe=probe, seed=seed)))
         while True:
-            engine.next()
+            engine.next(lambda *_: None)
 """
     script = tmp_path / "script.py"
     script.write_text(code)
@@ -165,4 +181,4 @@ def test_a_process_that_cannot_start_is_one_sentence(toy_plan: Plans, tmp_path: 
     with Processes(1, tmp_path) as engine:
         engine.submit(Job(toy_plan().cells()[0]))
         with pytest.raises(LeaktightError, match=r"A worker process could not start \(exit code 3\). In a script"):
-            engine.next()
+            engine.next(unheard)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import logging
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -48,8 +49,21 @@ def test_failed_cells_give_an_exit_code_and_a_reason(leaktight: Call, plan_file:
     monkeypatch.setattr(Analytic, "run", fail)
     said = leaktight("audit", plan_file, "--workers", "1")
     assert said.code == 1
-    assert "Failed:\n- 4 cells: RuntimeError: no luck." in said.out
+    assert "Failed:\n- 4 cells: RuntimeError: no luck (test_audit.py:" in said.out
     assert (tmp_path / "leaktight-small" / "report.html").is_file()
+
+
+def test_results_made_with_another_version_are_computed_again_and_it_is_said(
+    leaktight: Call, plan_file: str, monkeypatch: Any
+) -> None:
+    # As outside of pytest, where nobody listens to the log.
+    monkeypatch.setattr(logging.root, "handlers", [])
+    words = ("audit", plan_file, "--workers", "1", "--out", "out")
+    assert leaktight(*words).err == ""
+    monkeypatch.setattr("leaktight.__version__", "99.0")
+    said = leaktight(*words)
+    assert said.code == 0
+    assert said.err == "4 cells were made from other data, another model, other code or other versions: computed again.\n"
 
 
 def test_an_interruption_says_how_to_go_on(leaktight: Call, plan_file: str, monkeypatch: Any) -> None:
@@ -89,7 +103,8 @@ def test_settings_reach_the_run(leaktight: Call, plan_file: str, monkeypatch: An
     assert leaktight("audit", plan_file, *words).code == 0
     assert (seen["workers"], seen["device"], seen["folder"]) == (3, "cpu", Path("here"))
     assert seen["plan"].grid.seeds == (7,)
-    assert (seen["plan"].scenario.model.kind, seen["plan"].scenario.data.kind) == ("lenet", "photos")
+    [scenario] = seen["plan"].scenarios.values()
+    assert (scenario.model.kind, scenario.data.kind) == ("lenet", "photos")
     assert leaktight("audit", "--preset", "standard").code == 0
     assert (seen["plan"], seen["folder"], seen["workers"]) == (standard(), Path("leaktight-standard"), cores())
     assert leaktight("audit").code == 0
@@ -97,9 +112,9 @@ def test_settings_reach_the_run(leaktight: Call, plan_file: str, monkeypatch: An
 
 
 def test_plans_from_words() -> None:
-    plan = planned(None, "quick", "mine.models:net", "mine.data:load", "classifier.2")
-    assert (plan.scenario.model.function, plan.scenario.model.head) == ("mine.models:net", "classifier.2")
-    assert plan.scenario.data.function == "mine.data:load"
+    [scenario] = planned(None, "quick", "mine.models:net", "mine.data:load", "classifier.2").scenarios.values()
+    assert (scenario.model.function, scenario.model.head) == ("mine.models:net", "classifier.2")
+    assert scenario.data.function == "mine.data:load"
     with pytest.raises(InvalidValue, match="`--head` names a layer of your own model"):
         planned(None, "quick", "mlp", None, "classifier.2")
 

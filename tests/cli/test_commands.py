@@ -9,13 +9,20 @@ from typing import Any
 
 import pytest
 
+from leaktight.attacks import Analytic
 from leaktight.attacks.presets import PRESETS
-from leaktight.audit import Store, read_plan
+from leaktight.audit import Grid, Plan, Store, read_plan
 from leaktight.audit.presets import quick
 from leaktight.cli.export import COLUMNS
 from leaktight.cli.listing import FAMILIES
 from leaktight.core import registry
-from leaktight.core.record import Record
+from leaktight.core.metric import Reading
+from leaktight.core.probe import Attempt
+from leaktight.core.record import Record, Status
+from leaktight.core.threat import Knows
+from leaktight.data import Npz
+from leaktight.learning.federated import Federated
+from leaktight.models import MLP
 
 Call = Callable[..., Any]
 
@@ -24,7 +31,8 @@ def test_init_writes_a_plan_that_can_be_read_and_leaves_files_alone(leaktight: C
     said = leaktight("init", "mine.toml")
     assert (said.code, said.out) == (0, "Wrote mine.toml. Run it with `leaktight audit mine.toml`.\n")
     plan = read_plan(tmp_path / "mine.toml")
-    assert plan.scenario.model == quick().scenario.model
+    assert plan.scenarios["1"].model == quick().scenarios["1"].model
+    assert "seed =" not in (tmp_path / "mine.toml").read_text()
     assert len(plan.defences) == 4
     (tmp_path / "mine.toml").write_text("precious")
     assert leaktight("init", "mine.toml").code == 2
@@ -43,6 +51,7 @@ def test_what_the_template_comments_out_is_valid_too(leaktight: Call, tmp_path: 
     plan = read_plan(tmp_path / "more.toml")
     assert str(plan.defences[-1]) == "top_k + gaussian_noise"
     assert list(plan.probes)[-1] == "cosine"
+    assert plan.probes["cosine"].threat.knows == {Knows.LABELS, Knows.LOCAL_STEPS}
 
 
 def test_lines_are_whole_records_without_a_pixel(leaktight: Call, audited: Path) -> None:
@@ -64,18 +73,47 @@ def test_rows_are_readings(leaktight: Call, audited: Path, tmp_path: Path) -> No
     assert len(rows) == sum(len(record.readings) for record in records)
     control = next(row for row in rows if row["purpose"] == "control" and row["reading"] == "psnr")
     assert float(control["value"]) > 80
-    assert control["key"] == records[0].cell.key
+    assert control["key"] == next(record.cell.key for record in records if record.cell.purpose == "control")
+    assert {(row["purpose"], row["scenario"]) for row in rows} == {("measure", "1"), ("control", "2"), ("null", "1")}
 
 
 def test_a_cell_without_readings_has_a_row_that_says_why(audited: Path) -> None:
     from leaktight.cli.export import as_csv
-    from leaktight.core.record import Status
 
     with Store.read(audited) as store:
         record = store.records()[0]
     failed = record.model_copy(update={"readings": (), "status": Status.FAILED, "reason": 'It, "so".'})
     [row] = csv.DictReader(io.StringIO(as_csv([failed])))
     assert (row["status"], row["reason"], row["value"]) == ("failed", 'It, "so".', "")
+
+
+@pytest.mark.parametrize("format", ["jsonl", "csv"])
+def test_only_the_owner_can_read_what_was_exported(leaktight: Call, audited: Path, tmp_path: Path, format: str) -> None:
+    (tmp_path / "there").touch(0o644)
+    for name in ("new", "there"):
+        assert leaktight("export", str(audited), "--format", format, "--out", name).code == 0
+        assert (tmp_path / name).stat().st_mode & 0o777 == 0o600
+        assert (tmp_path / name).read_text() == leaktight("export", str(audited), "--format", format).out
+
+
+def test_what_is_passed_on_tells_of_no_single_image_no_error_and_no_folder(leaktight: Call, tmp_path: Path) -> None:
+    data = Npz(path="/home/anna/study/scans.npz")
+    scenario = Federated(data=data, model=MLP())
+    plan = Plan(scenarios={"1": scenario}, probes={"a": Attempt(attack=Analytic())}, grid=Grid(seeds=(0, 1)))
+    done, failed, *_ = (cell for cell in plan.cells() if cell.purpose == "measure")
+    each = Reading(name="psnr", value=12.5, n=2, leaks="high", each=(11.25, 13.75))
+    single = Reading(name="mse", value=0.125, n=1, leaks="low")
+    with Store.create(tmp_path / "out") as store:
+        store.begin(plan)
+        store.write(Record(cell=done, status=Status.DONE, readings=(each, single)))
+        store.write(Record(cell=failed, status=Status.FAILED, reason="ValueError: pixel 0.625 of /home/anna is odd."))
+    for words in (("export", "out"), ("export", "out", "--format", "csv")):
+        plain, told = leaktight(*words).out, leaktight(*words, "--redact").out
+        assert "0.625" in plain
+        assert "0.125" in plain
+        assert not any(secret in told for secret in ("11.25", "13.75", "0.125", "0.625", "anna", "scans"))
+        assert "12.5" in told
+    assert "11.25" in leaktight("export", "out").out
 
 
 def test_report_says_where_it_is(leaktight: Call, audited: Path, tmp_path: Path) -> None:

@@ -38,6 +38,10 @@ def test_the_bar_shows_how_far_and_what() -> None:
         bar._progress.refresh()
         bar.step(Step(4, 12, 5, "dlg2019 against none, batch 1, [end]", Status.DONE))
         bar._progress.refresh()
+        bar.step(Step(4.5, 12, 5, "training with none, 6 of 12", None))
+        bar._progress.refresh()
+        assert bar._progress.tasks[0].percentage == 37.5
+    assert "training with none, 6 of 12 (5 cells kept)" in text.getvalue()
     assert "dlg2019 against none, batch 1, [end] (5 cells kept)" in text.getvalue()
     assert " 4/12" in text.getvalue()
     assert "/min" in text.getvalue()
@@ -56,9 +60,26 @@ def test_the_table_has_a_row_for_each_measurement(records: list[Record]) -> None
     lines = text.getvalue().splitlines()
     assert sum("analytic" in line for line in lines) == 2
     [plain] = [line for line in lines if "no defence" in line]
-    accuracy = records[1].reading("accuracy")
+    accuracy = records[0].reading("accuracy")
     assert [cell.strip() for cell in plain.split("│")][3:8:2] == ["1", "100.0 (100.0 to 100.0)", "-"]
     assert f"{accuracy.value:.1%}" in plain
+
+
+def test_several_scenarios_are_numbered_and_named(records: list[Record]) -> None:
+    console, text = screen()
+    show(records, ["only"], console)
+    assert "Scenario" not in text.getvalue()
+    moved = [r.model_copy(update={"cell": r.cell.model_copy(update={"scenario": longer(r)})}) for r in records]
+    console, text = screen()
+    show([*records, *moved], ["short", "long"], console)
+    rows = [line.split("│")[1].strip() for line in text.getvalue().splitlines() if "analytic" in line and "│" in line]
+    assert rows == ["1", "1", "2", "2"]
+    assert "Scenarios:\n- 1: short\n- 2: long\n" in text.getvalue()
+    assert "Scenario 2. Without defence" in text.getvalue()
+
+
+def longer(record: Record) -> Any:
+    return record.cell.scenario.model_copy(update={"rounds": 77})
 
 
 def test_rows_without_numbers_say_why(records: list[Record]) -> None:
@@ -68,7 +89,7 @@ def test_rows_without_numbers_say_why(records: list[Record]) -> None:
     ]
     changed[0] = changed[0].model_copy(update={**update, "status": Status.FAILED})
     console, text = screen()
-    show(changed, console)
+    show(changed, console=console)
     assert "refused" in text.getvalue()
     assert "Refused:\n- 1 cell: It [must] not." in text.getvalue()
     assert "Failed:\n- 1 cell: It [must] not." in text.getvalue()
@@ -77,7 +98,7 @@ def test_rows_without_numbers_say_why(records: list[Record]) -> None:
 
 def test_a_file_gets_long_lines_and_whole_columns(records: list[Record]) -> None:
     console, text = screen(terminal=False, width=40)
-    show(records, console)
+    show(records, console=console)
     assert "100.0 (100.0 to 100.0)" in text.getvalue()
     verdict = next(line for line in text.getvalue().splitlines() if line.startswith("- Gaussian noise"))
     assert verdict.endswith(".")

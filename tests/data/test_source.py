@@ -47,15 +47,38 @@ def load(data: Data) -> Data:
 
 def test_good_data_comes_through_unchanged():
     data = good()
-    assert load(data) is data
+    loaded = load(data)
+    assert loaded.train.inputs is data.train.inputs
+    assert loaded.test.labels is data.test.labels
 
 
-def test_statistics_are_those_of_numpy():
+@pytest.mark.parametrize("floats", [torch.float64, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("integers", [torch.int32, torch.uint8])
+def test_other_types_become_those_that_a_network_is_trained_with(floats, integers):
+    data = good()
+    batch = Batch(data.train.inputs.to(floats), data.train.labels.to(integers))
+    loaded = load(dataclasses.replace(data, train=batch, test=batch))
+    for part in (loaded.train, loaded.test):
+        assert (part.inputs.dtype, part.labels.dtype) == (torch.float32, torch.int64)
+    layer = torch.nn.Linear(48, 3)
+    torch.nn.functional.cross_entropy(layer(loaded.train.inputs.flatten(1)), loaded.train.labels).backward()
+    assert torch.isfinite(layer.weight.grad).all()
+
+
+def test_a_number_too_large_for_single_precision_is_not_finite(says):
+    rows = Batch(torch.tensor([[1e300], [1.0]], dtype=torch.float64), torch.tensor([0, 1]))
+    with says("training data", "finite numbers", "in 1 examples"):
+        load(Data(rows, rows, 2))
+
+
+def test_statistics_are_those_of_the_public_part():
     data = good()
     mean, std = data.statistics()
-    pixels = data.train.inputs.double().numpy()
+    pixels = data.test.inputs.double().numpy()
     np.testing.assert_allclose(mean, pixels.mean((0, 2, 3)), rtol=1e-12)
     np.testing.assert_allclose(std, pixels.std((0, 2, 3)), rtol=1e-12)
+    private = Batch(1 - data.train.inputs, data.train.labels)
+    assert dataclasses.replace(data, train=private).statistics() == (mean, std)
 
 
 def test_statistics_of_a_constant_column_do_not_blow_up():

@@ -15,7 +15,7 @@ from torch import nn
 
 from leaktight.core.defence import Chain, Gradient, Undefended
 from leaktight.core.errors import InvalidValue, Refusal
-from leaktight.core.local import Local
+from leaktight.core.local import Local, Memory, Now
 from leaktight.core.message import Kind, Message, Tensors
 from leaktight.core.random import stream
 from leaktight.core.record import Record
@@ -42,8 +42,8 @@ def outgoing(tensors: Tensors, round: int = 0, kind: Kind = Kind.GRADIENT, **fac
     return Message(kind, "client-0", "server", round, tensors, facts)
 
 
-def owner(examples: int = 60) -> Local:
-    return Local("client-0", seed=5, examples=examples)
+def owner(examples: int = 60, memory: Memory | None = None) -> Local:
+    return Local("client-0", seed=5, memory=memory or {}, now=Now(examples=examples))
 
 
 @settings(max_examples=40, deadline=None)
@@ -135,7 +135,7 @@ def test_the_account_is_plain_numbers_and_survives_storage() -> None:
     play(DPSGD(), first, range(2))
     stored = flat(first.memory)
     assert all(isinstance(value, (torch.Tensor, int, float)) for value in stored.values())
-    second = Local("client-0", seed=5, examples=60, memory=nested(stored))
+    second = owner(memory=nested(stored))
     play(DPSGD(), second, range(2, 4))
     assert second.notes == whole.notes
 

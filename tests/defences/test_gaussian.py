@@ -7,7 +7,7 @@ import torch
 from scipy import stats
 
 from leaktight.core.errors import InvalidValue
-from leaktight.core.local import Local
+from leaktight.core.local import Local, Now
 from leaktight.core.message import Kind, Message
 from leaktight.core.random import stream
 from leaktight.defences import GaussianNoise
@@ -35,7 +35,7 @@ def test_the_difference_is_normal_with_the_stated_deviation(std: float, value: f
 
 
 def test_it_is_the_formula_with_the_party_s_own_stream() -> None:
-    sent = GaussianNoise(std=0.5).on_message(message(1.0), Local("client-0", seed=7, round=4))
+    sent = GaussianNoise(std=0.5).on_message(message(1.0), Local("client-0", seed=7, now=Now(round=4)))
     rng = stream(7, "client-0", 4)
     for name, shape in (("a", (N,)), ("b", (2, 3))):
         assert torch.equal(sent.tensors[name], 1.0 + 0.5 * torch.randn(shape, generator=rng))

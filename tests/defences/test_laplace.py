@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from leaktight.core.errors import InvalidValue
-from leaktight.core.local import Local
+from leaktight.core.local import Local, Now
 from leaktight.core.message import Kind, Message
 from leaktight.core.random import stream
 from leaktight.defences import LaplaceNoise
@@ -29,7 +29,7 @@ def test_the_noise_follows_the_laplace_distribution(scale: float) -> None:
 
 def test_it_is_added_to_the_message() -> None:
     message = Message(Kind.GRADIENT, "client-0", "server", 2, {"a": torch.full((4, 5), 7.0)})
-    sent = LaplaceNoise(scale=0.5).on_message(message, Local("client-0", seed=3, round=2)).tensors["a"]
+    sent = LaplaceNoise(scale=0.5).on_message(message, Local("client-0", seed=3, now=Now(round=2))).tensors["a"]
     assert torch.equal(sent, 7.0 + 0.5 * laplace_like(torch.empty(4, 5), stream(3, "client-0", 2)))
 
 

@@ -1,12 +1,18 @@
+import itertools
+import math
+
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
+from scipy.stats import binomtest
 
 from leaktight.core.attack import Scores
+from leaktight.core.interval import wilson
 from leaktight.core.random import stream
-from leaktight.metrics.labels import LabelDistance, chance_distance, label_distance
+from leaktight.core.task import Batch
+from leaktight.metrics.labels import LabelDistance, chance_distance, label_distance, likeliest
 
 classes = st.lists(st.integers(0, 4), min_size=1, max_size=8)
 
@@ -55,9 +61,73 @@ def test_labels_are_graded_message_by_message(insides, reconstruction):
         assert (reading.value, reading.n, reading.leaks) == (0.25, 4, "low")
         blind = 3 * chance_distance(torch.tensor([1, 2, 2]), 10) + 0.9
         assert reading.chance == pytest.approx(blind / 4)
-        assert reading.beats_chance()
-        assert reading.low == 0
-        assert reading.high == pytest.approx(1 / 3)
+        expected = wilson(0.25 * 2, 2)
+        assert (reading.low, reading.high) == pytest.approx(expected)
+
+
+def test_a_few_hits_in_a_row_are_not_certainty(insides, reconstruction):
+    """Four of four may be luck: resampling four hits would give an interval without width."""
+    inputs, labels = [torch.zeros(1, 4)] * 4, [torch.tensor([label]) for label in (3, 1, 4, 1)]
+    reading, _ = LabelDistance().grade(reconstruction(inputs, labels=labels), insides(inputs, labels=labels), stream(0))
+    assert reading.value == 0
+    expected = binomtest(0, 4).proportion_ci(method="wilson")
+    assert (reading.low, reading.high) == pytest.approx((expected.low, expected.high), abs=1e-12)
+    binary, _ = LabelDistance().grade(
+        reconstruction(inputs[:3], labels=labels[:3]), insides(inputs[:3], labels=labels[:3], classes=2), stream(0)
+    )
+    assert not binary.beats_chance()
+
+
+def test_labels_of_one_message_are_not_counted_as_independent(insides, reconstruction):
+    inputs, labels = [torch.zeros(8, 4)] * 2, [torch.arange(8)] * 2
+    reading, _ = LabelDistance().grade(reconstruction(inputs, labels=labels), insides(inputs, labels=labels), stream(0))
+    assert (reading.low, reading.high) == pytest.approx(wilson(0, 2))
+
+
+shares = st.lists(st.integers(0, 6), min_size=2, max_size=4).filter(sum)
+
+
+@settings(deadline=None, max_examples=30)
+@given(shares, st.integers(1, 4))
+def test_the_likeliest_labels_hit_most_of_all_answers(weights, n):
+    frequencies = torch.tensor(weights) / sum(weights)
+
+    def hits(answer):
+        draws = itertools.product(range(len(weights)), repeat=n)
+        chances = [(draw, math.prod(frequencies[label].item() for label in draw)) for draw in draws]
+        return sum(
+            chance * (n - label_distance(torch.tensor(answer), torch.tensor(draw)).sum().item()) for draw, chance in chances
+        )
+
+    answers = itertools.combinations_with_replacement(range(len(weights)), n)
+    assert hits(likeliest(frequencies, n).tolist()) == pytest.approx(max(map(hits, answers)), abs=1e-6)
+
+
+def test_even_classes_are_dealt_out_evenly():
+    assert likeliest(torch.full((4,), 0.25), 8).bincount().tolist() == [2, 2, 2, 2]
+    assert likeliest(torch.tensor([0.0, 1.0]), 3).tolist() == [1, 1, 1]
+
+
+def test_knowing_the_commonest_class_is_no_leak(insides, reconstruction):
+    """Where nine of ten labels are alike, naming that class each time beats uniform guesses and has seen nothing."""
+    inputs = [torch.zeros(1, 4)] * 40
+    truth = insides(inputs, labels=[torch.tensor([0 if number % 10 else 1]) for number in range(40)], classes=2)
+    guess = reconstruction(inputs, labels=[torch.tensor([0])] * 40)
+    public = Batch(torch.zeros(100, 4), (torch.arange(100) % 10 == 0).long())
+    uniform, _ = LabelDistance().grade(guess, truth, stream(0))
+    reading, _ = LabelDistance().grade(guess, truth, stream(0), public)
+    assert (uniform.chance, reading.chance) == pytest.approx((0.5, 0.1))
+    assert uniform.beats_chance()
+    assert not reading.beats_chance()
+
+
+def test_public_labels_that_mislead_leave_the_uniform_level(insides, reconstruction):
+    inputs, labels = [torch.zeros(1, 4)] * 6, [torch.tensor([1])] * 6
+    public = Batch(torch.zeros(5, 4), torch.zeros(5, dtype=torch.long))
+    reading, _ = LabelDistance().grade(
+        reconstruction(inputs, labels=labels), insides(inputs, labels=labels, classes=4), stream(0), public
+    )
+    assert reading.chance == pytest.approx(0.75)
 
 
 def test_soft_labels_count_as_their_largest_entry(insides, reconstruction):

@@ -170,7 +170,7 @@ def test_one_class_is_refused():
 @pytest.mark.parametrize(
     ("make", "sentence"),
     [
-        (lambda: DLNet(bound=0), "The `bound` of dlnet must be above 0.0. Got 0 instead."),
+        (lambda: DLNet(bound=0), "The `bound` of dlnet must be above 0. Got 0 instead."),
         (lambda: ConvNet(width=0), "The `width` of convnet must be at least 1. Got 0 instead."),
         (
             lambda: ConvNet(norm="layer"),

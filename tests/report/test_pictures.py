@@ -5,11 +5,10 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from skimage.metrics import peak_signal_noise_ratio
 
 from leaktight.audit.summary import summarise
 from leaktight.defences import GaussianNoise, TopK
-from leaktight.report.pictures import SHOWN, blocks_of, data_address, drawable, psnr_of
+from leaktight.report.pictures import SHOWN, blocks_of, data_address, drawable
 
 
 def decoded(address):
@@ -23,12 +22,6 @@ def test_a_picture_comes_back_to_the_last_pixel(channels):
     image = torch.randint(0, 256, (channels, 5, 7), dtype=torch.uint8)
     expected = image.permute(1, 2, 0).squeeze(2).numpy() if channels == 1 else image.permute(1, 2, 0).numpy()
     assert np.array_equal(decoded(data_address(image)), expected)
-
-
-def test_psnr_agrees_with_another_implementation():
-    one, other = torch.randint(0, 256, (2, 3, 8, 8), dtype=torch.uint8)
-    assert psnr_of(one, other) == pytest.approx(peak_signal_noise_ratio(other.numpy(), one.numpy(), data_range=255))
-    assert psnr_of(one, one) == float("inf")
 
 
 def blocks(records, pictures):

@@ -1,14 +1,26 @@
-import pytest
+import json
+from pathlib import Path
 
+import pytest
+from PIL import Image
+
+from leaktight.audit import quick, standard
+from leaktight.core.defence import Undefended
+from leaktight.core.message import Kind, Message
 from leaktight.core.metric import Reading
 from leaktight.core.record import Status
+from leaktight.core.run import Run
 from leaktight.core.threat import Knows, ThreatModel
+from leaktight.data import Cifar, Csv, Factory, Idx, ImageFolder, Npz
 from leaktight.defences import DPSGD, GaussianNoise, TopK
+from leaktight.learning.federated import Federated
+from leaktight.models import DLNet
 from leaktight.report.findings import flags_section, tiles, verdict_section
 from leaktight.report.numbers import checks_section, shown, table_section
 from leaktight.report.page import Page
 from leaktight.report.redaction import redacted, without_places
-from leaktight.report.settings import flat, in_words, parameters_section, reproduce_section, threat_section
+from leaktight.report.settings import in_words, lines_of, parameters_section, reproduce_section, threat_section
+from leaktight.testing import toy_task
 
 
 @pytest.fixture
@@ -95,8 +107,22 @@ def test_flags_come_with_counts(page, made):
 def test_a_threat_is_told_by_what_it_knows_and_what_not():
     told = in_words(ThreatModel(seat="wire", knows=frozenset({Knows.LABELS})))
     assert told["seat"].startswith("someone on the wire")
-    assert told["knows"] == ["the true labels behind each message"]
+    assert told["knows"] == ["how many examples are behind each message", "the true labels behind each message"]
     assert len(told["withheld"]) == 3
+
+
+@pytest.mark.parametrize("knows", [frozenset(), frozenset(Knows)])
+def test_what_is_told_to_be_known_is_what_the_attacker_sees(knows):
+    """The number of examples is in every view, whatever the threat model withholds; that of local steps is not."""
+    threat = ThreatModel(knows=knows)
+    message = Message(Kind.UPDATE, "client-0", "server", 0, {}, {"examples": 8.0, "local_steps": 2.0})
+    run = Run((message,), toy_task(), Undefended(), {})
+    seen, told = threat.view(run).messages[0].facts, in_words(threat)
+    assert "examples" in seen
+    assert any("how many examples" in words for words in told["knows"])
+    assert not any("how many examples" in words for words in told["withheld"])
+    steps = "knows" if "local_steps" in seen else "withheld"
+    assert any("how many local steps" in words for words in told[steps])
 
 
 def test_attacks_are_grouped_by_threat_and_adaptive_ones_named(page, made):
@@ -126,14 +152,14 @@ def test_each_setting_is_listed_once_and_each_cell_points_to_it(page, made):
 
 def test_settings_are_flattened_with_lists_of_settings():
     nested = {"links": [{"kind": "top_k", "share": 0.1}], "names": ["a", "b"], "on": True}
-    assert flat(nested) == [("links.0.kind", "top_k"), ("links.0.share", "0.1"), ("names", '["a", "b"]'), ("on", "true")]
+    assert lines_of(nested) == [("links.0.kind", "top_k"), ("links.0.share", "0.1"), ("names", '["a", "b"]'), ("on", "true")]
 
 
 def test_how_to_make_it_again(page, made):
     values = reproduce_section(page(made.audit(seeds=(3, 4)))).values
     assert values["seeds"] == (0, 3, 4)
     assert values["versions"] == made.VERSIONS
-    assert '"path": "/home/anna/study/photos.npz"' in values["plan"]
+    assert '"path": "patients/anna/photos.npz"' in values["plan"]
     assert "anna" not in reproduce_section(page(made.audit(), redact=True)).values["plan"]
 
 
@@ -151,17 +177,52 @@ def test_redaction_drops_single_values_and_single_examples(made):
 
 
 @pytest.mark.parametrize(
-    ("given", "left"),
+    "source",
     [
-        ("/home/anna/a.npz", "a.npz"),
-        ("~/study/b.csv", "b.csv"),
-        ("../data/c", "c"),
-        (r"C:\Users\anna\d.npz", "d.npz"),
-        ("/home/anna/folder/", "folder/"),
-        ("package.module:function", "package.module:function"),
-        ("1/2", "1/2"),
-        (3, 3),
+        Npz(path="patients/anna/scans.npz"),
+        Npz(path=Path("/home/anna/scans.npz"), size=8),
+        ImageFolder(path="anna"),
+        Cifar(path="~/anna"),
+        Csv(path="anna.csv", test_path="anna/test.csv"),
+        Idx(path="../anna", train_images="anna/images", test_labels=r"C:\anna\labels"),
     ],
+    ids=str,
 )
-def test_places_are_shortened_to_the_file(given, left):
-    assert without_places({"deep": [{"path": given}]}) == {"deep": [{"path": left}]}
+def test_places_are_known_by_their_type_and_withheld_whole(source):
+    scenario = Federated(data=source, model=DLNet(), rounds=0)
+    told = without_places(scenario)
+    assert "anna" in json.dumps(scenario.to_dict())
+    assert "anna" not in json.dumps(told)
+    assert told["data"]["kind"] == source.kind
+    assert told["data"]["path"] == "withheld"
+    assert told["model"] == scenario.to_dict()["model"]
+
+
+def test_what_only_looks_like_a_place_stays():
+    told = without_places(Factory(function="package.module:function"))
+    assert told == Factory(function="package.module:function").to_dict()
+    assert without_places(Idx(path="a"))["train_images"] == ""
+    assert without_places(Npz(path="a", x="/images", y="/labels"))["x"] == "/images"
+
+
+@pytest.mark.parametrize("plan", [quick(), standard()], ids=["quick", "standard"])
+def test_nothing_but_places_is_left_out_of_settings(plan):
+    assert without_places(plan) == plan.to_dict()
+
+
+def test_names_of_classes_are_on_no_page(tmp_path, report, made):
+    """A class may be named after a person; a page numbers classes, and withholds what a failure said about them."""
+    for name in ("anna", "bert"):
+        (tmp_path / name).mkdir()
+        for number in range(3):
+            Image.new("RGB", (8, 8), (number, 0, 0)).save(tmp_path / name / f"{number}.png")
+    source = ImageFolder(path=tmp_path, size=8)
+    assert source.load().names == ("anna", "bert")
+    scenario = Federated(data=source, model=DLNet(), rounds=0)
+    records = [
+        made.record(scenario=scenario),
+        made.record(TopK(), scenario=scenario, status=Status.FAILED, reason="The class folder `anna` must hold images."),
+    ]
+    page = report(records, redact=True)
+    assert "anna" not in page
+    assert str(tmp_path) not in page

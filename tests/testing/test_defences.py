@@ -18,7 +18,7 @@ from leaktight.core.task import Batch, Task
 from leaktight.defences import DPSGD, GaussianNoise, LaplaceNoise, Pruning, TopK
 from leaktight.testing.conformance import ConformanceError
 from leaktight.testing.defences import check_canary, check_defence, check_extremes, check_off, check_strength
-from leaktight.testing.toys import toy_run
+from leaktight.testing.toys import toy_parameters, toy_run, toy_task
 
 Hook = Callable[..., Any]
 GOOD = [
@@ -37,25 +37,43 @@ def test_defences_with_unusual_settings_pass(defence: Defence) -> None:
     check_defence(defence)
 
 
-def add(message: Message, name: str, tensor: torch.Tensor) -> Message:
-    return dataclasses.replace(message, tensors={**message.tensors, name: message.tensors[name] + tensor})
+def make_key(self: Defence, task: Task, local: Local) -> Task:
+    local.memory.setdefault("key", torch.randn(2, 2, generator=local.rng))
+    return task
 
 
-def leak_memory(self: Defence, message: Message, local: Local) -> Message:
-    return add(message, "head.bias", 1e-3 * local.memory.get("canary", torch.tensor(0.0)))
+def put(message: Message, name: str, place: int, values: torch.Tensor) -> Message:
+    """Return the message with these values in one of its tensors, from some place on."""
+    tensor = message.tensors[name].clone()
+    tensor.view(-1)[place : place + values.numel()] = values.flatten()
+    return dataclasses.replace(message, tensors={**message.tensors, name: tensor})
+
+
+def send_key(self: Defence, message: Message, local: Local) -> Message:
+    return put(message, "head.bias", 0, local.memory["key"])
+
+
+def hide_key(self: Defence, message: Message, local: Local) -> Message:
+    return put(message, "body.1.weight", 7, local.memory["key"])
+
+
+def send_the_last_key(self: Defence, message: Message, local: Local) -> Message:
+    old = local.memory["key"]
+    local.memory["key"] = torch.randn(2, 2, generator=local.rng)
+    return put(message, "head.bias", 0, old) if message.round == 1 else message
+
+
+def send_private_head(self: Defence, message: Message, local: Local) -> Message:
+    local.memory["own"] = {"head": torch.randn(4, 16, generator=local.rng)}
+    return put(message, "head.weight", 0, local.memory["own"]["head"])
 
 
 def leak_labels(self: Defence, message: Message, local: Local) -> Message:
-    labels = local.batch.labels.float()
-    tensor = message.tensors["head.weight"].clone()
-    tensor.view(-1)[3 : 3 + len(labels)] = labels
-    return dataclasses.replace(message, tensors={**message.tensors, "head.weight": tensor})
+    return put(message, "head.weight", 3, local.batch.labels.float())
 
 
 def leak_inputs(self: Defence, message: Message, local: Local) -> Message:
-    tensor = message.tensors["body.1.weight"].clone()
-    tensor[0] = local.batch.inputs[0].flatten()
-    return dataclasses.replace(message, tensors={**message.tensors, "body.1.weight": tensor})
+    return put(message, "body.1.weight", 0, local.batch.inputs[0])
 
 
 def leak_facts(self: Defence, message: Message, local: Local) -> Message:
@@ -140,7 +158,13 @@ def many_words(self: Defence) -> str:
 
 
 CHEATS: dict[str, tuple[dict[str, Hook], str]] = {
-    "leaks_memory": ({"on_message": leak_memory}, "must keep its memory at home"),
+    "sends_key": (
+        {"on_task": make_key, "on_message": send_key},
+        "must keep its memory at home. Its `defence/key` shows in a gradient message.",
+    ),
+    "hides_key": ({"on_task": make_key, "on_message": hide_key}, "must keep its memory at home. Its `defence/key` shows"),
+    "last_key": ({"on_task": make_key, "on_message": send_the_last_key}, "must keep its memory at home. Its `defence/key`"),
+    "sends_head": ({"on_message": send_private_head}, "must keep its memory at home. Its `defence/own/head` shows"),
     "leaks_labels": ({"on_message": leak_labels}, "must keep the batch at home. Its labels show in a gradient message."),
     "leaks_inputs": ({"on_message": leak_inputs}, "must keep the batch at home. Its inputs show in a gradient message."),
     "leaks_facts": ({"on_message": leak_facts}, "must keep the facts of a message"),
@@ -163,6 +187,16 @@ CHEATS: dict[str, tuple[dict[str, Hook], str]] = {
     "no_scalars": ({"on_message": no_scalars}, "must accept parameters of no dimension"),
     "half_a_chain": ({"on_message": half_a_chain}, "+ half_a_chain must keep names, types and shapes"),
 }
+
+
+def test_a_key_of_each_party_s_own_is_no_noise(make: Hook) -> None:
+    """Other seeds make other keys and other messages; in another round the key is the same, and so is the message."""
+
+    def turn(self: Defence, message: Message, local: Local) -> Message:
+        sign = 1.0 if local.memory["key"].sum() > 0 else -1.0
+        return message.map(lambda tensor: sign * (1 + local.memory["key"].norm()) * tensor)
+
+    check_defence(make(Defence, "keyed", on_task=make_key, on_message=turn))
 
 
 @pytest.mark.parametrize("kind", CHEATS)
@@ -230,11 +264,23 @@ def test_a_hidden_setting_is_named(make: Hook) -> None:
 
 def test_what_is_revealed_at_the_end_is_no_leak(make: Hook) -> None:
     def reveal(self: Defence, local: Local) -> dict[str, torch.Tensor]:
-        return {"canary": local.memory.get("canary", torch.tensor(0.0))}
+        return {"key": local.memory["key"]}
 
-    defence = make(Defence, "reveals", on_close=reveal)
+    defence = make(Defence, "reveals", on_task=make_key, on_close=reveal)
     assert toy_run(defence).transcript[-1].kind is Kind.REVEAL
     check_canary(defence)
+
+
+def test_what_was_received_or_says_nothing_may_be_remembered(make: Hook) -> None:
+    """Everybody knows the parameters, and zeros are in many messages."""
+
+    def remember(self: Defence, message: Message, local: Local) -> Message:
+        local.memory["zeros"] = torch.zeros(3)
+        local.memory["round"] = message.round
+        local.memory["start"] = toy_parameters(toy_task())["head.weight"]
+        return message.map(lambda tensor: torch.where(tensor > 0, tensor, 0))
+
+    check_canary(make(Defence, "remembers", on_message=remember))
 
 
 def test_a_run_of_one_s_own_is_used(make: Hook) -> None:

@@ -68,12 +68,8 @@ def test_a_run_s_messages_are_the_gradients_of_its_batches() -> None:
             assert torch.allclose(inside.sent.tensors[name], tensor, atol=1e-6)
 
 
-def test_memory_is_copied_and_the_run_can_be_viewed() -> None:
-    memory = {"defence": {"canary": torch.zeros(1)}}
-    run = toy_run(memory=memory)
-    run.locals["client-0"].memory["defence"]["canary"].add_(1)
-    assert memory["defence"]["canary"].item() == 0
-    assert len(ThreatModel().view(run).exchanges()) == 3
+def test_a_run_can_be_viewed() -> None:
+    assert len(ThreatModel().view(toy_run()).exchanges()) == 3
 
 
 def test_a_null_run_keeps_norms_and_nothing_else() -> None:

@@ -21,7 +21,7 @@ from leaktight.core.random import normal_like, sealed, seed_of, stream
 from leaktight.core.run import Inside, Run
 from leaktight.core.scenario import Enter, Observation, Progress, Scenario, Snapshot, Training
 from leaktight.core.task import Batch, Model, Task
-from leaktight.core.threat import View
+from leaktight.core.threat import Knows, View
 
 SHAPE = (1, 2, 2)
 Trouble = Literal["none", "refuse", "error", "numeric", "memory", "bug", "die", "die_once", "slow"]
@@ -59,6 +59,8 @@ class ToyScenario(Scenario):
     kind: Literal["toy_scenario"] = "toy_scenario"
     trouble: Trouble = "none"
     log: str = ""
+    rounds: int = 4
+    pause: float = 0.0
     device: Literal["auto", "cpu", "cuda", "mps"] = "cpu"
 
     def task(self, seed: int) -> Task:
@@ -68,6 +70,10 @@ class ToyScenario(Scenario):
 
     def train(self, defence: Defence, seed: int, progress: Progress | None = None) -> Training:
         happen(self.trouble, self.log)
+        for played in range(1, self.rounds + 1):
+            time.sleep(self.pause)
+            if progress is not None:
+                progress(played, self.rounds)
         parameters = self.task(seed).public_parameters()
         memories = {"client-0": {"defence": {"steps": 3, "residual": {"body.1.weight": torch.ones(3, 4)}}}}
         stages = {"initial": 1.0, "early": 0.9, "end": 0.5}
@@ -107,6 +113,11 @@ class ToyAttack(Attack):
     trouble: Trouble = "none"
     log: str = ""
     blur: float = 0.0
+    adapts: bool = False
+
+    @property
+    def needs(self) -> frozenset[Knows]:
+        return frozenset({Knows.DEFENCE} if self.adapts else ())
 
     def run(self, view: View, rng: torch.Generator) -> Reconstruction:
         happen(self.trouble, self.log)

@@ -52,11 +52,11 @@ def control_cells(scenario: Scenario, seeds: Sequence[int], victims: int, metric
 
 
 def null_cells(measured: Sequence[Cell]) -> list[Cell]:
-    """Return for each probe and seed its first undefended cell again, to be run on noise: nothing may be found in it."""
-    first: dict[tuple[str, int], Cell] = {}
+    """Return each probe's first undefended cell again, for each scenario and seed, to be run on noise: nothing may be found in it."""
+    first: dict[tuple[str, str, int], Cell] = {}
     for cell in measured:
         if cell.defence.kind == Undefended().kind:
-            first.setdefault((cell.label, cell.seed), cell)
+            first.setdefault((cell.scenario.key, cell.label, cell.seed), cell)
     return [cell.model_copy(update={"purpose": "null"}) for cell in first.values()]
 
 

@@ -3,41 +3,43 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 from collections.abc import Callable
 from pathlib import Path
-
-import torch
+from typing import Any, get_args
 
 from leaktight.audit.engine import Engine, InProcess
-from leaktight.audit.job import Job, Outcome, without_record
-from leaktight.audit.plan import Plan
+from leaktight.audit.job import Job, Outcome, refused, without_record
+from leaktight.audit.plan import Plan, changed_in
 from leaktight.audit.rehearsal import rehearse
 from leaktight.audit.store import TRAINING_FOLDER, Store
 from leaktight.audit.trainings import Course, Trainings
 from leaktight.audit.workers import Processes
+from leaktight.core.device import DeviceName, device_of
 from leaktight.core.errors import InvalidValue, unknown
 from leaktight.core.record import Cell, Record, Status
+from leaktight.core.scenario import Scenario
 
-DEVICES = ("auto", "cpu", "cuda", "mps")
+_log = logging.getLogger(__name__)
 
 
 @dataclasses.dataclass(frozen=True)
 class Step:
-    """One job of an audit that has just ended, for whoever shows progress.
+    """How far an audit is, for whoever shows progress: told when a job has ended, and now and then while a training lasts.
 
     Args:
-        done: how many jobs have ended.
+        done: how many jobs have ended; a training that is under way counts in part.
         total: how many there are: trainings and cells that were not there before.
         kept: how many cells were there before.
-        text: what it was.
-        status: what came of it.
+        text: what has ended or goes on.
+        status: what came of it; None while it goes on.
     """
 
-    done: int
+    done: float
     total: int
     kept: int
     text: str
-    status: Status
+    status: Status | None
 
 
 Progress = Callable[[Step], None]
@@ -53,15 +55,16 @@ def run(
 ) -> list[Record]:
     """Run an audit and return a record for every cell of its plan, in the plan's order.
 
-    Cells that an earlier run finished in the same folder are not computed again; failed ones are tried again. The records
-    depend on the plan alone, not on the number of workers or on interruptions; only `seconds` differ.
+    Cells that an earlier run finished in the same folder are not computed again, unless they were made from other data, another
+    model or other versions; failed ones are tried again. The records depend on the plan alone, not on the number
+    of workers or on interruptions; only `seconds` differ.
 
     Args:
         plan: what to measure: from `read_plan`, `quick`, `standard`, or made by hand.
         out: the audit's folder; made if need be. What is in it can be read by its owner only.
         workers: how many processes do the work, at least 1; 1 means this process.
         device: `cpu`, `cuda`, `mps`, or `auto` for the fastest there is; None leaves the plan as it is.
-        progress: called after each job.
+        progress: called after each job, and now and then while a training lasts.
         engine: who does the jobs, in place of `workers`.
 
     Raises:
@@ -78,7 +81,7 @@ def run(
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     records = run(plan, folder)
         >>> [(record.cell.purpose, record.status.value) for record in records]
-        [('control', 'done'), ('measure', 'done'), ('null', 'done')]
+        [('measure', 'done'), ('control', 'done'), ('null', 'done')]
     """
     if workers < 1:
         raise InvalidValue(f"The number of workers must be at least 1. Got {workers} instead.")
@@ -95,17 +98,17 @@ def run(
 
 def on_device(plan: Plan, device: str | None) -> Plan:
     """Return the plan for a device, by its own name in place of `auto`, so that the same machine gives the same keys."""
-    if "device" not in type(plan.scenario).model_fields:
-        return plan
-    wanted = device or str(dict(plan.scenario)["device"])
-    if wanted not in DEVICES:
-        raise unknown("device", wanted, DEVICES)
-    there = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
-    if wanted == "auto":
-        wanted = next(name for name in ("cuda", "mps", "cpu") if there[name])
-    if not there[wanted]:
-        raise InvalidValue(f"The device `{wanted}` is not there: torch {torch.__version__} finds none. Use `auto` or `cpu`.")
-    return plan.with_scenario(device=wanted)
+    placed = {name: _placed(scenario, device) for name, scenario in plan.scenarios.items()}
+    return plan.model_copy(update={"scenarios": placed})
+
+
+def _placed(scenario: Scenario, device: str | None) -> Scenario:
+    if "device" not in type(scenario).model_fields:
+        return scenario
+    wanted: Any = device or dict(scenario)["device"]
+    if wanted not in get_args(DeviceName):
+        raise unknown("device", wanted, get_args(DeviceName))
+    return changed_in(scenario, device=device_of(wanted).type)
 
 
 class _Drive:
@@ -113,20 +116,24 @@ class _Drive:
 
     def __init__(self, store: Store, engine: Engine, trainings: Trainings, progress: Progress | None) -> None:
         self._store, self._engine, self._trainings, self._progress = store, engine, trainings, progress
+        self._origins: dict[str, str] = {}
         self._waiting: dict[str, list[Cell]] = {}
+        self._parts: dict[str, float] = {}
         self._out = self._done = self._total = self._kept = 0
 
     def run(self, plan: Plan) -> None:
-        cells = {cell.key: cell for cell in plan.cells()}
-        settled = self._store.settled()
-        self._kept = len(settled & cells.keys())
+        cells = self._unsettled(plan)
+        early = [outcome for cell in cells if (outcome := refused(cell))]
+        never = {outcome.job.key for outcome in early}
         courses: dict[str, Course] = {}
-        for cell in (cell for key, cell in cells.items() if key not in settled):
-            course = Course.of(cell)
+        for cell in (cell for cell in cells if cell.key not in never):
+            course = self._trainings.course(cell)
             courses[course.key] = course
             self._waiting.setdefault(course.key, []).append(cell)
         ready = {key for key, course in courses.items() if self._trainings.has(course)}
-        self._total = sum(map(len, self._waiting.values())) + len(courses) - len(ready)
+        self._total = len(cells) + len(courses) - len(ready)
+        for outcome in early:
+            self._write(outcome)
         for key, course in courses.items():
             if key not in ready:
                 self._submit(Job(course))
@@ -134,7 +141,22 @@ class _Drive:
             if key in ready:
                 self._release(key)
         while self._out:
-            self._ended(self._engine.next())
+            self._ended(self._engine.next(self._advanced))
+
+    def _unsettled(self, plan: Plan) -> list[Cell]:
+        """Return the cells that are to be computed; those that were made from something else are forgotten first."""
+        cells = {cell.key: cell for cell in plan.cells()}
+        for key, cell in cells.items():
+            self._origins[key] = self._trainings.origins.of(cell.scenario, cell.seed, cell.defence, cell.probe)
+        settled = self._store.settled()
+        there = settled.keys() & cells.keys()
+        stale = {key for key in there if settled[key] != self._origins[key]}
+        if stale:
+            count = "1 cell was" if len(stale) == 1 else f"{len(stale)} cells were"
+            _log.warning("%s made from other data, another model, other code or other versions: computed again.", count)
+            self._store.forget(stale)
+        self._kept = len(there - stale)
+        return [cell for key, cell in cells.items() if key not in there - stale]
 
     def _submit(self, job: Job) -> None:
         self._out += 1
@@ -158,13 +180,21 @@ class _Drive:
 
     def _write(self, outcome: Outcome) -> None:
         if outcome.record is not None:
-            self._store.write(outcome.record, outcome.pictures)
+            self._store.write(outcome.record, outcome.pictures, self._origins[outcome.job.key])
         self._tell(outcome)
 
     def _tell(self, outcome: Outcome) -> None:
         self._done += 1
+        self._parts.pop(outcome.job.key, None)
+        self._show(described(outcome.job), outcome.status)
+
+    def _advanced(self, job: Job, done: int, total: int) -> None:
+        self._parts[job.key] = done / max(total, 1)
+        self._show(f"{described(job)}, {done} of {total}", None)
+
+    def _show(self, text: str, status: Status | None) -> None:
         if self._progress is not None:
-            self._progress(Step(self._done, self._total, self._kept, described(outcome.job), outcome.status))
+            self._progress(Step(self._done + sum(self._parts.values()), self._total, self._kept, text, status))
 
 
 def described(job: Job) -> str:

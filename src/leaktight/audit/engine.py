@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self
@@ -12,6 +13,9 @@ import torch
 from leaktight.audit.job import Job, Outcome, perform
 from leaktight.audit.trainings import Trainings
 
+Advance = Callable[[Job, int, int], None]
+"""Takes in how much of a job is done, and of how much."""
+
 
 class Engine(Protocol):
     """Takes jobs and hands back outcomes, in any order, one for each job; an audit needs no more than this."""
@@ -20,8 +24,8 @@ class Engine(Protocol):
         """Take a job."""
         ...
 
-    def next(self) -> Outcome:
-        """Wait for an outcome; only called while a job is out."""
+    def next(self, advance: Advance) -> Outcome:
+        """Wait for an outcome, and say meanwhile how far long jobs are; only called while a job is out."""
         ...
 
     def __enter__(self) -> Self: ...
@@ -47,12 +51,13 @@ class InProcess:
         """Take a job."""
         self._jobs.append(job)
 
-    def next(self) -> Outcome:
+    def next(self, advance: Advance) -> Outcome:
         """Do the oldest job."""
+        job = self._jobs.popleft()
         threads = torch.get_num_threads()
         torch.set_num_threads(1)
         try:
-            return perform(self._jobs.popleft(), self._trainings)
+            return perform(job, self._trainings, lambda done, total: advance(job, done, total))
         finally:
             torch.set_num_threads(threads)
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 from leaktight.audit.flag import Flag
 from leaktight.audit.pool import leaks_more
 from leaktight.audit.rows import PSNR, Row, rows_of
-from leaktight.audit.words import attack_of, family_of, listed, name_of, rank, setting, undefended
+from leaktight.audit.words import attack_of, family_of, listed, name_of, rank, undefended
 from leaktight.core.metric import Reading
 from leaktight.core.probe import Attempt
 from leaktight.core.record import Record, Status
@@ -25,7 +25,7 @@ def attack_at_chance(records: Sequence[Record]) -> list[Flag]:
     for attack, rows in groups.items():
         blind = [row for row in rows if (reading := _main(row)) and not reading.beats_chance()]
         if blind:
-            where = listed([setting(row.batch_size, row.stage) for row in blind])
+            where = listed([row.setting for row in blind])
             flags.append(
                 Flag(
                     "attack_at_chance",
@@ -50,7 +50,7 @@ def simple_beats_strong(records: Sequence[Record]) -> list[Flag]:
                 flags.append(
                     Flag(
                         "simple_beats_strong",
-                        f"The simple attack {beaten[0].attack} beats {strong.attack} under {name_of(strong.defence)} ({setting(strong.batch_size, strong.stage)}). "
+                        f"The simple attack {beaten[0].attack} beats {strong.attack} under {name_of(strong.defence)} ({strong.setting}). "
                         f"The verdict uses the better one; do not read protection from the numbers of {strong.attack} before it is better tuned.",
                         _cells([beaten[0], strong]),
                     )
@@ -106,7 +106,7 @@ def leakage_grows(records: Sequence[Record]) -> list[Flag]:
             flags.append(
                 Flag(
                     "leakage_grows",
-                    f"The attack {attack} gets more, not less, as {family} gets stronger: {steps} ({setting(batch_size, stage)}). "
+                    f"The attack {attack} gets more, not less, as {family} gets stronger: {steps} ({swept[0].setting}). "
                     "Use more victims, or tune the attack at the weaker setting.",
                     _cells([row for pair in growing for row in pair]),
                 )

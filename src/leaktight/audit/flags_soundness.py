@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from leaktight.audit.flag import Flag, Severity
-from leaktight.audit.rows import PSNR, epsilon_of, rows_of
+from leaktight.audit.rows import PSNR, Row, epsilon_of, rows_of
 from leaktight.audit.words import family_of, label_of, links, listed, name_of, setting_of, title_of, undefended
 from leaktight.core.record import Record, Status
 
@@ -66,27 +66,24 @@ def null_above_chance(records: Sequence[Record]) -> list[Flag]:
 def utility_at_majority(records: Sequence[Record]) -> list[Flag]:
     """A model that has learned nothing is private and useless; a defence must not be praised for it."""
     rows = [row for row in rows_of(records) if row.useless]
-    if not rows:
-        return []
+    return [_at_majority([row for row in rows if row.scenario == number]) for number in sorted({row.scenario for row in rows})]
+
+
+def _at_majority(rows: Sequence[Row]) -> Flag:
     cells = tuple(dict.fromkeys(key for row in rows for key in row.cells))
+    where = f"In scenario {rows[0].scenario}: " if rows[0].among > 1 else ""
     if any(undefended(row.defence) for row in rows):
-        return [
-            Flag(
-                "utility_at_majority",
-                "Even without defence the model is no better than always naming the commonest class, so no price in accuracy can be read "
-                "off. Train longer before comparing defences.",
-                cells,
-            )
-        ]
-    names = listed(list(dict.fromkeys(name_of(row.defence) for row in rows)))
-    return [
-        Flag(
-            "utility_at_majority",
-            f"With {names} the model is no better than always naming the commonest class, so its privacy is that of a model that learned "
-            "nothing. Weaken the defence, or train longer.",
-            cells,
+        said = (
+            "Even without defence the model is no better than always naming the commonest class, so no price in accuracy can be read "
+            "off. Train longer before comparing defences."
         )
-    ]
+    else:
+        names = listed(list(dict.fromkeys(name_of(row.defence) for row in rows)))
+        said = (
+            f"With {names} the model is no better than always naming the commonest class, so its privacy is that of a model that learned "
+            "nothing. Weaken the defence, or train longer."
+        )
+    return Flag("utility_at_majority", f"{where}{said}", cells)
 
 
 def privacy_without_epsilon(records: Sequence[Record]) -> list[Flag]:

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import time
+import traceback
+from pathlib import Path
 from typing import Any
 
 from leaktight.audit import gallery
-from leaktight.audit.runner import FAILURES, run_cell, unmeasured, verdict
+from leaktight.audit.runner import measure
 from leaktight.audit.trainings import Course, Trainings
-from leaktight.core.errors import LeaktightError
+from leaktight.core.errors import LeaktightError, Refusal
+from leaktight.core.factory import reason_of
+from leaktight.core.probe import Attempt
 from leaktight.core.record import Cell, Record, Status
+from leaktight.core.scenario import Progress
+
+PACE = 0.25
+"""How many seconds lie at least between two reports of a job's progress."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,34 +72,73 @@ class Outcome:
         return Outcome(job, Status(spec["status"]), spec["reason"], Record.model_validate(spec["record"]), pictures)
 
 
-def without_record(job: Job, status: Status, reason: str = "") -> Outcome:
-    """Return the outcome of a job that no worker made a record for; a cell gets one that says why."""
-    record = unmeasured(job.task, status, reason) if isinstance(job.task, Cell) else None
+def without_record(job: Job, status: Status, reason: str = "", seconds: float = 0.0) -> Outcome:
+    """Return the outcome of a job that gave no readings; a cell gets a record that says why."""
+    record = Record(cell=job.task, status=status, reason=reason, seconds=seconds) if isinstance(job.task, Cell) else None
     return Outcome(job, status, reason, record)
 
 
-def answer(content: bytes, trainings: Trainings) -> tuple[bytes, bytes]:
+def refused(cell: Cell) -> Outcome | None:
+    """Return the outcome of a cell whose attack needs what the threat model withholds: no training has to be done for it."""
+    if isinstance(cell.probe, Attempt):
+        try:
+            cell.probe.attack.check(cell.probe.threat.knows)
+        except Refusal as refusal:
+            return without_record(Job(cell), Status.REFUSED, str(refusal))
+    return None
+
+
+def answer(content: bytes, trainings: Trainings, progress: Progress | None = None) -> tuple[bytes, bytes]:
     """Do an encoded job; return its outcome as JSON, and its pictures: all that a worker of any engine has to call."""
     try:
-        outcome = perform(Job.decode(content), trainings)
+        outcome = perform(Job.decode(content), trainings, progress)
         spec = {"status": outcome.status, "reason": outcome.reason, "record": outcome.record and outcome.record.to_dict()}
         return json.dumps(spec).encode(), outcome.pictures
     except LeaktightError as error:
         return json.dumps({"status": Status.FAILED, "reason": str(error), "record": None}).encode(), b""
 
 
-def perform(job: Job, trainings: Trainings) -> Outcome:
-    """Do a job in this process.
+def perform(job: Job, trainings: Trainings, progress: Progress | None = None) -> Outcome:
+    """Do a job in this process; whatever goes wrong in it becomes its outcome.
 
     Args:
         job: what to do.
         trainings: the worker's trainings; a folder that all workers share saves work, but nothing depends on it.
+        progress: called now and then while a training lasts.
     """
-    if isinstance(job.task, Cell):
-        record, pictures = run_cell(job.task, trainings)
-        return Outcome(job, record.status, record.reason, record, gallery.encode(pictures))
+    started = time.monotonic()
     try:
-        trainings.get(job.task)
-    except FAILURES as error:
-        return without_record(job, *verdict(error))
-    return Outcome(job, Status.DONE)
+        if isinstance(job.task, Course):
+            trainings.get(job.task, progress and _paced(progress))
+            return Outcome(job, Status.DONE)
+        record, pictures = measure(job.task, trainings)
+        record = record.model_copy(update={"seconds": time.monotonic() - started})
+        return Outcome(job, record.status, record.reason, record, gallery.encode(pictures))
+    # The one place for it: a plugin or a person's own model may fail in any way, and every planned cell must yield a record.
+    except Exception as error:
+        return without_record(job, *verdict(error), seconds=time.monotonic() - started)
+
+
+def verdict(error: Exception) -> tuple[Status, str]:
+    """Return what an error makes of a job, and the reason in one sentence: what it was, and where for one not foreseen."""
+    if isinstance(error, LeaktightError):
+        return Status.REFUSED if isinstance(error, Refusal) else Status.FAILED, str(error)
+    if isinstance(error, MemoryError):
+        return Status.FAILED, "The memory did not suffice. Use fewer victims, smaller batches or fewer workers."
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
+    return Status.FAILED, f"{reason_of(error)}{place}."
+
+
+def _paced(progress: Progress) -> Progress:
+    """Return a progress that is called no more often than a person can see."""
+    last = -PACE
+
+    def called(done: int, total: int) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if now - last >= PACE:
+            last = now
+            progress(done, total)
+
+    return called

@@ -51,11 +51,11 @@ class Grid(Value):
 
 
 class Plan(Value):
-    """What an audit is to measure: every defence against every probe, along the grid.
+    """What an audit is to measure: in every scenario every defence against every probe, along the grid.
 
     Args:
         title: what the report is headed with.
-        scenario: data, model and how they learn.
+        scenarios: data, model and how they learn, by name; the report numbers them in this order.
         defences: what is compared, beside `none`, which every audit has.
         probes: what is measured, by the name that the report gives it.
         grid: batch sizes, stages, seeds and victims.
@@ -70,10 +70,20 @@ class Plan(Value):
     """
 
     title: str = "Audit"
-    scenario: SerializeAsAny[Scenario]
+    scenarios: dict[str, SerializeAsAny[Scenario]] = Field(min_length=1)
     defences: tuple[SerializeAsAny[Defence], ...] = ()
     probes: dict[str, SerializeAsAny[Probe]] = Field(min_length=1)
     grid: Grid = Grid()
+
+    @field_validator("scenarios")
+    @classmethod
+    def _different(cls, scenarios: dict[str, Scenario]) -> dict[str, Scenario]:
+        names: dict[str, str] = {}
+        for name, scenario in scenarios.items():
+            first = names.setdefault(scenario.key, name)
+            if first != name:
+                raise ValueError(f"must differ from each other. Got the same settings as `{first}` and as `{name}` instead.")
+        return scenarios
 
     @field_validator("defences")
     @classmethod
@@ -82,10 +92,10 @@ class Plan(Value):
         return tuple({one.key: one for one in defences if not isinstance(one, Undefended)}.values())
 
     def cells(self) -> list[Cell]:
-        """Return every cell: the controls, then the measurements, then the null views."""
+        """Return every cell once: the measurements, scenario by scenario, then the controls, then the null views."""
         measured = [
             Cell(
-                scenario=self.scenario,
+                scenario=scenario,
                 defence=defence,
                 probe=probe,
                 stage=stage,
@@ -94,29 +104,40 @@ class Plan(Value):
                 seed=seed,
                 label=label,
             )
+            for scenario in self.scenarios.values()
             for seed in self.grid.seeds
             for defence in (Undefended(), *self.defences)
             for stage in self.grid.stages
             for batch_size in self.grid.batch_sizes
             for label, probe in self.probes.items()
         ]
-        controls = control_cells(self.scenario, self.grid.seeds, self.grid.victims, standard())
-        return [*controls, *measured, *null_cells(measured)]
+        controls = [
+            cell
+            for scenario in self.scenarios.values()
+            for cell in control_cells(scenario, self.grid.seeds, self.grid.victims, standard())
+        ]
+        # Scenarios that differ in model or length of training alone share their controls.
+        return list({cell.key: cell for cell in (*measured, *controls, *null_cells(measured))}.values())
 
-    def with_scenario(self, **settings: Any) -> Self:
-        """Return the plan with some of its scenario's settings replaced.
+    def with_scenarios(self, **settings: Any) -> Self:
+        """Return the plan with some settings replaced in each of its scenarios.
 
         Raises:
-            InvalidValue: this kind of scenario has no such setting.
+            InvalidValue: a scenario's kind has no such setting, or two scenarios would no longer differ.
         """
-        known = type(self.scenario).model_fields
-        for name in settings:
-            if name not in known:
-                raise InvalidValue(f"The scenario {self.scenario.kind} has no setting `{name}`. {did_you_mean(name, known)}")
-        scenario = type(self.scenario).model_validate({**dict(self.scenario), **settings})
-        return self.model_copy(update={"scenario": scenario})
+        changed = {name: changed_in(scenario, **settings) for name, scenario in self.scenarios.items()}
+        return type(self).model_validate({**dict(self), "scenarios": changed})
 
     def with_seed(self, seed: int) -> Self:
         """Return the plan for one seed."""
         grid = Grid.model_validate({**dict(self.grid), "seeds": (seed,)})
         return self.model_copy(update={"grid": grid})
+
+
+def changed_in(scenario: Scenario, **settings: Any) -> Scenario:
+    """Return a scenario with some settings replaced."""
+    known = type(scenario).model_fields
+    for name in settings:
+        if name not in known:
+            raise InvalidValue(f"The scenario {scenario.kind} has no setting `{name}`. {did_you_mean(name, known)}")
+    return type(scenario).model_validate({**dict(scenario), **settings})

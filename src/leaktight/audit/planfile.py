@@ -10,6 +10,7 @@ from leaktight.attacks.presets import PRESETS, preset
 from leaktight.audit.build import Faults, Table, made, swept
 from leaktight.audit.plan import Grid, Plan
 from leaktight.audit.private import reason
+from leaktight.core import registry
 from leaktight.core.attack import Attack
 from leaktight.core.defence import Defence
 from leaktight.core.errors import InvalidValue, did_you_mean, unknown
@@ -19,7 +20,7 @@ from leaktight.core.scenario import Scenario
 from leaktight.core.threat import ThreatModel
 from leaktight.metrics import standard
 
-SECTIONS = ("title", "seed", "scenario", "defences", "attacks", "probes", "metrics", "threat", "grid")
+SECTIONS = ("title", "scenario", "scenarios", "defences", "attacks", "probes", "metrics", "threat", "grid")
 
 
 def read_plan(path: Path) -> Plan:
@@ -66,28 +67,40 @@ def parse_plan(document: Table, source: str = "The plan") -> Plan:
     for name in document:
         if name not in SECTIONS:
             faults.add("", f"There is no section `{name}`. {did_you_mean(name, SECTIONS)}")
-    scenario = _scenario(document, faults)
+    scenarios = _scenarios(document, faults)
     threat = made(ThreatModel, document.get("threat", {}), "threat", faults)
     metrics = _each(Metric, document, "metrics", faults) if "metrics" in document else list(standard())
     probes = _probes(document, threat or ThreatModel(), tuple(metrics), faults)
     defences = _defences(document, faults)
-    grid = made(Grid, _grid(document, faults), "grid", faults)
+    grid = made(Grid, document.get("grid", {}), "grid", faults)
     title = document.get("title", "Audit")
     if not isinstance(title, str):
         faults.add("title", f"It must be a text. Got {title!r} instead.")
     faults.check(source)
-    return Plan(title=title, scenario=scenario, defences=tuple(defences), probes=probes, grid=grid)
+    return Plan(title=title, scenarios=scenarios, defences=tuple(defences), probes=probes, grid=grid)
 
 
-def _scenario(document: Table, faults: Faults) -> Scenario | None:
-    given = document.get("scenario")
-    if given is None:
+def _scenarios(document: Table, faults: Faults) -> dict[str, Scenario]:
+    """Return the scenarios by name: one from `[scenario]`, or several from `[[scenarios]]`; without a name, by number."""
+    if "scenario" in document and "scenarios" in document:
+        faults.add("scenarios", "There is a `[scenario]` too. Give one or the other.")
+    tables = {"scenario": document["scenario"]} if "scenario" in document else {}
+    if not tables:
+        tables = {f"scenarios[{at}]": table for at, table in enumerate(_tables(document, "scenarios", faults))}
+    if not tables and not document.get("scenarios"):
         faults.add("scenario", "It is missing. Add `[scenario.data]` and `[scenario.model]`, each with a `kind`.")
-        return None
-    if isinstance(given, dict):
-        given = {"kind": "federated", **given}
-    scenario: Scenario | None = made(Scenario, given, "scenario", faults)
-    return scenario
+    found: dict[str, Scenario] = {}
+    for number, (place, table) in enumerate(tables.items(), start=1):
+        name = str(number)
+        if isinstance(table, dict):
+            name = str(table.get("name") or name)
+            table = {"kind": "federated", **{key: table[key] for key in table if key != "name"}}
+        if name in found:
+            faults.add(place, f"There is another `{name}`. Give one of them another `name`.")
+        scenario = made(Scenario, table, place, faults)
+        if scenario is not None:
+            found[name] = scenario
+    return found
 
 
 def _tables(document: Table, name: str, faults: Faults) -> list[Any]:
@@ -118,17 +131,20 @@ def _probes(document: Table, threat: ThreatModel, metrics: tuple[Metric, ...], f
     for section, reader in sections.items():
         for at, table in enumerate(_tables(document, section, faults)):
             place = f"{section}[{at}]"
-            table = {"kind": table} if isinstance(table, str) else table
+            if isinstance(table, str):
+                table = _spelt_out(table, place, faults) if section == "attacks" else {"kind": table}
+            if table is None:
+                continue
             if not isinstance(table, dict):
                 faults.add(place, f"It must be a table of settings. Got {table!r} instead.")
                 continue
-            name = table.get("name")
-            probe, label = reader({key: table[key] for key in table if key != "name"}, place, faults)
-            label = str(name) if name else label
+            apart = ("name", "threat") if section == "attacks" else ("name",)
+            probe, label = reader({key: table[key] for key in table if key not in apart}, place, faults)
+            label = str(table.get("name") or label)
             if label in found:
                 faults.add(place, f"There is another `{label}`. Give one of them a `name`.")
             elif isinstance(probe, Attack):
-                found[label] = Attempt(attack=probe, threat=threat, metrics=metrics)
+                found[label] = Attempt(attack=probe, threat=_threat(table, threat, place, faults), metrics=metrics)
             elif probe is not None:
                 found[label] = probe
     if not any(document.get(section) for section in sections):
@@ -136,14 +152,29 @@ def _probes(document: Table, threat: ThreatModel, metrics: tuple[Metric, ...], f
     return found
 
 
+def _threat(table: Table, common: ThreatModel, place: str, faults: Faults) -> ThreatModel:
+    """Return an attack's own threat model: what it does not state is as in `[threat]`."""
+    own = table.get("threat", {})
+    given = {**common.to_dict(), **own} if isinstance(own, dict) else own
+    found: ThreatModel | None = made(ThreatModel, given, f"{place}.threat", faults)
+    return found or common
+
+
+def _spelt_out(word: str, place: str, faults: Faults) -> Table | None:
+    """Return the table that a plain word stands for: the preset of that name, else the kind."""
+    kinds = registry.classes(Attack.family)
+    if word not in PRESETS and word not in kinds:
+        faults.add(place, unknown("preset or kind", word, {*PRESETS, *kinds}))
+        return None
+    return {"preset" if word in PRESETS else "kind": word}
+
+
 def _attack(table: Table, place: str, faults: Faults) -> tuple[Attack | None, str]:
     if "preset" not in table:
         return made(Attack, table, place, faults), str(table.get("kind", place))
-    name = table["preset"]
+    name = str(table["preset"])
     overrides = {key: value for key, value in table.items() if key != "preset"}
     try:
-        if name not in PRESETS:
-            raise unknown("preset", str(name), PRESETS)
         return preset(name, **overrides), f"{name}*" if overrides else name
     except InvalidValue as error:
         faults.add(place, error)
@@ -152,17 +183,3 @@ def _attack(table: Table, place: str, faults: Faults) -> tuple[Attack | None, st
 
 def _probe(table: Table, place: str, faults: Faults) -> tuple[Probe | None, str]:
     return made(Probe, table, place, faults), str(table.get("kind", place))
-
-
-def _grid(document: Table, faults: Faults) -> object:
-    """Return the grid's table, with `seed` as the seed of a grid that names none."""
-    given, seed = document.get("grid", {}), document.get("seed")
-    if not isinstance(given, dict) or seed is None:
-        return given
-    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-        faults.add("seed", f"It must be a whole number of at least 0. Got {seed!r} instead.")
-        return given
-    seeds = given.get("seeds")
-    if isinstance(seeds, list) and seed not in seeds:
-        faults.add("seed", f"It is {seed}, but the grid's `seeds` are {seeds}. Give one or the other.")
-    return {"seeds": [seed], **given}

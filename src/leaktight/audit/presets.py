@@ -26,13 +26,13 @@ def quick(model: Network | None = None, data: Source | None = None) -> Plan:
         data: the examples; None takes bundled photographs.
 
     Example:
-        >>> plan = quick()
-        >>> plan.scenario.model.kind, plan.scenario.data.kind
+        >>> [scenario] = quick().scenarios.values()
+        >>> scenario.model.kind, scenario.data.kind
         ('dlnet', 'photos')
     """
     return Plan(
         title="Quick audit",
-        scenario=_scenario(model, data, rounds=40),
+        scenarios={"1": _scenario(model, data, rounds=40)},
         defences=(GaussianNoise(std=0.001), GaussianNoise(std=0.01), GaussianNoise(std=0.1), TopK(share=0.1)),
         probes=_attempts({"dlg2019*": preset("dlg2019", iterations=60)}),
         grid=Grid(batch_sizes=(1,), stages=("initial", "end"), victims=4),
@@ -60,7 +60,7 @@ def standard(model: Network | None = None, data: Source | None = None) -> Plan:
     attacks = {name: preset(name) for name in ("dlg2019", "idlg2020", "geiping2020")}
     return Plan(
         title="Standard audit",
-        scenario=_scenario(model, data, rounds=200),
+        scenarios={"1": _scenario(model, data, rounds=200)},
         defences=defences,
         probes=_attempts(attacks),
         grid=Grid(batch_sizes=(1, 4, 8), stages=("initial", "early", "end"), seeds=(0, 1, 2), victims=16),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import singledispatch
 
-from leaktight.audit.plan import Plan
+from leaktight.audit.plan import Grid, Plan
 from leaktight.core.defence import Undefended
 from leaktight.core.errors import InvalidValue, did_you_mean
 from leaktight.core.probe import Attempt
@@ -14,21 +14,22 @@ from leaktight.learning.protocol import SERVER
 
 
 def rehearse(plan: Plan) -> None:
-    """Load the data, build the model and seat the attackers.
+    """Load the data, build the model and seat the attackers, for every scenario and seed.
 
     Raises:
         InvalidValue: data or model cannot be used, a batch is larger than what a participant owns, or a seat is not there.
     """
-    seats = present(plan.scenario, plan)
-    for label, probe in plan.probes.items():
-        if seats and isinstance(probe, Attempt) and probe.threat.seat not in seats:
-            seat = probe.threat.seat
-            raise InvalidValue(f"There is no seat `{seat}` for {label} in this scenario. {did_you_mean(seat, seats)}")
+    for scenario in plan.scenarios.values():
+        seats = present(scenario, plan.grid)
+        for label, probe in plan.probes.items():
+            if seats and isinstance(probe, Attempt) and probe.threat.seat not in seats:
+                seat = probe.threat.seat
+                raise InvalidValue(f"There is no seat `{seat}` for {label} in this scenario. {did_you_mean(seat, seats)}")
 
 
 @singledispatch
-def present(scenario: Scenario, plan: Plan) -> set[str]:
-    """Check what a plan asks of a scenario and return the seats it has; nothing is known of a kind without a check of its own.
+def present(scenario: Scenario, grid: Grid) -> set[str]:
+    """Check what a grid asks of a scenario and return the seats it has; nothing is known of a kind without a check of its own.
 
     A scenario of a new kind registers its own check with `present.register`.
     """
@@ -36,9 +37,11 @@ def present(scenario: Scenario, plan: Plan) -> set[str]:
 
 
 @present.register
-def _(scenario: Federated, plan: Plan) -> set[str]:
+def _(scenario: Federated, grid: Grid) -> set[str]:
     data = scenario.data.load()
-    seed = plan.grid.seeds[0]
-    task = scenario.task(data, seed)
-    clients = scenario.clients(task, data, Undefended(), seed, batch_size=max(plan.grid.batch_sizes))
+    clients = [
+        client
+        for seed in grid.seeds
+        for client in scenario.clients(scenario.task(data, seed), data, Undefended(), seed, batch_size=max(grid.batch_sizes))
+    ]
     return {SERVER, "wire", *(client.name for client in clients)}

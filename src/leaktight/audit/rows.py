@@ -9,11 +9,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 from leaktight.audit.pool import leakage, low, minus, pool
-from leaktight.audit.words import label_of, name_of, plain, rank, undefended
+from leaktight.audit.words import label_of, name_of, plain, rank, setting, undefended
 from leaktight.core.defence import Defence
 from leaktight.core.metric import Reading
 from leaktight.core.probe import Attempt
 from leaktight.core.record import Record, Status
+from leaktight.core.run import largest
 
 PSNR, SSIM, LABELS, ACCURACY, EPSILON = "psnr", "ssim", "label_distance", "accuracy", "epsilon"
 STATEMENT = "reconstruction_statement"
@@ -38,6 +39,7 @@ class Row:
         notes: what parties noted, the largest over seeds.
         loss: accuracy lost against no defence at the same seeds, in [-1, 1].
         cells: the keys of the cells behind this row, done ones first.
+        among: how many scenarios the audit has.
     """
 
     scenario: int
@@ -52,6 +54,12 @@ class Row:
     notes: Mapping[str, float] = dataclasses.field(default_factory=dict)
     loss: Reading | None = None
     cells: tuple[str, ...] = ()
+    among: int = 1
+
+    @property
+    def setting(self) -> str:
+        """When and from how many examples the messages were made; and where, if there are several scenarios."""
+        return f"{f'scenario {self.scenario}, ' if self.among > 1 else ''}{setting(self.batch_size, self.stage)}"
 
     def reading(self, name: str, against: Against | None = None) -> Reading | None:
         """Return the pooled reading of this name."""
@@ -118,7 +126,7 @@ def rows_of(records: Sequence[Record]) -> tuple[Row, ...]:
             number = scenarios.setdefault(cell.scenario.key, len(scenarios) + 1)
             groups.setdefault((number, cell.defence.key, label_of(cell), cell.batch_size, cell.stage), []).append(record)
     losses = _losses(records)
-    rows = [_row(scenarios[group[0].cell.scenario.key], group, losses) for group in groups.values()]
+    rows = [_row(scenarios[group[0].cell.scenario.key], len(scenarios), group, losses) for group in groups.values()]
     return tuple(sorted(rows, key=_order))
 
 
@@ -136,7 +144,7 @@ def _order(row: Row) -> tuple[object, ...]:
     )
 
 
-def _row(scenario: int, group: Sequence[Record], losses: Mapping[tuple[str, str, int], Reading]) -> Row:
+def _row(scenario: int, among: int, group: Sequence[Record], losses: Mapping[tuple[str, str, int], Reading]) -> Row:
     cell = group[0].cell
     done = [record for record in group if record.status is Status.DONE]
     alike: dict[tuple[object, ...], list[Reading]] = {}
@@ -148,9 +156,6 @@ def _row(scenario: int, group: Sequence[Record], losses: Mapping[tuple[str, str,
             alike.setdefault((*place, seen[place]), []).append(reading)
             seen[place] += 1
     lost = [losses[training] for record in done if (training := _training(record)) in losses]
-    notes: dict[str, float] = {}
-    for record in done:
-        notes |= {name: max(value, notes.get(name, value)) for name, value in record.notes.items()}
     return Row(
         scenario=scenario,
         defence=cell.defence,
@@ -161,9 +166,10 @@ def _row(scenario: int, group: Sequence[Record], losses: Mapping[tuple[str, str,
         seeds=tuple(sorted({record.cell.seed for record in done})),
         counts=Counter(record.status for record in group),
         readings=tuple(map(pool, alike.values())),
-        notes=notes,
+        notes=largest(record.notes for record in done),
         loss=pool(lost) if lost else None,
         cells=tuple(record.cell.key for record in sorted(group, key=lambda r: (r.status is not Status.DONE, r.cell.seed))),
+        among=among,
     )
 
 

@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-import torch
-
-import leaktight
 from leaktight.audit import gallery
+from leaktight.audit.origin import versions
 from leaktight.audit.plan import Plan
 from leaktight.audit.private import private_file, private_folder
 from leaktight.core.errors import InvalidValue, LeaktightError
 from leaktight.core.record import Record, Status
 
-STORE_FORMAT = 1
+STORE_FORMAT = 2
 STORE_FILE = "audit.sqlite"
 LOCK_FILE = "audit.lock"
 TRAINING_FOLDER = "training"
@@ -32,7 +30,8 @@ _APPLICATION = 0x1EAC7161
 _SCHEMA = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE cells (
-    key TEXT PRIMARY KEY, status TEXT NOT NULL, record TEXT NOT NULL, seconds REAL NOT NULL, gallery BLOB NOT NULL
+    key TEXT PRIMARY KEY, status TEXT NOT NULL, record TEXT NOT NULL, gallery BLOB NOT NULL,
+    origin TEXT NOT NULL, versions TEXT NOT NULL
 );
 CREATE TABLE planned (position INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE);
 """
@@ -85,25 +84,33 @@ class Store:
         return store
 
     def begin(self, plan: Plan) -> None:
-        """Write down what is to be measured, and with what."""
+        """Write down what is to be measured."""
         with explained(self.folder / STORE_FILE), self._transaction():
             self._connection.execute("DELETE FROM planned")
-            keys = dict.fromkeys(cell.key for cell in plan.cells())
+            keys = [cell.key for cell in plan.cells()]
             self._connection.executemany("INSERT INTO planned VALUES (?, ?)", enumerate(keys))
-            about = {"plan": plan.to_dict(), "versions": versions()}
-            rows = [(name, json.dumps(value)) for name, value in about.items()]
-            self._connection.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", rows)
+            self._connection.execute("INSERT OR REPLACE INTO meta VALUES ('plan', ?)", (json.dumps(plan.to_dict()),))
 
-    def write(self, record: Record, pictures: bytes = b"") -> None:
-        """Write one cell, in one transaction."""
-        row = (record.cell.key, record.status, json.dumps(record.to_dict()), record.seconds, pictures)
+    def write(self, record: Record, pictures: bytes = b"", origin: str = "") -> None:
+        """Write one cell, in one transaction, with the versions it was made with.
+
+        Args:
+            record: what came of it.
+            pictures: its gallery, encoded.
+            origin: the fingerprint of what it was made from.
+        """
+        row = (record.cell.key, record.status, json.dumps(record.to_dict()), pictures, origin, self._made_with)
         with explained(self.folder / STORE_FILE), self._transaction():
-            self._connection.execute("INSERT OR REPLACE INTO cells VALUES (?, ?, ?, ?, ?)", row)
+            self._connection.execute("INSERT OR REPLACE INTO cells VALUES (?, ?, ?, ?, ?, ?)", row)
 
-    def settled(self) -> set[str]:
-        """Return the keys of all cells that need not be computed again: done or refused."""
-        rows = self._rows("SELECT key FROM cells WHERE status IN (?, ?)", Status.DONE, Status.REFUSED)
-        return {key for (key,) in rows}
+    def settled(self) -> dict[str, str]:
+        """Return the origin of every cell that was done or refused, by its key."""
+        return dict(self._rows("SELECT key, origin FROM cells WHERE status IN (?, ?)", Status.DONE, Status.REFUSED))
+
+    def forget(self, keys: Iterable[str]) -> None:
+        """Remove cells that must be computed again, so that nobody reads them meanwhile."""
+        with explained(self.folder / STORE_FILE), self._transaction():
+            self._connection.executemany("DELETE FROM cells WHERE key = ?", [(key,) for key in keys])
 
     def records(self) -> list[Record]:
         """Return the records of the plan's cells, in the plan's order; cells that were not computed yet have none."""
@@ -122,11 +129,19 @@ class Store:
 
     def plan(self) -> Plan:
         """Return the plan that was last begun."""
-        return Plan.model_validate(self._meta("plan"))
+        rows = self._rows("SELECT value FROM meta WHERE name = 'plan'")
+        if not rows:
+            raise InvalidValue(f"The audit in `{self.folder}` was never begun. Run `leaktight audit` first.")
+        return Plan.model_validate(json.loads(rows[0][0]))
 
     def versions(self) -> dict[str, str]:
-        """Return what the plan was last run with."""
-        return {str(name): str(value) for name, value in self._meta("versions").items()}
+        """Return what the plan's records were made with: every version, if it was more than one."""
+        rows = self._rows("SELECT versions FROM planned JOIN cells USING (key) GROUP BY versions ORDER BY min(cells.rowid)")
+        found: dict[str, dict[str, None]] = {}
+        for (text,) in rows:
+            for name, version in json.loads(text).items():
+                found.setdefault(name, {})[version] = None
+        return {name: " and ".join(several) for name, several in found.items()}
 
     def close(self) -> None:
         """Close the file and let others in."""
@@ -141,16 +156,13 @@ class Store:
         """Close the store."""
         self.close()
 
-    def _meta(self, name: str) -> dict[str, object]:
-        rows = self._rows("SELECT value FROM meta WHERE name = ?", name)
-        if not rows:
-            raise InvalidValue(f"The audit in `{self.folder}` was never begun. Run `leaktight audit` first.")
-        found: dict[str, object] = json.loads(rows[0][0])
-        return found
-
     def _rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
         with explained(self.folder / STORE_FILE):
             return self._connection.execute(query, values).fetchall()
+
+    @cached_property
+    def _made_with(self) -> str:
+        return json.dumps(versions())
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -189,20 +201,11 @@ class Store:
         if application != _APPLICATION:
             raise InvalidValue(f"The file `{path}` is not an audit store. Choose another folder.")
         [(version,)] = self._connection.execute("PRAGMA user_version").fetchall()
-        if version > STORE_FORMAT:
+        if version != STORE_FORMAT:
             raise InvalidValue(
-                f"The store `{path}` has format {version}, and this release reads formats up to {STORE_FORMAT}. Update leaktight."
+                f"The store `{path}` has format {version}, and this release reads format {STORE_FORMAT}. "
+                "Use the release that wrote it, or choose another folder."
             )
-
-
-def versions() -> dict[str, str]:
-    """Return the versions that a result depends on."""
-    return {
-        "leaktight": leaktight.__version__,
-        "torch": str(torch.__version__),
-        "python": platform.python_version(),
-        "platform": platform.platform(),
-    }
 
 
 def _locked(folder: Path) -> sqlite3.Connection:

@@ -13,12 +13,13 @@ import safetensors.torch
 from pydantic import SerializeAsAny, ValidationError
 from torch import Tensor
 
+from leaktight.audit.origin import Origins
 from leaktight.audit.private import reason, write_private
 from leaktight.core.defence import Defence
 from leaktight.core.errors import LeaktightError
 from leaktight.core.metric import Reading
 from leaktight.core.record import Cell
-from leaktight.core.scenario import Scenario, Snapshot, Training, flat, nested
+from leaktight.core.scenario import Progress, Scenario, Snapshot, Training, flat, nested
 from leaktight.core.value import Value
 
 TRAINING_FORMAT = 1
@@ -26,17 +27,13 @@ _log = logging.getLogger(__name__)
 
 
 class Course(Value):
-    """Everything that decides a training's outcome; its `key` names the file that keeps it."""
+    """Everything that decides a training's outcome: its settings, and the fingerprint of what they name."""
 
     scenario: SerializeAsAny[Scenario]
     defence: SerializeAsAny[Defence]
     seed: int = 0
     format: int = TRAINING_FORMAT
-
-    @classmethod
-    def of(cls, cell: Cell) -> Course:
-        """Return the training that a cell needs."""
-        return cls(scenario=cell.scenario, defence=cell.defence, seed=cell.seed)
+    origin: str = ""
 
 
 class Trainings:
@@ -51,20 +48,31 @@ class Trainings:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.origins = Origins()
         self._latest: tuple[str, Training] | None = None
+
+    def course(self, cell: Cell) -> Course:
+        """Return the training that a cell needs."""
+        origin = self.origins.of(cell.scenario, cell.seed, cell.defence)
+        return Course(scenario=cell.scenario, defence=cell.defence, seed=cell.seed, origin=origin)
 
     def path(self, course: Course) -> Path:
         """Return where a training is kept."""
-        return self.folder / f"{course.key}.safetensors"
+        return self.folder / f"{_settings(course)}-{course.origin}.safetensors"
 
     def has(self, course: Course) -> bool:
         """Return whether a file is there."""
         return self.path(course).is_file()
 
-    def get(self, course: Course) -> Training:
-        """Return a training, from memory, from its file or by doing it."""
+    def get(self, course: Course, progress: Progress | None = None) -> Training:
+        """Return a training, from memory, from its file or by doing it.
+
+        Args:
+            course: which one.
+            progress: called while it is being done.
+        """
         if self._latest is None or self._latest[0] != course.key:
-            self._latest = course.key, self._kept(course) or self._done(course)
+            self._latest = course.key, self._kept(course) or self._done(course, progress)
         return self._latest[1]
 
     def _kept(self, course: Course) -> Training | None:
@@ -79,10 +87,16 @@ class Trainings:
             _log.warning("The kept training %s cannot be read and is done again: %s.", path, reason(error))
         return None
 
-    def _done(self, course: Course) -> Training:
-        content = encode(course.scenario.train(course.defence, course.seed))
+    def _done(self, course: Course, progress: Progress | None) -> Training:
+        content = encode(course.scenario.train(course.defence, course.seed, progress))
         write_private(self.path(course), content)
+        for former in set(self.folder.glob(f"{_settings(course)}-*.safetensors")) - {self.path(course)}:
+            former.unlink(missing_ok=True)
         return decode(content)
+
+
+def _settings(course: Course) -> str:
+    return course.model_copy(update={"origin": ""}).key
 
 
 def encode(training: Training) -> bytes:

@@ -215,7 +215,13 @@ def verdict_of(rows: Sequence[Row], judgements: Sequence[Judgement]) -> tuple[st
 
 
 def _labels(rows: Sequence[Row]) -> tuple[str, ...]:
-    """Say how many labels were read off messages, without and with each defence."""
+    """Say for each scenario how many labels were read off messages, without and with each defence."""
+    scenarios = dict.fromkeys(row.scenario for row in rows)
+    said = {number: _labels_of([row for row in rows if row.scenario == number]) for number in scenarios}
+    return tuple(f"Scenario {number}. {text}" if len(scenarios) > 1 else text for number, text in said.items() if text)
+
+
+def _labels_of(rows: Sequence[Row]) -> str:
     read: dict[str, Reading] = {}
     for row in rows:
         reading, name = row.reading(LABELS), name_of(row.defence)
@@ -223,8 +229,8 @@ def _labels(rows: Sequence[Row]) -> tuple[str, ...]:
             read[name] = reading
     bare = read.pop("no defence", None)
     if bare is None:
-        return ()
+        return ""
     chance = "" if bare.chance is None else f" (guessing gets {percent(1 - bare.chance)})"
     said = f"Labels: without defence {percent(1 - bare.value)} of the labels behind a message are read correctly{chance}"
     still = [f"{name} ({percent(1 - reading.value)})" for name, reading in read.items() if reading.beats_chance()]
-    return (f"{said}; still better than guessing under {listed(still)}." if still else f"{said}.",)
+    return f"{said}; still better than guessing under {listed(still)}." if still else f"{said}."

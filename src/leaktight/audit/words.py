@@ -116,10 +116,15 @@ def setting(batch_size: int, stage: str) -> str:
     return f"batches of {batch_size}, {STAGES.get(stage, stage)}"
 
 
-def gist(value: Kinded) -> str:
-    """Return the first sentence of what a class says about itself."""
-    text = (inspect.getdoc(type(value)) or "").split("\n\n")[0].replace("\n", " ").replace("`", "")
-    return text.strip()
+def gist(made: Kinded | type[Kinded]) -> str:
+    """Return the first paragraph of what a class says about itself, as one line without markup.
+
+    Example:
+        >>> from leaktight.core.defence import Undefended
+        >>> gist(Undefended), gist(Undefended()) == gist(Undefended)
+        ('No defence: every message goes out as it is.', True)
+    """
+    return " ".join((inspect.getdoc(made) or "").partition("\n\n")[0].split()).replace("`", "")
 
 
 def listed(words: Sequence[str]) -> str:
@@ -130,6 +135,16 @@ def listed(words: Sequence[str]) -> str:
         ('a, b and c', 'a')
     """
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+
+def capital(text: str) -> str:
+    """Return a text as the start of a sentence.
+
+    Example:
+        >>> capital("top-k (share 0.1)"), capital("DP-SGD")
+        ('Top-k (share 0.1)', 'DP-SGD')
+    """
+    return text[:1].upper() + text[1:]
 
 
 def title_of(reading: str) -> str:

@@ -19,6 +19,7 @@ from typing import Self
 
 import torch
 
+from leaktight.audit.engine import Advance
 from leaktight.audit.job import Job, Outcome, answer, without_record
 from leaktight.audit.trainings import Trainings
 from leaktight.core import registry
@@ -28,7 +29,7 @@ from leaktight.core.record import Status
 ATTEMPTS = 2
 """How often a job is tried whose worker process dies."""
 
-_READY = b"ready"
+_READY, _ADVANCE = b"ready", b"advance"
 _PATIENCE = 5.0
 
 
@@ -64,11 +65,12 @@ class Processes:
         self._jobs.append(job)
         self._deal()
 
-    def next(self) -> Outcome:
+    def next(self, advance: Advance) -> Outcome:
         """Wait for the first outcome of any worker."""
         while True:
-            outcome = self._heard()
+            # Not before the last outcome was written: what is finished is then never more than one job behind for each worker.
             self._deal()
+            outcome = self._heard(advance)
             if outcome is not None:
                 return outcome
 
@@ -102,7 +104,7 @@ class Processes:
             # It died while it was idle: `_heard` will see its closed pipe and find it a successor.
             return
 
-    def _heard(self) -> Outcome | None:
+    def _heard(self, advance: Advance) -> Outcome | None:
         """Listen until a worker speaks or dies; return the outcome, if that is what it was."""
         spoken = multiprocessing.connection.wait([worker.connection for worker in self._workers])
         worker = next(worker for worker in self._workers if worker.connection in spoken)
@@ -110,6 +112,10 @@ class Processes:
             content = worker.connection.recv_bytes()
             if content == _READY:
                 worker.ready = True
+                return None
+            if content.startswith(_ADVANCE):
+                if worker.job is not None:
+                    advance(worker.job, *map(int, content.split()[1:]))
                 return None
             pictures = worker.connection.recv_bytes()
         except (EOFError, OSError):
@@ -182,12 +188,16 @@ def _work(connection: Connection, folder: Path) -> None:
     registry.load()
     trainings = Trainings(folder)
     connection.send_bytes(_READY)
+
+    def advance(done: int, total: int) -> None:
+        connection.send_bytes(b"%s %d %d" % (_ADVANCE, done, total))
+
     while True:
         try:
             content = connection.recv_bytes()
         except EOFError:
             return
-        for part in answer(content, trainings):
+        for part in answer(content, trainings, advance):
             connection.send_bytes(part)
 
 

@@ -63,7 +63,7 @@ def audit(
     except KeyboardInterrupt:
         typer.echo("Interrupted: finished cells are kept; run the same command to go on.", err=True)
         raise typer.Exit(INTERRUPTED) from None
-    show(records)
+    show(records, list(plan.scenarios))
     written = write_report(folder, redact=redact)
     private = "" if redact else " (it shows private images; --redact leaves them out)"
     typer.echo(f"\nReport: {written}{private}")
@@ -92,7 +92,7 @@ def planned(file: Path | None, preset: str | None, model: str | None, data: str 
     if data is not None:
         chosen["data"] = data_from(data)
     if file is not None:
-        return read_plan(file).with_scenario(**chosen)
+        return read_plan(file).with_scenarios(**chosen)
     return standard(**chosen) if preset == "standard" else quick(**chosen)
 
 

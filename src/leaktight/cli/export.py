@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from leaktight.core.record import Record
 
 COLUMNS = (
-    "key", "purpose", "defence", "probe", "stage", "batch_size", "victims", "seed", "status", "reason", "seconds",
+    "key", "purpose", "scenario", "defence", "probe", "stage", "batch_size", "victims", "seed", "status", "reason", "seconds",
     "reading", "against", "layer", "value", "low", "high", "n", "chance", "leaks",
 )  # fmt: skip
 
@@ -23,6 +23,7 @@ EXAMPLES = """
 \b
 Examples:
   leaktight export leaktight-audit --format csv --out readings.csv
+  leaktight export leaktight-audit --redact --out to-pass-on.jsonl
   leaktight export leaktight-audit | jq .status
 """
 
@@ -31,27 +32,30 @@ def export(
     folder: Annotated[Path, typer.Argument(help="The audit's folder.", metavar="DIR", show_default=False)],
     format: Annotated[Literal["jsonl", "csv"], typer.Option(help="One record a line, or one reading a row.")] = "jsonl",
     out: Annotated[Path | None, typer.Option(help="The file to write.", show_default="standard output")] = None,
+    redact: Annotated[
+        bool, typer.Option("--redact", help="Leave out values of single images, error texts and paths, to pass it on.")
+    ] = False,
 ) -> None:
     """Write an audit's records: settings and readings, never an image."""
-    from leaktight.audit.private import reason
+    from leaktight.audit.private import write_private
     from leaktight.audit.store import Store
-    from leaktight.core.errors import InvalidValue
+    from leaktight.report.redaction import redacted
 
     with Store.read(folder) as store:
         records = store.records()
-    text = as_csv(records) if format == "csv" else as_lines(records)
+    shown = redacted(records) if redact else records
+    text = as_csv(shown) if format == "csv" else as_lines(shown, redact)
     if out is None:
         typer.echo(text, nl=False)
-        return
-    try:
-        out.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InvalidValue(f"The file `{out}` cannot be written: {reason(error)}. Choose another one.") from error
+    else:
+        write_private(out, text.encode())
 
 
-def as_lines(records: Sequence[Record]) -> str:
-    """Return each record as one line of JSON."""
-    return "".join(f"{json.dumps(record.to_dict())}\n" for record in records)
+def as_lines(records: Sequence[Record], redact: bool = False) -> str:
+    """Return each record as one line of JSON; redacted, without places on the disk."""
+    from leaktight.report.redaction import without_places
+
+    return "".join(f"{json.dumps(without_places(record) if redact else record.to_dict())}\n" for record in records)
 
 
 def as_csv(records: Sequence[Record]) -> str:
@@ -59,18 +63,22 @@ def as_csv(records: Sequence[Record]) -> str:
     text = io.StringIO()
     writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
     writer.writeheader()
+    scenarios = list(dict.fromkeys(record.cell.scenario.key for record in records))
     for record in records:
-        writer.writerows(_rows(record))
+        writer.writerows(_rows(record, scenarios.index(record.cell.scenario.key) + 1))
     return text.getvalue()
 
 
-def _rows(record: Record) -> Iterator[dict[str, Any]]:
+def _rows(record: Record, scenario: int) -> Iterator[dict[str, Any]]:
+    from leaktight.audit.words import label_of
+
     cell = record.cell
     common = {
         "key": cell.key,
         "purpose": cell.purpose,
+        "scenario": scenario,
         "defence": str(cell.defence),
-        "probe": cell.label or str(cell.probe),
+        "probe": label_of(cell),
         "stage": cell.stage,
         "batch_size": cell.batch_size,
         "victims": cell.victims,

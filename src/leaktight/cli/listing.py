@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -53,10 +52,11 @@ def list_kinds(
 
 
 def kind_lines(family: str) -> dict[str, str]:
-    """Return the first sentence of every kind of a family."""
+    """Return what every kind of a family says about itself."""
+    from leaktight.audit.words import gist
     from leaktight.core import registry
 
-    return {kind: first_sentence(made) for kind, made in registry.classes(family).items()}
+    return {kind: gist(made) for kind, made in registry.classes(family).items()}
 
 
 def preset_lines() -> dict[str, str]:
@@ -74,9 +74,3 @@ def apart(attack: Attack) -> list[str]:
         for name, value in dict(attack).items()
         if name not in ("kind", "preset") and value != fields[name].default
     ]
-
-
-def first_sentence(made: type[object]) -> str:
-    """Return the first paragraph of a docstring as one line, without markup."""
-    paragraph = (inspect.getdoc(made) or "").partition("\n\n")[0]
-    return " ".join(paragraph.split()).replace("`", "")

@@ -19,8 +19,14 @@ WIDE = 160
 NOTHING = "-"
 
 
-def show(records: Sequence[Record], console: Console | None = None) -> None:
-    """Print the table, the verdict, the advice, the doubts, and what was refused or failed."""
+def show(records: Sequence[Record], scenarios: Sequence[str] = (), console: Console | None = None) -> None:
+    """Print the table, the verdict, the advice, the doubts, and what was refused or failed.
+
+    Args:
+        records: what was measured.
+        scenarios: the names of the plan's scenarios, in its order; one alone is not named.
+        console: where to print; by default standard output.
+    """
     summary = summarise(records)
     where = console or Console()
     if not where.is_terminal:
@@ -28,6 +34,7 @@ def show(records: Sequence[Record], console: Console | None = None) -> None:
         where.width = WIDE
     where.print(table(summary.rows))
     for heading, lines in {
+        "Scenarios": [f"{number}: {name}" for number, name in enumerate(scenarios, start=1)] if len(scenarios) > 1 else [],
         "Verdict": summary.verdict,
         "Advice": [f"{advice.question} {advice.sentence}" for advice in advise(summary)],
         "Reasons to doubt this audit": [flag.sentence for flag in raise_flags(records)],
@@ -43,6 +50,9 @@ def show(records: Sequence[Record], console: Console | None = None) -> None:
 def table(rows: Sequence[Row]) -> Table:
     """Return the rows of a summary as a table."""
     found = Table()
+    several = any(row.among > 1 for row in rows)
+    if several:
+        found.add_column("Scenario", justify="right")
     for name in ("Defence", "Attack"):
         found.add_column(name)
     for name in ("Batch", "Stage", "PSNR in dB (95 %)", "Chance", "Labels", "Accuracy"):
@@ -50,6 +60,7 @@ def table(rows: Sequence[Row]) -> Table:
     for row in rows:
         psnr, labels = row.reading(PSNR, "raw"), row.reading(LABELS)
         found.add_row(
+            *([str(row.scenario)] if several else []),
             name_of(row.defence),
             row.attack,
             str(row.batch_size),

@@ -42,7 +42,7 @@ class Bar:
         self._task = self._progress.add_task("preparing", total=None)
 
     def step(self, step: Step) -> None:
-        """Take in that a job has ended."""
+        """Take in how far the audit is."""
         kept = f" ({step.kept} cells kept)" if step.kept else ""
         self._progress.update(self._task, total=step.total, completed=step.done, description=f"{step.text}{kept}")
 

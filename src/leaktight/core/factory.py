@@ -8,7 +8,9 @@ import os
 import sys
 import traceback
 from types import ModuleType
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import AfterValidator
 
 from leaktight.core.errors import InvalidValue, LeaktightError, did_you_mean
 
@@ -25,6 +27,16 @@ def is_reference(text: str) -> bool:
     """
     module, colon, attribute = text.partition(":")
     return bool(colon) and all(part.isidentifier() for part in f"{module}.{attribute}".split("."))
+
+
+def _checked(text: str) -> str:
+    if not is_reference(text):
+        raise ValueError(f"must have the form `{FORM}`. Got {text!r} instead.")
+    return text
+
+
+Reference = Annotated[str, AfterValidator(_checked)]
+"""The type of a setting that names a person's own code."""
 
 
 def load_object(reference: str) -> Any:

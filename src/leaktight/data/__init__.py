@@ -5,7 +5,7 @@ from leaktight.data.cifar import Cifar
 from leaktight.data.digits import Digits
 from leaktight.data.dirichlet import Dirichlet
 from leaktight.data.factory import Factory
-from leaktight.data.files import FileSource
+from leaktight.data.files import FileSource, Location
 from leaktight.data.folder import ImageFolder
 from leaktight.data.idx import Idx
 from leaktight.data.npz import Npz
@@ -27,6 +27,7 @@ __all__ = [
     "FileSource",
     "Idx",
     "ImageFolder",
+    "Location",
     "Npz",
     "Partition",
     "Photos",

@@ -9,12 +9,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from PIL import Image
-from pydantic import Field, field_validator
+from pydantic import Field
 from torch import Tensor
 from torch.utils.data import Dataset, IterableDataset
 
 from leaktight.core.errors import InvalidValue
-from leaktight.core.factory import call_object, is_reference, load_object
+from leaktight.core.factory import Reference, call_object, load_object
 from leaktight.core.task import Batch
 from leaktight.data.labels import as_ids
 from leaktight.data.pixels import as_inputs
@@ -37,15 +37,8 @@ class Factory(Source):
     """
 
     kind: Literal["factory"] = "factory"
-    function: str
+    function: Reference
     classes: Annotated[int, Field(ge=2)] | None = None
-
-    @field_validator("function")
-    @classmethod
-    def _reference(cls, function: str) -> str:
-        if not is_reference(function):
-            raise ValueError(f"must be of the form `package.module:function`. Got {function!r} instead.")
-        return function
 
     def read(self) -> Data:
         """Call the function and bring what it returns into form."""

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import torch
 from numpy.typing import NDArray
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, PlainSerializer, SerializationInfo
 
 from leaktight.core.errors import InvalidValue
 from leaktight.core.task import Batch
@@ -26,7 +26,15 @@ def _as_text(path: Any) -> Any:
     return os.fspath(path) if isinstance(path, os.PathLike) else path
 
 
-Location = Annotated[str, BeforeValidator(_as_text), Field(min_length=1)]
+def _written(path: str, about: SerializationInfo) -> str:
+    # The whole path goes: folders tell of people and projects, and the last part may be a folder.
+    return "withheld" if path and about.context == PASSED_ON else path
+
+
+PASSED_ON = "passed on"
+"""The serialisation context of settings that leave their owner's hands."""
+Location = Annotated[str, BeforeValidator(_as_text), PlainSerializer(_written)]
+"""The type of every setting that is a place on the disk: it is withheld from what is passed on."""
 Limit = Annotated[int, Field(ge=1)] | None
 Share = Annotated[float, Field(gt=0, lt=1)]
 # As deep as train/class/image.
@@ -54,7 +62,7 @@ class FileSource(Source):
         test_limit: the same for test examples.
     """
 
-    path: Location
+    path: Annotated[Location, Field(min_length=1)]
     train_limit: Limit = None
     test_limit: Limit = None
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leaktight.core.errors import InvalidValue
-from leaktight.data.files import ImageSource, Part, listing, read_bytes
+from leaktight.data.files import ImageSource, Location, Part, listing, read_bytes
 from leaktight.data.labels import as_ids, number
 from leaktight.data.source import Data
 
@@ -46,10 +46,10 @@ class Idx(ImageSource):
     """
 
     kind: Literal["idx"] = "idx"
-    train_images: str = ""
-    train_labels: str = ""
-    test_images: str = ""
-    test_labels: str = ""
+    train_images: Location = ""
+    train_labels: Location = ""
+    test_images: Location = ""
+    test_labels: Location = ""
 
     @classmethod
     def fits(cls, path: Path) -> bool:

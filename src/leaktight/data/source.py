@@ -21,7 +21,7 @@ class Data:
 
     Args:
         train: what the participants own between them.
-        test: what nobody trains on; utility is measured here, and public auxiliary data comes from here.
+        test: what nobody trains on, and what is public: utility, normalisation, chance levels and auxiliary data come from here.
         classes: how many classes there are.
         names: what the classes are called, if known.
     """
@@ -37,11 +37,13 @@ class Data:
         return tuple(self.train.inputs.shape[1:])
 
     def statistics(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
-        """Return each channel's mean and standard deviation over the training examples.
+        """Return each channel's mean and standard deviation over the test examples.
 
-        A channel that never varies gets 1 as its deviation: a test example that differs there must not be blown up.
+        They are public constants of the task, so they come from the part of the data that is public: taken from the training
+        examples, they would tell of those outside of every defence and every epsilon. A channel that never varies gets 1 as its
+        deviation: an example that differs there must not be blown up.
         """
-        channels = self.train.inputs.transpose(0, 1).flatten(1).double()
+        channels = self.test.inputs.transpose(0, 1).flatten(1).double()
         mean, std = channels.mean(1), channels.std(1, correction=0)
         std = torch.where(std > 1e-6, std, torch.ones_like(std))
         return tuple(mean.tolist()), tuple(std.tolist())
@@ -54,7 +56,7 @@ class Source(Kinded):
 
     @abc.abstractmethod
     def read(self) -> Data:
-        """Read the data set: float inputs (images in [0, 1], channels first) and integer labels from 0."""
+        """Read the data set: inputs of any floating point type (images in [0, 1], channels first), whole labels from 0."""
 
     def stamp(self) -> Hashable:
         """Return something that changes when what `read` would return changes although the settings do not."""
@@ -62,14 +64,15 @@ class Source(Kinded):
 
     @final
     def load(self) -> Data:
-        """Read the data set and check it.
+        """Read the data set, bring it to single precision and long labels, and check it.
 
         Every cell of an audit loads its data, so the last data set is kept as long as settings and stamp stay the same. It is
         shared: nobody may change its tensors in place.
         """
         wanted = (type(self), self.key, self.stamp())
         if wanted not in _last:
-            data = self.read()
+            found = self.read()
+            data = dataclasses.replace(found, train=_typed(found.train), test=_typed(found.test))
             self._check(data)
             _last.clear()
             _last[wanted] = data
@@ -87,6 +90,16 @@ class Source(Kinded):
 
 
 _last: dict[Hashable, Data] = {}
+
+
+def _typed(batch: Batch) -> Batch:
+    """Return floating point inputs and whole labels as what networks and losses take; anything else is left to the check."""
+    inputs, labels = batch.inputs, batch.labels
+    return Batch(inputs.float() if inputs.is_floating_point() else inputs, labels.long() if _whole(labels) else labels)
+
+
+def _whole(labels: Tensor) -> bool:
+    return not (labels.is_floating_point() or labels.is_complex() or labels.dtype == torch.bool)
 
 
 def _check(what: str, batch: Batch, classes: int, shape: tuple[int, ...]) -> None:
@@ -114,7 +127,7 @@ def _check(what: str, batch: Batch, classes: int, shape: tuple[int, ...]) -> Non
         raise InvalidValue(
             f"{what} must have pixels in [0, 1]. Got {low:.3g} to {high:.3g} instead; normalisation is done by the task."
         )
-    if labels.is_floating_point() or labels.is_complex() or labels.dtype == torch.bool:
+    if not _whole(labels):
         raise InvalidValue(f"{what} must have whole numbers as labels. Got {labels.dtype} instead.")
     if labels.min() < 0 or labels.max() >= classes:
         low, high = labels.min().item(), labels.max().item()

@@ -16,7 +16,7 @@ from pydantic import Field
 from leaktight.core.errors import InvalidValue, did_you_mean
 from leaktight.core.task import Batch
 from leaktight.data.column import Column, fitted, is_missing
-from leaktight.data.files import FileSource, Part, Share, read_bytes
+from leaktight.data.files import FileSource, Location, Part, Share, read_bytes
 from leaktight.data.labels import as_ids, number
 from leaktight.data.selection import holdout
 from leaktight.data.source import Data
@@ -56,7 +56,7 @@ class Csv(FileSource):
     """
 
     kind: Literal["csv"] = "csv"
-    test_path: str | None = None
+    test_path: Location | None = None
     test_share: Share = 0.2
     label: str = ""
     ignore: tuple[str, ...] = ()

@@ -74,7 +74,8 @@ class DPSGD(Defence):
         delta: the probability with which the guarantee may fail, in (0, 1); keep it well below one over the party's examples.
 
     Example:
-        >>> local = Local("client-0", seed=0, examples=100)
+        >>> local = Local("client-0", seed=0)
+        >>> local.now.examples = 100
         >>> defence = DPSGD(clip=1.0, multiplier=1.0)
         >>> each = Gradient({"weight": torch.ones(10, 4)}, per_example=True)
         >>> sent = defence.on_gradient(each, local)
@@ -134,11 +135,9 @@ class DPSGD(Defence):
                 f"Got {private} such steps of {taken} instead; call `on_gradient` in every local step."
             )
         memory["unsent"] = 0
-        local.notes |= {
-            "dp_sgd.epsilon": accountant.epsilon(memory["spent"].tolist(), self.delta),
-            "dp_sgd.delta": self.delta,
-            "dp_sgd.clipped": memory["clipped"] / memory["seen"],
-        }
+        local.notes["dp_sgd.epsilon"] = accountant.epsilon(memory["spent"].tolist(), self.delta)
+        local.notes["dp_sgd.delta"] = self.delta
+        local.notes["dp_sgd.clipped"] = memory["clipped"] / memory["seen"]
         return finite(message, self.kind)
 
     def _count(self, tensors: Tensors, size: int, local: Local) -> None:

@@ -5,31 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar, Literal
 
-import torch
 from pydantic import Field
+from torch import Tensor
 
-from leaktight.core.attack import Guess
 from leaktight.core.errors import InvalidValue
-from leaktight.core.interval import wilson
-from leaktight.core.metric import Direction, Metric, Reading
-from leaktight.core.random import Stream
-from leaktight.core.run import Inside
-from leaktight.metrics.comparison import paired
+from leaktight.core.metric import Direction, Reading
+from leaktight.metrics.comparison import Comparison
 from leaktight.metrics.image import psnr
-from leaktight.metrics.pairing import blank, is_image
+from leaktight.metrics.pairing import is_image
 
 EPSILON = 20.0
 """The PSNR in dB that counts as reconstructed unless said otherwise: an error of a tenth of the pixel range."""
 
 
-class ReconstructionStatement(Metric):
+class ReconstructionStatement(Comparison):
     r"""The share of images that come back at a PSNR of at least epsilon, so that one can say: an (epsilon, delta) attack.
 
     .. math:: \Pr[PSNR(x^*, x) \ge \epsilon] \ge 1 - \delta
 
-    The reading's value is the measured probability, hence the least delta that the statement holds with is 1 - value. Its
-    interval is Wilson's with the number of messages as the number of trials: the usual one for messages of one
-    image, and for larger batches wide enough even if the images of a message are always recovered or lost together.
+    The reading's value is the measured probability, hence the least delta that the statement holds with is 1 - value.
 
     Args:
         epsilon: the quality in dB, in (0, 100]; the larger, the harder for an attack. The default of 20 dB is an error of a
@@ -47,34 +41,18 @@ class ReconstructionStatement(Metric):
     """
 
     kind: Literal["reconstruction_statement"] = "reconstruction_statement"
-    claim: ClassVar[str] = "inputs"
     leaks: ClassVar[Direction] = "high"
+    clamp: ClassVar[bool] = True
+    share: ClassVar[bool] = True
     epsilon: float = Field(EPSILON, gt=0, le=100)
 
-    def grade(self, guess: Guess, truth: Sequence[Inside], rng: Stream) -> tuple[Reading, ...]:
-        """Return a reading against the raw and one against the used images; none for data that are not images."""
-        readings = []
-        for pairs in paired(guess, truth, clamp=True):
-            if not is_image(pairs.truth.shape[1:]):
-                continue
-            reached = (psnr(pairs.guess, pairs.truth) >= self.epsilon).double()
-            share = reached.mean().item()
-            messages = len(torch.unique(pairs.messages))
-            low, high = wilson(share * messages, messages)
-            readings.append(
-                Reading(
-                    name=self.kind,
-                    value=share,
-                    low=low,
-                    high=high,
-                    n=len(reached),
-                    chance=(psnr(blank(pairs.truth), pairs.truth) >= self.epsilon).double().mean().item(),
-                    leaks=self.leaks,
-                    against=pairs.against,
-                    each=tuple(reached.tolist()),
-                )
-            )
-        return tuple(readings)
+    def measure(self, guess: Tensor, truth: Tensor) -> Tensor:
+        """Return 1 for each image that comes back at epsilon or better, else 0."""
+        return (psnr(guess, truth) >= self.epsilon).double()
+
+    def applies(self, shape: Sequence[int]) -> bool:
+        """Apply to images: elsewhere there is no PSNR."""
+        return is_image(shape)
 
 
 def statement(reading: Reading, epsilon: float = EPSILON) -> str:

@@ -7,14 +7,17 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import ClassVar, Literal, final
 
+import torch
 from torch import Tensor
 
 from leaktight.core.attack import Guess, Reconstruction
-from leaktight.core.interval import bootstrap
+from leaktight.core.interval import Interval, bootstrap, wilson
 from leaktight.core.metric import Metric, Reading
 from leaktight.core.random import Stream, stream
 from leaktight.core.run import Inside
-from leaktight.metrics.pairing import arrange_all, blank
+from leaktight.core.task import Batch
+from leaktight.metrics.chance import chance_level
+from leaktight.metrics.pairing import arrange_all
 
 Against = Literal["raw", "used"]
 AGAINST: tuple[Against, Against] = ("raw", "used")
@@ -47,24 +50,43 @@ def paired(guess: Guess, truth: Sequence[Inside], clamp: bool) -> Iterator[Paire
             yield Paired(against, *arrange_all(inputs, truths))
 
 
-def resampling(metric: Metric, rng: Stream) -> Stream:
-    """Return a metric's own stream for its interval: the same whichever metrics were graded before it."""
-    return stream(rng.initial_seed(), "interval", metric.kind)
+def resampled(metric: Metric, values: Tensor, messages: Tensor, rng: Stream) -> Interval:
+    """Return the interval of a mean from resampling whole messages, by a stream of the metric's own.
+
+    It is the same whichever metrics were graded before.
+    """
+    return bootstrap(values, stream(rng.initial_seed(), "interval", metric.kind), groups=messages)
 
 
-def read(metric: Metric, values: Tensor, messages: Tensor, chance: float, against: Against, rng: Stream) -> Reading:
-    """Return the mean of one value for each example, with an interval from resampling whole messages.
+def of_share(values: Tensor, messages: Tensor) -> Interval:
+    """Return Wilson's interval of a share with the number of messages as the number of trials.
+
+    That is the usual one for messages of one example, and for larger batches wide enough even if the examples of a message always
+    stand or fall together. It keeps a width where all values are 0 or all are 1, which resampling does not.
+
+    Args:
+        values: 0 or 1 for each example.
+        messages: the number of the message that each example is behind.
 
     Example:
-        >>> import torch
-        >>> from leaktight.core.random import stream
+        >>> low, high = of_share(torch.zeros(4), torch.arange(4))
+        >>> low, round(high, 2)
+        (0.0, 0.49)
+    """
+    trials = len(torch.unique(messages))
+    return wilson(values.double().mean().item() * trials, trials)
+
+
+def read(metric: Metric, values: Tensor, interval: Interval, chance: float, against: Against) -> Reading:
+    """Return the mean of one value for each example as a reading.
+
+    Example:
         >>> from leaktight.metrics import MSE
-        >>> values, messages = torch.tensor([0.1, 0.3]), torch.tensor([0, 1])
-        >>> reading = read(MSE(), values, messages, chance=0.5, against="raw", rng=stream(0))
+        >>> reading = read(MSE(), torch.tensor([0.1, 0.3]), (0.1, 0.3), chance=0.5, against="raw")
         >>> round(reading.value, 2), reading.n, reading.leaks
         (0.2, 2, 'low')
     """
-    low, high = bootstrap(values, resampling(metric, rng), groups=messages)
+    low, high = interval
     return Reading(
         name=metric.kind,
         value=values.double().mean().item(),
@@ -81,13 +103,14 @@ def read(metric: Metric, values: Tensor, messages: Tensor, chance: float, agains
 class Comparison(Metric):
     """Grades guessed inputs example by example, after one-to-one pairing within each message.
 
-    Write `measure` and `applies`. The reading is the mean over examples; its chance level is what the blank answer scores
-    (mid-grey for images, zeros for anything else); its interval resamples messages. Where the metric does not apply it
-    gives no reading, so that one set of metrics serves every kind of data.
+    Write `measure` and `applies`. The reading is the mean over examples; its chance level is that of the best answer that
+    needs no message (`chance.chance_level`); its interval resamples messages, or is that of a `share` where each value is 0 or 1. Where
+    the metric does not apply it gives no reading, so that one set of metrics serves every kind of data.
     """
 
     claim: ClassVar[str] = "inputs"
     clamp: ClassVar[bool] = False
+    share: ClassVar[bool] = False
 
     @abc.abstractmethod
     def measure(self, guess: Tensor, truth: Tensor) -> Tensor:
@@ -98,17 +121,14 @@ class Comparison(Metric):
         """Return whether examples of this shape can be measured."""
 
     @final
-    def grade(self, guess: Guess, truth: Sequence[Inside], rng: Stream) -> tuple[Reading, ...]:
+    def grade(self, guess: Guess, truth: Sequence[Inside], rng: Stream, public: Batch | None = None) -> tuple[Reading, ...]:
         """Return a reading against the raw and one against the used examples."""
-        return tuple(
-            read(
-                self,
-                self.measure(pairs.guess, pairs.truth),
-                pairs.messages,
-                self.measure(blank(pairs.truth), pairs.truth).mean().item(),
-                pairs.against,
-                rng,
-            )
-            for pairs in paired(guess, truth, self.clamp)
-            if self.applies(pairs.truth.shape[1:])
-        )
+        readings = []
+        for pairs in paired(guess, truth, self.clamp):
+            if not self.applies(pairs.truth.shape[1:]):
+                continue
+            values = self.measure(pairs.guess, pairs.truth)
+            interval = of_share(values, pairs.messages) if self.share else resampled(self, values, pairs.messages, rng)
+            chance = chance_level(self.measure, self.leaks, pairs.truth, pairs.messages, public, rng)
+            readings.append(read(self, values, interval, chance, pairs.against))
+        return tuple(readings)

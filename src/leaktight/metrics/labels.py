@@ -13,7 +13,8 @@ from leaktight.core.attack import Guess, Reconstruction
 from leaktight.core.metric import Direction, Metric, Reading
 from leaktight.core.random import Stream
 from leaktight.core.run import Inside
-from leaktight.metrics.comparison import AGAINST, read
+from leaktight.core.task import Batch
+from leaktight.metrics.comparison import AGAINST, of_share, read
 
 
 def label_distance(guess: Tensor, truth: Tensor) -> Tensor:
@@ -63,11 +64,31 @@ def chance_distance(truth: Tensor, classes: int) -> float:
     return 1 - hits / n
 
 
+def likeliest(frequencies: Tensor, n: int) -> Tensor:
+    r"""Return the n labels that hit most of n labels drawn with these class frequencies, in expectation.
+
+    A j-th guess of class c hits with probability \(\Pr[X_c \ge j]\), \(X_c \sim Bin(n, p_c)\), so the n pairs (c, j) where
+    that is largest are the best answer: about as many labels of each class as its frequency says, or all of one that prevails.
+
+    Args:
+        frequencies: the share of each class, adding up to 1.
+        n: how many labels.
+
+    Example:
+        >>> likeliest(torch.tensor([0.1, 0.6, 0.3]), 1), likeliest(torch.tensor([0.1, 0.6, 0.3]), 5)
+        (tensor([1]), tensor([1, 1, 1, 2, 2]))
+    """
+    hits = torch.from_numpy(bdtrc(torch.arange(n, dtype=torch.float64).numpy(), n, frequencies.double()[:, None].numpy()))
+    best = torch.argsort(hits.flatten(), descending=True, stable=True)[:n]
+    return (best // n).sort().values
+
+
 class LabelDistance(Metric):
     """Categorical distance between guessed and true labels: 0 for a hit, 1 for a miss, averaged.
 
-    The chance level is that of labels drawn uniformly from all classes. Soft guesses (one row of class weights for each
-    label) count as their largest entry. The paper calls this the membership distance.
+    The chance level is the better of labels drawn uniformly from all classes and, where there is public data, the answer that
+    its class frequencies make the best for every message. Soft guesses (one row of class weights for each label) count as their
+    largest entry. The paper calls this the membership distance.
 
     Differs from the paper: it does not say how the labels of a batch are matched; here one to one, as multisets.
 
@@ -84,24 +105,35 @@ class LabelDistance(Metric):
     claim: ClassVar[str] = "labels"
     leaks: ClassVar[Direction] = "low"
 
-    def grade(self, guess: Guess, truth: Sequence[Inside], rng: Stream) -> tuple[Reading, ...]:
+    def grade(self, guess: Guess, truth: Sequence[Inside], rng: Stream, public: Batch | None = None) -> tuple[Reading, ...]:
         """Return a reading against the raw and one against the used labels; none for a guess without labels."""
         if not isinstance(guess, Reconstruction) or guess.labels is None:
             return ()
-        classes = [_hard(labels) for labels in guess.labels]
+        guesses = [_hard(labels) for labels in guess.labels]
         readings = []
         for against in AGAINST:
             labels = [(inside.raw if against == "raw" else inside.used).labels.cpu() for inside in truth]
             sizes = torch.tensor([len(each) for each in labels])
             if sizes.sum() == 0:
                 continue
-            distances = torch.cat([label_distance(*pair) for pair in zip(classes, labels, strict=True)])
-            blind = sum(
-                len(each) * chance_distance(each, inside.task.classes) for each, inside in zip(labels, truth, strict=True)
-            )
-            chance = blind / len(distances)
-            readings.append(read(self, distances, torch.repeat_interleave(sizes), chance, against, rng))
+            distances = _distances(guesses, labels)
+            interval = of_share(distances, torch.repeat_interleave(sizes))
+            readings.append(read(self, distances, interval, _chance(labels, truth[0].task.classes, public), against))
         return tuple(readings)
+
+
+def _distances(guesses: Sequence[Tensor], labels: Sequence[Tensor]) -> Tensor:
+    return torch.cat([label_distance(*pair) for pair in zip(guesses, labels, strict=True)])
+
+
+def _chance(labels: Sequence[Tensor], classes: int, public: Batch | None) -> float:
+    """Return the least mean distance of an answer that needs no message."""
+    sizes = [len(each) for each in labels]
+    uniform = sum(len(each) * chance_distance(each, classes) for each in labels if len(each)) / sum(sizes)
+    if public is None or len(public) == 0:
+        return uniform
+    frequencies = torch.bincount(public.labels.cpu(), minlength=classes) / len(public)
+    return min(uniform, _distances([likeliest(frequencies, size) for size in sizes], labels).mean().item())
 
 
 def _hard(labels: Tensor) -> Tensor:

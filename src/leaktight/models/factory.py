@@ -5,11 +5,10 @@ from __future__ import annotations
 import copy
 from typing import Literal
 
-from pydantic import field_validator
 from torch import nn
 from torch.nn.modules.batchnorm import _NormBase
 
-from leaktight.core.factory import FORM, call_object, is_reference
+from leaktight.core.factory import Reference, call_object
 from leaktight.models.head import find_head, split
 from leaktight.models.network import Network
 from leaktight.models.obstacles import require_none
@@ -37,16 +36,9 @@ class Factory(Network):
     """
 
     kind: Literal["factory"] = "factory"
-    function: str
+    function: Reference
     head: str = ""
     batch_norm: BatchNorm = "refuse"
-
-    @field_validator("function")
-    @classmethod
-    def _form(cls, text: str) -> str:
-        if not is_reference(text):
-            raise ValueError(f"must have the form `{FORM}`. Got {text!r} instead.")
-        return text
 
     def parts(self, shape: tuple[int, ...], classes: int) -> tuple[nn.Module, nn.Module]:
         """Call the function and take its module apart."""

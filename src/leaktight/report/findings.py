@@ -7,7 +7,7 @@ from typing import Any
 from leaktight.audit.advice import Advice
 from leaktight.audit.rows import STATEMENT
 from leaktight.audit.verdict import Judgement
-from leaktight.audit.words import counted, name_of, undefended
+from leaktight.audit.words import capital, counted, name_of, undefended
 from leaktight.core.record import Status
 from leaktight.report.page import Page, Section
 
@@ -37,9 +37,8 @@ def verdict_section(page: Page) -> Section:
 
 def _judged(judgement: Judgement) -> dict[str, Any]:
     leak = judgement.worst.leak
-    name = name_of(judgement.defence)
     return {
-        "name": name[:1].upper() + name[1:],
+        "name": capital(name_of(judgement.defence)),
         "tone": judgement.tone,
         "badge": BADGES[judgement.tone],
         "sentence": judgement.sentence,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import dataclasses
 import io
-import math
 from collections.abc import Mapping, Sequence
 
 import torch
@@ -14,7 +13,8 @@ from torch import Tensor
 
 from leaktight.audit.rows import Row
 from leaktight.audit.verdict import Judgement
-from leaktight.audit.words import name_of, setting, undefended
+from leaktight.audit.words import capital, name_of, setting, undefended
+from leaktight.metrics.image import psnr
 from leaktight.report.page import Page, Pictures, Section
 
 SHOWN = 8
@@ -78,7 +78,7 @@ def blocks_of(judged: Sequence[Judgement], pictures: Pictures, threshold: float 
         raw, used, guess = (shown[name][:SHOWN] for name in ("truth_raw", "truth_used", "guess"))
         strips = blocks.setdefault(raw.numpy().tobytes(), [_originals(raw, shown)])
         detail = f"{row.attack}; {setting(row.batch_size, row.stage)}"
-        name = _capital(name_of(row.defence))
+        name = capital(name_of(row.defence))
         if not torch.equal(raw, used):
             strips.append(Strip(name, "as the defence changed the images", _row(used, "changed by the defence"), original=True))
         strips.append(Strip(name, detail, _guesses(guess, raw, shown, row, threshold)))
@@ -94,18 +94,6 @@ def drawable(gallery: Mapping[str, Tensor] | None) -> Mapping[str, Tensor] | Non
         return None
     shape = shapes.pop()
     return gallery if len(shape) == 4 and shape[0] > 0 and shape[1] in (1, 3) else None
-
-
-def psnr_of(guess: Tensor, truth: Tensor) -> float:
-    """Return the PSNR in dB of two images of bytes; infinite for equal ones.
-
-    Example:
-        >>> black = torch.zeros(1, 2, 2, dtype=torch.uint8)
-        >>> round(psnr_of(black + 25, black), 2)
-        20.17
-    """
-    error = (guess.double() - truth.double()).square().mean().item()
-    return math.inf if error == 0 else 10 * math.log10(255**2 / error)
 
 
 def data_address(image: Tensor) -> str:
@@ -134,19 +122,15 @@ def _guesses(guess: Tensor, raw: Tensor, shown: Mapping[str, Tensor], row: Row, 
     under = "without defence" if undefended(row.defence) else f"under {name_of(row.defence)}"
     made = []
     for number, image in enumerate(guess):
-        psnr = psnr_of(image, raw[number])
-        likeness = "exact" if math.isinf(psnr) else f"{psnr:.0f} dB"
+        quality = psnr(image[None].double() / 255, raw[number][None].double() / 255).item()
+        likeness = "exact" if torch.equal(image, raw[number]) else f"{quality:.0f} dB"
         made.append(
             Picture(
                 data_address(image),
                 f"Image {number + 1}, recovered {under}: {likeness}",
                 likeness,
                 "" if guessed[number] < 0 else f"class {guessed[number]}",
-                threshold is not None and psnr >= threshold,
+                threshold is not None and quality >= threshold,
             )
         )
     return tuple(made)
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]

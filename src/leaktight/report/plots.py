@@ -14,7 +14,7 @@ import plotly.graph_objects as go
 from leaktight.audit.pool import high, low
 from leaktight.audit.rows import PSNR, STATEMENT, Row
 from leaktight.audit.verdict import Judgement
-from leaktight.audit.words import family_of, name_of, percent, strength_of, title_of, undefended
+from leaktight.audit.words import capital, family_of, name_of, percent, strength_of, title_of, undefended
 from leaktight.core.metric import Reading
 from leaktight.report.page import Page, Section
 
@@ -38,7 +38,7 @@ def tradeoff_section(page: Page) -> Section | None:
         for number, (family, swept) in enumerate(_swept(judged).items()):
             name = f"plot-strength-{scenario}-{number}"
             plots[name] = over_strength(swept)
-            captions[name] = f"{family[:1].upper()}{family[1:]}: leakage over strength{suffix}"
+            captions[name] = f"{capital(family)}: leakage over strength{suffix}"
     if not plots:
         return None
     return Section("trade-off", "Protection against usefulness", "tradeoff.html", {"captions": captions}, plots)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import re
+import json
 from collections.abc import Iterable
 from typing import Any
 
 from leaktight.core.record import Record, Status
+from leaktight.core.value import Value
+from leaktight.data.files import PASSED_ON
 
 WITHHELD = "withheld in a redacted report"
-_PLACE = re.compile(r"^(?:~|/|\.{1,2}[/\\]|[A-Za-z]:[/\\]|\\\\).*[/\\](?=[^/\\])")
 
 
 def redacted(records: Iterable[Record]) -> tuple[Record, ...]:
@@ -30,15 +31,15 @@ def _redacted(record: Record) -> Record:
     return record.model_copy(update={"readings": kept, "reason": reason})
 
 
-def without_places(value: Any) -> Any:
-    """Return settings with every path of a file shortened to the file's name: folders tell of people and projects.
+def without_places(value: Value) -> dict[str, Any]:
+    """Return settings as plain JSON types, without those that are places on the disk (`data.Location`).
 
     Example:
-        >>> without_places({"path": "/home/anna/study/scans.npz", "format": "npz", "ratio": "1/2"})
-        {'path': 'scans.npz', 'format': 'npz', 'ratio': '1/2'}
+        >>> from leaktight.data import Npz
+        >>> shown = without_places(Npz(path="patients/anna/scans.npz"))
+        >>> shown["kind"], shown["path"]
+        ('npz', 'withheld')
     """
-    if isinstance(value, dict):
-        return {name: without_places(inner) for name, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [without_places(inner) for inner in value]
-    return _PLACE.sub("", value) if isinstance(value, str) else value
+    # Not `serialize_as_any`: that overrules how a field's own type is written.
+    found: dict[str, Any] = json.loads(value.model_dump_json(context=PASSED_ON))
+    return found

@@ -17,8 +17,9 @@ KNOWN = {
     Knows.LABELS: "the true labels behind each message",
     Knows.DEFENCE: "which defence is in use, and its settings",
     Knows.AUXILIARY: "public data of the same kind",
-    Knows.LOCAL_STEPS: "how many examples and local steps are behind a message",
+    Knows.LOCAL_STEPS: "how many local steps are behind an update, and how they are taken",
 }
+ALWAYS = "how many examples are behind each message"
 SEATS = {
     "server": "the server: it follows the protocol and reads every message that is sent to it",
     "wire": "someone on the wire: it changes nothing and reads every message that anyone sends",
@@ -47,7 +48,7 @@ def in_words(threat: ThreatModel) -> dict[str, Any]:
     other = f"the participant {threat.seat}: it takes part and reads the messages of its own exchange"
     return {
         "seat": SEATS.get(threat.seat, other),
-        "knows": [words for known, words in KNOWN.items() if known in threat.knows],
+        "knows": [ALWAYS, *(words for known, words in KNOWN.items() if known in threat.knows)],
         "withheld": [words for known, words in KNOWN.items() if known not in threat.knows],
     }
 
@@ -63,7 +64,6 @@ def _attack(probe: Probe) -> dict[str, Any]:
 def parameters_section(page: Page) -> Section:
     """Show every setting: each scenario, defence and probe once, and each cell with which of them it used."""
     cells = [record.cell for record in page.records]
-    tidy = without_places if page.redact else _same
     groups = {
         "Scenarios": _numbered((cell.scenario, cell.scenario.kind) for cell in cells),
         "Defences": _numbered((cell.defence, name_of(cell.defence)) for cell in cells),
@@ -72,7 +72,7 @@ def parameters_section(page: Page) -> Section:
     letters = dict(zip(groups, "SDA", strict=True))
     shown = {
         title: [
-            {"mark": f"{letters[title]}{number}", "name": name, "settings": flat(tidy(value.to_dict()))}
+            {"mark": f"{letters[title]}{number}", "name": name, "settings": lines_of(_told(value, page.redact))}
             for value, name, number in values.values()
         ]
         for title, values in groups.items()
@@ -97,8 +97,8 @@ def parameters_section(page: Page) -> Section:
     return Section("parameters", "Every parameter", "parameters.html", {"groups": shown, "lines": lines})
 
 
-def _same(value: Any) -> Any:
-    return value
+def _told(value: Value, redact: bool) -> dict[str, Any]:
+    return without_places(value) if redact else value.to_dict()
 
 
 def _numbered(values: Iterable[tuple[Value, str]]) -> dict[str, tuple[Value, str, int]]:
@@ -108,19 +108,19 @@ def _numbered(values: Iterable[tuple[Value, str]]) -> dict[str, tuple[Value, str
     return found
 
 
-def flat(settings: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
-    """Return nested settings as one list, names joined by dots.
+def lines_of(settings: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
+    """Return nested settings as names, joined by dots, and texts.
 
     Example:
-        >>> flat({"model": {"kind": "mlp"}, "rounds": 3})
+        >>> lines_of({"model": {"kind": "mlp"}, "rounds": 3})
         [('model.kind', 'mlp'), ('rounds', '3')]
     """
     out: list[tuple[str, str]] = []
     for name, value in settings.items():
         if isinstance(value, dict):
-            out += flat(value, f"{prefix}{name}.")
+            out += lines_of(value, f"{prefix}{name}.")
         elif isinstance(value, list) and any(isinstance(inner, dict) for inner in value):
-            out += flat({str(number): inner for number, inner in enumerate(value)}, f"{prefix}{name}.")
+            out += lines_of({str(number): inner for number, inner in enumerate(value)}, f"{prefix}{name}.")
         else:
             out.append((f"{prefix}{name}", value if isinstance(value, str) else json.dumps(value)))
     return out
@@ -128,13 +128,11 @@ def flat(settings: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]
 
 def reproduce_section(page: Page) -> Section:
     """Say with what this was made, and how to make it again."""
-    plan = page.plan.to_dict()
-    plan = without_places(plan) if page.redact else plan
     seconds = sum(record.seconds for record in page.records)
     values = {
         "versions": dict(page.versions),
         "seeds": page.summary.seeds,
-        "plan": json.dumps(plan, indent=2, ensure_ascii=False),
+        "plan": json.dumps(_told(page.plan, page.redact), indent=2, ensure_ascii=False),
         "cells": len(page.records),
         "minutes": seconds / 60,
     }

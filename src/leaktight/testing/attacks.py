@@ -78,7 +78,7 @@ def check_guess(trial: Attempt, run: Run) -> Guess:
 
 def check_beats_chance(trial: Attempt, run: Run, guess: Guess) -> None:
     """Without a defence its guess is better than chance in everything it claims."""
-    readings = trial.grade(guess, [run.inside[key] for key in guess.keys], stream(0, "grade"))
+    readings = trial.grade(guess, [run.inside[key] for key in guess.keys], stream(0, "grade"), run.auxiliary)
     require(
         bool(readings),
         f"{trial.attack} must be graded to be checked. No metric grades its claims {sorted(trial.attack.claims)}.",

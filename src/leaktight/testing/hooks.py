@@ -29,18 +29,18 @@ def toy_step(defence: Defence, local: Local, round: int) -> Message:
         ['body.1.bias', 'body.1.weight', 'head.bias', 'head.weight']
     """
     task, raw = toy_task(), toy_batch()
-    local.examples, local.batch = len(raw), raw
+    local.now.examples, local.now.batch = len(raw), raw
     with unchanged(f"{defence} in on_agree", task=task.model.state_dict()):
         public = defence.on_agree(task)
     with unchanged(f"{defence} in on_task", task=public.model.state_dict()):
         own = defence.on_task(public, local)
     local.begin(round)
     with unchanged(f"{defence} in on_batch", batch=tensors_of(raw)):
-        used = local.batch = defence.on_batch(raw, local)
+        used = local.now.batch = defence.on_batch(raw, local)
     found = gradient(own, own.model.tensors(), used, per_example=defence.per_example)
     with unchanged(f"{defence} in on_gradient", gradient=found.tensors, batch=tensors_of(used)):
         mean = defence.on_gradient(found, local).mean().tensors
-    wired = {wire: tensor for name, tensor in mean.items() if (wire := own.wire(name)) is not None}
+    wired = own.outward(mean)
     message = Message(Kind.GRADIENT, local.party, "server", round, wired, {"examples": float(len(used))})
     with unchanged(f"{defence} in on_message", message=wired, batch=tensors_of(used)):
         return defence.on_message(message, local)

@@ -15,7 +15,7 @@ from leaktight.core.random import Stream, stream
 from leaktight.core.run import Inside
 from leaktight.core.task import Batch
 from leaktight.testing.conformance import own_randomness, require, unchanged
-from leaktight.testing.toys import CLASSES, toy_run, toy_task
+from leaktight.testing.toys import CLASSES, toy_batch, toy_run, toy_task
 from leaktight.testing.values import check_value
 
 IMAGE = (1, 8, 8)
@@ -28,10 +28,11 @@ class Trial:
     Args:
         truth: the other side of each message.
         perfect: everything right.
-        blind: what an attacker who saw nothing answers: grey images, random labels.
-        wrong: what is no better than `blind`: random images, random labels.
+        blind: what an attacker who knows the public data alone answers: its mean image, its commonest labels.
+        wrong: what an attack that found nothing may end with: random images, random labels.
         shuffled: `perfect` with the examples of each message in another order.
         other: a guess that claims nothing the metric grades.
+        public: what anyone knows of such data.
     """
 
     truth: tuple[Inside, ...]
@@ -40,6 +41,7 @@ class Trial:
     wrong: Guess
     shuffled: Guess
     other: Guess
+    public: Batch | None = None
 
 
 def reconstruction_trial(messages: int = 48, examples: int = 3, shape: tuple[int, ...] = IMAGE) -> Trial:
@@ -51,6 +53,8 @@ def reconstruction_trial(messages: int = 48, examples: int = 3, shape: tuple[int
         (2, torch.Size([3, 1, 8, 8]))
     """
     run = toy_run(rounds=messages, batch_size=examples, task=toy_task(shape=shape))
+    public = toy_batch(64, seed=1, shape=shape)
+    common = public.labels.bincount(minlength=CLASSES).argsort(descending=True)
     truth, rng = tuple(run.inside.values()), stream(0, "trial")
     batches = [inside.raw for inside in truth]
     keys = tuple(run.inside)
@@ -67,10 +71,13 @@ def reconstruction_trial(messages: int = 48, examples: int = 3, shape: tuple[int
     return Trial(
         truth=truth,
         perfect=guess(batches),
-        blind=guess([Batch(torch.full_like(b.inputs, 0.5), labels(b)) for b in batches]),
+        blind=guess(
+            [Batch(public.inputs.mean(0).expand_as(b.inputs), common[torch.arange(len(b)) % CLASSES]) for b in batches]
+        ),
         wrong=guess([Batch(noise(b, rng), labels(b)) for b in batches]),
         shuffled=guess([b.take(torch.arange(len(b)).roll(1)) for b in batches]),
         other=Scores(keys, tuple(torch.zeros(len(b)) for b in batches)),
+        public=public,
     )
 
 
@@ -95,7 +102,7 @@ def check_metric(metric: Metric, trial: Trial | None = None) -> None:
 
 
 def check_form(metric: Metric, trial: Trial) -> None:
-    """It reads against the raw examples, twice the same, with interval and chance level, and changes neither guess nor truth."""
+    """It reads against the raw examples, twice the same, with interval and chance level, and changes nothing that it is given."""
     with unchanged(str(metric), **_parts(trial)), own_randomness(str(metric)):
         one, other = (_grade(metric, trial, trial.wrong) for _ in range(2))
     require(one == other, f"{metric} must read the same from the same stream. Two readings differ.")
@@ -129,28 +136,35 @@ def check_order(metric: Metric, trial: Trial) -> None:
 
 
 def check_chance(metric: Metric, trial: Trial, tolerance: float = 0.1) -> None:
-    """Whoever saw nothing is at chance, and a random guess not above it, within a share of the way to a perfect guess."""
+    """The chance level is the best that a guess which saw nothing gets, within a share of the way to a perfect guess."""
     best, blind, wrong = (_grade(metric, trial, guess) for guess in (trial.perfect, trial.blind, trial.wrong))
-    for perfect, grey, random in zip(best, blind, wrong, strict=True):
-        chance = grey.chance if grey.chance is not None else float("nan")
+    for perfect, known, random in zip(best, blind, wrong, strict=True):
+        chance = known.chance if known.chance is not None else float("nan")
         margin = tolerance * abs(perfect.value - chance)
-        near = abs(grey.value - chance) <= margin
-        require(near, f"{metric} must put a guess that saw nothing at its chance level {chance:.4g}. Got {grey.value:.4g}.")
-        gain = (random.value - chance) * (1 if random.leaks == "high" else -1)
-        require(gain <= margin, f"{metric} must not grade random guesses above chance {chance:.4g}. Got {random.value:.4g}.")
+        gains = {name: _gain(reading, chance) for name, reading in (("blind", known), ("random", random))}
+        for name, gain in gains.items():
+            told = f"Got {abs(gain):.4g} beyond it."
+            require(gain <= margin, f"{metric} must not grade {name} guesses above its chance level {chance:.4g}. {told}")
+        reached = max(gains.values()) >= -margin
+        require(reached, f"{metric} must have a chance level that some blind guess reaches. {chance:.4g} is out of reach.")
+
+
+def _gain(reading: Reading, chance: float) -> float:
+    """Return how far a reading is on the leaking side of a chance level."""
+    return (reading.value - chance) * (1 if reading.leaks == "high" else -1)
 
 
 def check_silence(metric: Metric, trial: Trial) -> None:
     """A guess that claims nothing it grades gets no reading."""
     try:
-        readings = tuple(metric.grade(trial.other, trial.truth, stream(0, "metric")))
+        readings = tuple(metric.grade(trial.other, trial.truth, stream(0, "metric"), trial.public))
     except Refusal:
         return
     require(not readings, f"{metric} must be silent about a {type(trial.other).__name__} or refuse it. Got {readings!r}.")
 
 
 def _grade(metric: Metric, trial: Trial, guess: Guess) -> Sequence[Reading]:
-    readings = tuple(metric.grade(guess, trial.truth, stream(0, "metric")))
+    readings = tuple(metric.grade(guess, trial.truth, stream(0, "metric"), trial.public))
     raw = [reading for reading in readings if reading.against in ("raw", None)]
     require(bool(raw), f"{metric} must score against the raw examples. Got {len(readings)} readings, none of them against raw.")
     return readings
@@ -160,6 +174,8 @@ def _parts(trial: Trial) -> dict[str, dict[str, torch.Tensor]]:
     guess = trial.wrong
     parts = {"truth": {f"raw {n}": inside.raw.inputs for n, inside in enumerate(trial.truth)}}
     parts["truth"] |= {f"labels {n}": inside.raw.labels for n, inside in enumerate(trial.truth)}
+    if trial.public is not None:
+        parts["public data"] = {"inputs": trial.public.inputs, "labels": trial.public.labels}
     if isinstance(guess, Reconstruction):
         parts["guess"] = {f"inputs {n}": each for n, each in enumerate(guess.inputs)}
         parts["guess"] |= {f"labels {n}": each for n, each in enumerate(guess.labels or ())}

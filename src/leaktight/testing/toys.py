@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import math
 
 import torch
@@ -10,7 +9,7 @@ from torch import Tensor, nn
 
 from leaktight.audit.control import nulled
 from leaktight.core.defence import Defence, Undefended
-from leaktight.core.local import Local, Memory
+from leaktight.core.local import Local
 from leaktight.core.message import Kind, Message
 from leaktight.core.random import normal_like, sealed, seed_of, stream
 from leaktight.core.run import Inside, MessageKey, Run
@@ -101,7 +100,6 @@ def toy_run(
     seed: int = 0,
     task: Task | None = None,
     data: Batch | None = None,
-    memory: Memory | None = None,
 ) -> Run:
     """Return a run of one honest client that answers each round with a gradient, and closes at the end.
 
@@ -112,7 +110,6 @@ def toy_run(
         seed: what the client's randomness derives from.
         task: the task before the defence's `on_agree`; None for `toy_task()`.
         data: what the client owns; None for `toy_batch()` of as many examples as are used.
-        memory: what the client's memory begins with; the defence's part is under `defence`.
 
     Example:
         >>> run = toy_run(rounds=2)
@@ -122,19 +119,17 @@ def toy_run(
     defence = defence or Undefended()
     task = task or toy_task()
     public = defence.on_agree(task)
-    inside: dict[MessageKey, Inside] = {}
-
-    def witness(found: Inside) -> None:
-        inside[found.sent.key] = found
-
-    local = Local(PARTY, seed, memory=copy.deepcopy(memory or {}))
+    local = Local(PARTY, seed)
     data = data or toy_batch(rounds * batch_size, shape=task.shape)
-    client = Client(PARTY, public, data, defence, local, batch_size, witness=witness)
+    client = Client(PARTY, public, data, defence, local, batch_size)
     parameters = toy_parameters(public)
     transcript: list[Message] = []
+    inside: dict[MessageKey, Inside] = {}
     for number in range(rounds):
         ask = Message(Kind.PARAMETERS, "server", PARTY, number, {name: tensor.clone() for name, tensor in parameters.items()})
-        transcript += [ask, client.respond(ask)]
+        found = client.answer(ask)
+        inside[found.sent.key] = found
+        transcript += [ask, found.sent]
     reveal = client.close()
     transcript += [reveal] if reveal else []
     return Run(

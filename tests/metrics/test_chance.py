@@ -1,0 +1,135 @@
+"""The level that an attack has to beat is that of the best answer made without any message."""
+
+import pytest
+import torch
+from torch import nn
+
+from leaktight.core.metric import Reading
+from leaktight.core.random import stream
+from leaktight.core.task import Batch
+from leaktight.data import Digits
+from leaktight.metrics import MSE, PSNR, SSIM, ReconstructionStatement, RelativeRMSE
+from leaktight.metrics.chance import DRAWS, chance_level
+from leaktight.metrics.image import mse, psnr, ssim
+from leaktight.metrics.pairing import arrange
+
+INPUTS = [PSNR(), SSIM(), MSE(), RelativeRMSE(), ReconstructionStatement()]
+everywhere = pytest.mark.parametrize("metric", INPUTS, ids=str)
+
+
+@pytest.fixture(scope="module")
+def digits():
+    return Digits().load()
+
+
+def batches(data, size, count=48, seed=0):
+    order = torch.randperm(len(data.train), generator=torch.Generator().manual_seed(seed))[:count]
+    return list(data.train.inputs[order].split(size))
+
+
+def better(reading: Reading) -> bool:
+    """Whether the value itself is on the leaking side of chance, interval or not."""
+    assert reading.chance is not None
+    gain = reading.value - reading.chance
+    return (gain if reading.leaks == "high" else -gain) > 1e-9
+
+
+def per_channel(images):
+    return images.mean((0, 2, 3), keepdim=True).expand(1, *images.shape[1:])
+
+
+@pytest.mark.parametrize("size", [1, 8])
+@everywhere
+def test_nobody_beats_chance_by_knowing_the_public_data_alone(metric, size, digits, insides, reconstruction):
+    truth, public = batches(digits, size), digits.test
+    answers = {
+        "grey": torch.full((1, 1, 8, 8), 0.5),
+        "public colour": per_channel(public.inputs),
+        "public mean": public.inputs.mean(0, keepdim=True),
+    }
+    for name, answer in answers.items():
+        guess = reconstruction([answer.expand_as(images) for images in truth])
+        for reading in metric.grade(guess, insides(truth), stream(0), public):
+            assert not better(reading), name
+
+
+def test_the_prior_of_dark_images_no_longer_looks_like_a_leak(digits, insides, reconstruction):
+    """Grey is a weak answer where images are dark: what beats it may have seen nothing."""
+    truth = batches(digits, 1)
+    prior = reconstruction([per_channel(digits.test.inputs)] * len(truth))
+    weak, _ = PSNR().grade(prior, insides(truth), stream(0))
+    level, _ = PSNR().grade(prior, insides(truth), stream(0), digits.test)
+    assert weak.beats_chance()
+    assert not level.beats_chance()
+    mean = digits.test.inputs.mean(0, keepdim=True)
+    assert level.chance == pytest.approx(psnr(mean.expand(48, -1, -1, -1), torch.cat(truth)).mean().item())
+
+
+def test_the_answer_of_least_squared_error_is_the_mean_example(digits):
+    truth = torch.cat(batches(digits, 1)).double()
+    mean = digits.test.inputs.double().mean(0)
+    level = chance_level(mse, "low", truth, torch.arange(48), digits.test, stream(0))
+    assert level == pytest.approx((truth - mean).square().mean().item())
+
+
+def test_wrong_guesses_that_pairing_flatters_are_at_chance_in_ssim(insides, reconstruction):
+    """Of sixteen noise images some fit by luck; grey has no structure that could fit, so it is no measure for them."""
+    rng = torch.Generator().manual_seed(0)
+    truth, guess = ([torch.rand(16, 1, 8, 8, generator=rng) for _ in range(12)] for _ in range(2))
+    public = Batch(torch.rand(200, 1, 8, 8, generator=rng), torch.zeros(200, dtype=torch.long))
+    without, _ = SSIM().grade(reconstruction(guess), insides(truth), stream(0))
+    reading, _ = SSIM().grade(reconstruction(guess), insides(truth), stream(0), public)
+    assert without.beats_chance()
+    assert not reading.beats_chance()
+    assert reading.chance == pytest.approx(reading.value, abs=0.03)
+
+
+def test_drawn_examples_are_paired_within_their_message(digits):
+    truths = batches(digits, 8)
+    truth, messages = torch.cat(truths).double(), torch.arange(6).repeat_interleave(8)
+    level = chance_level(ssim, "high", truth, messages, digits.test, stream(3, "cell"))
+    rng = torch.Generator().manual_seed(99)
+    scores = []
+    for _ in range(40):
+        drawn = [digits.test.inputs[torch.randint(len(digits.test), (8,), generator=rng)] for _ in truths]
+        scores.append(ssim(torch.cat([arrange(a, b) for a, b in zip(drawn, truths, strict=True)]), truth).mean())
+    scores = torch.stack(scores)
+    assert level == pytest.approx(scores.mean().item(), abs=4 * scores.std().item() / DRAWS**0.5)
+
+
+@everywhere
+def test_chance_depends_neither_on_the_guess_nor_on_metrics_graded_before(metric, digits, insides, reconstruction):
+    truth = insides(batches(digits, 4))
+    perfect = reconstruction([inside.raw.inputs for inside in truth])
+    rng = stream(5)
+    levels = {reading.chance for reading in metric.grade(perfect, truth, stream(5), digits.test)}
+    for other in INPUTS:
+        other.grade(perfect, truth, rng, digits.test)
+    black = reconstruction([torch.zeros_like(inside.raw.inputs) for inside in truth])
+    assert {reading.chance for reading in metric.grade(black, truth, rng, digits.test)} == levels
+    assert len(levels) == 1
+
+
+@everywhere
+def test_public_data_makes_no_answer_worse_and_stays_as_it_is(metric, photos, insides, reconstruction):
+    public = Batch(nn.functional.interpolate(torch.rand(6, 3, 4, 4), size=(16, 16)), torch.zeros(6, dtype=torch.long))
+    before = public.copy()
+    alone = metric.grade(reconstruction(photos), insides(photos), stream(0))[0].chance
+    known = metric.grade(reconstruction(photos), insides(photos), stream(0), public)[0].chance
+    assert known >= alone if metric.leaks == "high" else known <= alone
+    assert torch.equal(public.inputs, before.inputs)
+
+
+@pytest.mark.parametrize("metric", [MSE(), RelativeRMSE()], ids=str)
+def test_rows_of_a_table_are_answered_by_their_public_mean(metric, insides, reconstruction):
+    rows = torch.tensor([[4.0, 7.0], [6.0, 9.0]])
+    public = Batch(torch.tensor([[5.0, 6.0], [5.0, 10.0]]), torch.zeros(2, dtype=torch.long))
+    reading, _ = metric.grade(reconstruction([rows]), insides([rows]), stream(0), public)
+    mean = torch.tensor([[5.0, 8.0]]).expand(2, -1)
+    assert reading.chance == pytest.approx(metric.measure(mean, rows).mean().item())
+
+
+def test_no_public_example_is_as_good_as_none(photos, insides, reconstruction):
+    nothing = Batch(torch.zeros(0, 3, 16, 16), torch.zeros(0, dtype=torch.long))
+    readings = [PSNR().grade(reconstruction(photos), insides(photos), stream(0), known) for known in (None, nothing)]
+    assert readings[0] == readings[1]

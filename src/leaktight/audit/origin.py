@@ -23,7 +23,7 @@ from leaktight.data.source import Data
 from leaktight.learning.federated import Federated
 from leaktight.models import Factory
 
-PACKAGES = ("numpy", "scipy", "scikit-learn", "opacus", "torchmetrics", "pillow")
+PACKAGES = ("numpy", "scipy", "scikit-learn", "opacus", "pillow")
 
 
 class Origins:

@@ -31,9 +31,8 @@ def test_init_writes_a_plan_that_can_be_read_and_leaves_files_alone(leaktight: C
     said = leaktight("init", "mine.toml")
     assert (said.code, said.out) == (0, "Wrote mine.toml. Run it with `leaktight audit mine.toml`.\n")
     plan = read_plan(tmp_path / "mine.toml")
-    assert plan.scenarios["1"].model == quick().scenarios["1"].model
+    assert plan.cells() == quick().cells()
     assert "seed =" not in (tmp_path / "mine.toml").read_text()
-    assert len(plan.defences) == 4
     (tmp_path / "mine.toml").write_text("precious")
     assert leaktight("init", "mine.toml").code == 2
     assert (tmp_path / "mine.toml").read_text() == "precious"

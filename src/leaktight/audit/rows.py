@@ -141,6 +141,7 @@ def _order(row: Row) -> tuple[object, ...]:
         row.stage,
         row.batch_size,
         row.attack,
+        row.defence.key,
     )
 
 

@@ -126,8 +126,11 @@ class Engine:
 
     def run(self, rng: Stream) -> Found:
         """Search all victims and restarts, as many rows at a time as fit into memory."""
-        rows = len(self.victims) * self.search.restarts
-        points = self._start(rows, rng).to(self.device)
+        return self.run_from(self._start(len(self.victims) * self.search.restarts, rng))
+
+    def run_from(self, points: Tensor) -> Found:
+        """Search from these points, `restarts` consecutive ones for each victim."""
+        rows, points = len(points), points.to(self.device)
         owners = torch.arange(len(self.victims), device=self.device).repeat_interleave(self.search.restarts)
         parts = [self._descend(points[chunk], owners[chunk]) for chunk in self._chunks(rows)]
         best, values = torch.cat([part[0] for part in parts]), torch.cat([part[1] for part in parts])

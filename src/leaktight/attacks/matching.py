@@ -86,7 +86,7 @@ class GradientMatching(Attack):
         found: dict[int, tuple[Tensor, Tensor, Tensor]] = {}
         for replay, places in _groups(view, exchanges).items():
             group = [exchanges[place] for place in places]
-            result = Engine(self._victims(replay, group, view, rng), self._search()).run(rng)
+            result = Engine(self.victims(replay, group, view, rng), self.search()).run(rng)
             for row, place in enumerate(places):
                 found[place] = (result.inputs[row], _hard(result, row), result.objective[row])
         order = [found[place] for place in range(len(exchanges))]
@@ -97,7 +97,8 @@ class GradientMatching(Attack):
             objective=torch.stack([one[2] for one in order]),
         )
 
-    def _victims(self, replay: Replay, group: Sequence[Exchange], view: View, rng: Stream) -> Victims:
+    def victims(self, replay: Replay, group: Sequence[Exchange], view: View, rng: Stream) -> Victims:
+        """Return messages of one form as the engine takes them."""
         parameters = group[0].parameters
         same = all(_equal(parameters, exchange.parameters) for exchange in group)
         if not same:
@@ -119,7 +120,8 @@ class GradientMatching(Attack):
             labels = [read_labels(replay, exchange.parameters, exchange.sent.tensors, rng) for exchange in group]
         return F.one_hot(torch.stack(labels), replay.task.classes).float()
 
-    def _search(self) -> Search:
+    def search(self) -> Search:
+        """Return the settings as the engine takes them."""
         return Search(
             distance=DISTANCES[self.distance],
             descent=self.descent,

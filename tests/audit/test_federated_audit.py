@@ -37,6 +37,12 @@ def test_every_cell_is_done(records: list[Record]) -> None:
     assert len(records) == 1 + 3 * 2 + 2
 
 
+def test_two_workers_make_the_same_records(records: list[Record], tmp_path: Path) -> None:
+    twice = audit.run(audit.parse_plan(PLAN), tmp_path, workers=2)
+    timeless = [[record.model_copy(update={"seconds": 0.0}) for record in some] for some in (records, twice)]
+    assert timeless[0] == timeless[1]
+
+
 def test_the_control_is_exact_and_the_null_view_is_not(records: list[Record]) -> None:
     control = of(records, "control")
     assert control.reading("mse", "raw").value < 1e-8

@@ -6,6 +6,7 @@ import pytest
 import torch
 from scipy import stats
 
+from leaktight.core.defence import Gradient
 from leaktight.core.errors import InvalidValue
 from leaktight.core.local import Local, Now
 from leaktight.core.message import Kind, Message
@@ -71,3 +72,27 @@ def test_types_are_kept(dtype: torch.dtype) -> None:
 def test_wrong_deviations(std: object, sentence: str) -> None:
     with pytest.raises(InvalidValue, match=sentence):
         GaussianNoise.model_validate({"std": std})
+
+
+def test_noise_on_every_step_leaves_the_message_as_its_steps_made_it() -> None:
+    defence, local = GaussianNoise(std=0.5, each="step"), Local("client-0", seed=3, now=Now(round=2))
+    steps = [defence.on_gradient(Gradient({"a": torch.zeros(N)}, per_example=False), local) for _ in range(2)]
+    drawn = stream(3, "client-0", 2)
+    for step in steps:
+        assert torch.equal(step.tensors["a"], 0.5 * torch.randn(N, generator=drawn))
+    assert torch.equal(defence.on_message(message(1.0), local).tensors["a"], message(1.0).tensors["a"])
+    plain = Gradient({"a": torch.ones(N)}, per_example=False)
+    assert GaussianNoise(std=0.5).on_gradient(plain, local) is plain
+
+
+def test_noise_on_a_step_goes_on_the_mean_of_its_examples() -> None:
+    each = Gradient({"a": torch.arange(6.0).view(3, 2)}, per_example=True)
+    noisy = GaussianNoise(std=1e-9, each="step").on_gradient(each, Local("client-0", seed=0))
+    assert not noisy.per_example
+    torch.testing.assert_close(noisy.tensors["a"], torch.tensor([2.0, 3.0]))
+
+
+def test_a_step_that_is_not_finite_is_refused() -> None:
+    broken = Gradient({"a": torch.tensor([1.0, float("nan")])}, per_example=False)
+    with pytest.raises(InvalidValue, match="gradient of client-0 in round -1 under gaussian_noise must hold finite"):
+        GaussianNoise(std=1.0, each="step").on_gradient(broken, Local("client-0", seed=0))

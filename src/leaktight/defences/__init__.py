@@ -3,7 +3,8 @@
 from leaktight.defences.dp_sgd import DPSGD
 from leaktight.defences.gaussian import GaussianNoise
 from leaktight.defences.laplace import LaplaceNoise
+from leaktight.defences.polarization import Polarization
 from leaktight.defences.pruning import Pruning
 from leaktight.defences.top_k import TopK
 
-__all__ = ["DPSGD", "GaussianNoise", "LaplaceNoise", "Pruning", "TopK"]
+__all__ = ["DPSGD", "GaussianNoise", "LaplaceNoise", "Polarization", "Pruning", "TopK"]

@@ -5,15 +5,14 @@ from __future__ import annotations
 from typing import ClassVar, Literal
 
 from pydantic import Field
+from torch import Tensor
 
-from leaktight.core.defence import Defence, Strength
-from leaktight.core.local import Local
-from leaktight.core.message import Message
-from leaktight.core.random import normal_like
-from leaktight.defences.finite import finite
+from leaktight.core.defence import Strength
+from leaktight.core.random import Stream, normal_like
+from leaktight.defences.noise import Noise
 
 
-class GaussianNoise(Defence):
+class GaussianNoise(Noise):
     r"""Add Gaussian noise to a message, for whoever wants the simplest defence to compare with.
 
     Without it a message \(g\) goes out as it is; with it
@@ -25,17 +24,19 @@ class GaussianNoise(Defence):
 
     Args:
         std: \(\sigma\), the noise's standard deviation in the message's own unit, in [0, inf); 0 is off, more is stronger.
+        each: `message` adds noise once to what goes out, `step` to the gradient of every local step.
 
     Example:
         >>> import torch
-        >>> from leaktight.core.message import Kind
+        >>> from leaktight.core.local import Local
+        >>> from leaktight.core.message import Kind, Message
         >>> message = Message(Kind.GRADIENT, "client-0", "server", 0, {"weight": torch.zeros(1000)})
         >>> sent = GaussianNoise(std=0.5).on_message(message, Local("client-0", seed=0))
         >>> round(sent.tensors["weight"].std().item(), 1)
         0.5
 
     Differs from the paper: none known. The polarization paper lists it as "DP" with \(\sigma\) from 0.0001 to 0.5 on the batch
-    gradient, clipping switched off; under that name it would claim more than it gives.
+    gradient of every step, clipping switched off; under that name it would claim more than it gives.
 
     References:
         Fan et al., "Rethinking Privacy Preserving Deep Learning: How to Evaluate and Thwart Privacy Attacks", 2020, section 4.1.
@@ -45,9 +46,11 @@ class GaussianNoise(Defence):
     strength: ClassVar[Strength] = Strength("std", "up", 0.0)
     std: float = Field(default=0.01, ge=0)
 
-    def on_message(self, message: Message, local: Local) -> Message:
-        """Add noise to every tensor."""
-        finite(message, self.kind)
-        if self.std == 0:
-            return message
-        return finite(message.map(lambda tensor: tensor + self.std * normal_like(tensor, local.rng)), self.kind)
+    @property
+    def off(self) -> bool:
+        """Whether the deviation is 0."""
+        return self.std == 0
+
+    def noisy(self, tensor: Tensor, rng: Stream) -> Tensor:
+        """Return a tensor plus Gaussian noise."""
+        return tensor + self.std * normal_like(tensor, rng)

@@ -8,11 +8,9 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from leaktight.core.defence import Defence, Strength
-from leaktight.core.local import Local
-from leaktight.core.message import Message
+from leaktight.core.defence import Strength
 from leaktight.core.random import Stream
-from leaktight.defences.finite import finite
+from leaktight.defences.noise import Noise
 
 
 def from_uniform(uniform: Tensor) -> Tensor:
@@ -38,7 +36,7 @@ def laplace_like(tensor: Tensor, rng: Stream) -> Tensor:
     return noise.to(tensor.dtype).to(tensor.device)
 
 
-class LaplaceNoise(Defence):
+class LaplaceNoise(Noise):
     r"""Add Laplace noise to a message: heavier tails than Gaussian noise of the same variance.
 
     Without it a message \(g\) goes out as it is; with it, entry by entry,
@@ -50,9 +48,11 @@ class LaplaceNoise(Defence):
 
     Args:
         scale: \(b\), in the message's own unit, in [0, inf); 0 is off, more is stronger.
+        each: `message` adds noise once to what goes out, `step` to the gradient of every local step.
 
     Example:
-        >>> from leaktight.core.message import Kind
+        >>> from leaktight.core.local import Local
+        >>> from leaktight.core.message import Kind, Message
         >>> message = Message(Kind.GRADIENT, "client-0", "server", 0, {"weight": torch.zeros(10000)})
         >>> sent = LaplaceNoise(scale=0.5).on_message(message, Local("client-0", seed=0))
         >>> round(sent.tensors["weight"].abs().mean().item(), 1)
@@ -70,9 +70,11 @@ class LaplaceNoise(Defence):
     strength: ClassVar[Strength] = Strength("scale", "up", 0.0)
     scale: float = Field(default=0.01, ge=0)
 
-    def on_message(self, message: Message, local: Local) -> Message:
-        """Add noise to every tensor."""
-        finite(message, self.kind)
-        if self.scale == 0:
-            return message
-        return finite(message.map(lambda tensor: tensor + self.scale * laplace_like(tensor, local.rng)), self.kind)
+    @property
+    def off(self) -> bool:
+        """Whether the scale is 0."""
+        return self.scale == 0
+
+    def noisy(self, tensor: Tensor, rng: Stream) -> Tensor:
+        """Return a tensor plus Laplace noise."""
+        return tensor + self.scale * laplace_like(tensor, rng)

@@ -16,7 +16,8 @@ from leaktight.testing.toys import toy_batch, toy_task
 def toy_step(defence: Defence, local: Local, round: int) -> Message:
     """Play the hooks of one local step; require that none changes its input, and return what goes out.
 
-    The batch and the parameters are the same whatever the seed, the round and the party: a difference is noise.
+    The batch and the parameters are the same whatever the seed, the round and the party, the private ones too if the memory is:
+    a difference is noise then.
 
     Args:
         defence: whose hooks are played.
@@ -37,7 +38,9 @@ def toy_step(defence: Defence, local: Local, round: int) -> Message:
     local.begin(round)
     with unchanged(f"{defence} in on_batch", batch=tensors_of(raw)):
         used = local.now.batch = defence.on_batch(raw, local)
-    found = gradient(own, own.model.tensors(), used, per_example=defence.per_example)
+    initial = own.model.tensors()
+    private = local.memory.setdefault("private", {name: tensor for name, tensor in initial.items() if own.wire(name) is None})
+    found = gradient(own, {**initial, **private}, used, per_example=defence.per_example)
     with unchanged(f"{defence} in on_gradient", gradient=found.tensors, batch=tensors_of(used)):
         mean = defence.on_gradient(found, local).mean().tensors
     wired = own.outward(mean)

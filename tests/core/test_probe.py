@@ -11,7 +11,7 @@ from leaktight.core.attack import Attack, Reconstruction
 from leaktight.core.defence import Undefended
 from leaktight.core.errors import LeaktightError, Refusal
 from leaktight.core.message import Kind, Message
-from leaktight.core.metric import Metric, Reading
+from leaktight.core.metric import MESSAGE, Metric, Reading
 from leaktight.core.probe import Attempt
 from leaktight.core.random import stream
 from leaktight.core.run import Inside, Run
@@ -57,6 +57,24 @@ class LabelError(Error):
     claim: ClassVar[str] = "labels"
 
 
+class Size(Metric):
+    """Speaks of the message, whatever was guessed."""
+
+    kind: Literal["test_size"] = "test_size"
+    claim: ClassVar[str] = MESSAGE
+    leaks: ClassVar[None] = None
+
+    def grade(self, guess, truth, rng, public=None):
+        return [Reading(name="size", value=len(inside.sent.tensors)) for inside in truth]
+
+
+class Silent(Constant):
+    """Claims nothing at all."""
+
+    kind: Literal["test_silent"] = "test_silent"
+    claims: ClassVar[frozenset[str]] = frozenset()
+
+
 @pytest.fixture
 def run() -> Run:
     task = classification(Model(nn.Linear(3, 4), nn.Linear(4, 2)), (3,), 2)
@@ -70,6 +88,13 @@ def test_a_guess_is_graded_by_what_it_claims(run):
     finding = Attempt(attack=Constant(), metrics=(Error(), LabelError())).read(run, stream(0))
     assert [reading.name for reading in finding.readings] == ["error"]
     assert finding.readings[0].value == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("attack", [Constant(), Silent()], ids=str)
+def test_a_metric_of_the_message_is_graded_whatever_the_guess_claims(run, attack):
+    readings = Attempt(attack=attack, metrics=(Error(), LabelError(), Size())).read(run, stream(0)).readings
+    assert [reading.name for reading in readings] == [*(["error"] if attack.claims else []), "size"]
+    assert (readings[-1].value, readings[-1].leaks) == (4, None)
 
 
 def test_what_is_withheld_refuses_the_attack(run):

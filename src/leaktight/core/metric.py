@@ -14,6 +14,9 @@ from leaktight.core.value import Kinded, Value
 
 Direction = Literal["high", "low"]
 
+MESSAGE = "message"
+"""The claim of a metric that speaks of the attacked messages themselves: it reads whatever the guess claims."""
+
 
 class Reading(Value):
     """One measured number with what is needed to judge it.
@@ -50,11 +53,15 @@ class Reading(Value):
 
 
 class Metric(Kinded):
-    """Something that grades a guess. `claim` is the part of a guess it grades, `leaks` which direction is worse."""
+    """Something that grades a guess. `claim` is the part of a guess it grades, `leaks` which direction is worse, if any.
+
+    Claims are those of an attack (`inputs`, `labels`, `scores`), or `message`: such a metric compares what was sent with what
+    would have been sent undefended. The guess tells it only which messages were attacked.
+    """
 
     family: ClassVar[str] = "metric"
     claim: ClassVar[str] = ""
-    leaks: ClassVar[Direction] = "high"
+    leaks: ClassVar[Direction | None] = "high"
 
     @abc.abstractmethod
     def grade(self, guess: Guess, truth: Sequence[Inside], rng: Stream, public: Batch | None = None) -> Sequence[Reading]:

@@ -10,7 +10,7 @@ from typing import ClassVar, Literal
 from pydantic import SerializeAsAny
 
 from leaktight.core.attack import Attack, Guess, Reconstruction
-from leaktight.core.metric import Metric, Reading
+from leaktight.core.metric import MESSAGE, Metric, Reading
 from leaktight.core.party import Party, Seat
 from leaktight.core.random import Stream
 from leaktight.core.run import Inside, Run
@@ -62,8 +62,8 @@ class Attempt(Probe):
         return Finding(self.grade(guess, truth, rng, run.auxiliary), guess, truth)
 
     def grade(self, guess: Guess, truth: Sequence[Inside], rng: Stream, public: Batch | None = None) -> tuple[Reading, ...]:
-        """Apply every metric that grades something the guess claims."""
-        claimed = set(self.attack.claims)
+        """Apply every metric that grades something the guess claims, or the message itself."""
+        claimed = {*self.attack.claims, MESSAGE}
         if isinstance(guess, Reconstruction) and guess.labels is None:
             claimed.discard("labels")
         return tuple(

@@ -23,6 +23,9 @@ class Inside:
         used: the examples as the gradient saw them.
         clean: the message before the boundary.
         sent: the message that went out.
+        plain: what an undefended party would have sent for the same raw examples from the same parameters; None if nobody
+            asked one. It differs from `clean` where a defence changes the examples, the loss or the gradient.
+        owned: everything that the party holds, as a reference; None if nobody wrote it down.
     """
 
     task: Task = dataclasses.field(repr=False)
@@ -30,6 +33,8 @@ class Inside:
     used: Batch = dataclasses.field(repr=False)
     clean: Message = dataclasses.field(repr=False)
     sent: Message = dataclasses.field(repr=False)
+    plain: Message | None = dataclasses.field(default=None, repr=False)
+    owned: Batch | None = dataclasses.field(default=None, repr=False)
 
 
 @dataclasses.dataclass(frozen=True)

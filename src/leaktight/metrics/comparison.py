@@ -12,7 +12,7 @@ from torch import Tensor
 
 from leaktight.core.attack import Guess, Reconstruction
 from leaktight.core.interval import Interval, bootstrap, wilson
-from leaktight.core.metric import Metric, Reading
+from leaktight.core.metric import Direction, Metric, Reading
 from leaktight.core.random import Stream, stream
 from leaktight.core.run import Inside
 from leaktight.core.task import Batch
@@ -109,6 +109,7 @@ class Comparison(Metric):
     """
 
     claim: ClassVar[str] = "inputs"
+    leaks: ClassVar[Direction] = "high"
     clamp: ClassVar[bool] = False
     share: ClassVar[bool] = False
 

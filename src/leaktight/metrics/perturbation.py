@@ -1,0 +1,209 @@
+"""Perturbation: how far a defence moved the message itself, whatever an attack makes of it."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from statistics import median
+from typing import ClassVar, Literal
+
+import torch
+from scipy.special import bdtr
+from torch import Tensor
+
+from leaktight.core.attack import Guess
+from leaktight.core.interval import Interval, bootstrap
+from leaktight.core.message import Tensors
+from leaktight.core.metric import MESSAGE, Metric, Reading
+from leaktight.core.random import Stream, stream
+from leaktight.core.run import Inside
+from leaktight.core.task import Batch
+from leaktight.metrics.comparison import of_share
+
+RATIO_CAP = 2.0**23
+"""The ratio of a message that went out as it was: in single precision a change smaller than this cannot be told from none."""
+
+
+def magnitudes(plain: Tensors, sent: Tensors) -> tuple[float, float]:
+    r"""Return \(\lVert B \rVert\) and \(\lVert E \rVert\): the size of an undefended message, and of what was added to it.
+
+    Both are Euclidean norms over all tensors that have a name in common.
+
+    Args:
+        plain: what would have been sent without a defence.
+        sent: what was sent.
+
+    Example:
+        >>> magnitudes({"bias": torch.tensor([3.0, 4.0])}, {"bias": torch.tensor([3.0, 6.0]), "more": torch.ones(1)})
+        (5.0, 2.0)
+    """
+    pairs = [(plain[name].double(), sent[name].double()) for name in plain if name in sent]
+    size = math.sqrt(sum(one.square().sum().item() for one, _ in pairs))
+    return size, math.sqrt(sum((other - one).square().sum().item() for one, other in pairs))
+
+
+def gradient_ratio(plain: Tensors, sent: Tensors) -> float:
+    r"""Return \(\lVert B \rVert / \lVert E \rVert\), kept between 2^-23 and 2^23.
+
+    Example:
+        >>> plain = {"bias": torch.tensor([3.0, 4.0])}
+        >>> gradient_ratio(plain, {"bias": torch.tensor([3.0, 6.0])}), gradient_ratio(plain, plain)
+        (2.5, 8388608.0)
+    """
+    size, change = magnitudes(plain, sent)
+    return RATIO_CAP if change == 0 else min(max(size / change, 1 / RATIO_CAP), RATIO_CAP)
+
+
+@dataclasses.dataclass(frozen=True)
+class LinearSystem:
+    r"""The equations \(B x = W\) that a layer's gradient gives for its input, and their perturbation.
+
+    \(B\) is the diagonal matrix of the bias gradient, every entry repeated for each input; \(W\) is the weight gradient as a vector.
+
+    Args:
+        bias: the diagonal of B, each entry once.
+        weight: W, one row for each entry of the bias.
+        bias_change: the diagonal of E_B.
+        weight_change: E_W.
+    """
+
+    bias: Tensor
+    weight: Tensor
+    bias_change: Tensor
+    weight_change: Tensor
+
+    @staticmethod
+    def of(plain: Tensors, sent: Tensors) -> LinearSystem | None:
+        """Return the system of the first layer that has weight and bias in both messages; None if it says nothing of its input."""
+        for name, weight in plain.items():
+            partner = f"{name.removesuffix('weight')}bias"
+            whole = name.endswith("weight") and weight.dim() > 1 and all(n in m for n in (name, partner) for m in (plain, sent))
+            if whole and plain[partner].shape == weight.shape[:1]:
+                # The index set I: a row whose bias gradient is zero says nothing about the input, and any other one does.
+                told = plain[partner] != 0
+                bias, rows = plain[partner][told].double(), weight[told].double().flatten(1)
+                sent_bias, sent_rows = sent[partner][told].double(), sent[name][told].double().flatten(1)
+                return LinearSystem(bias, rows, sent_bias - bias, sent_rows - rows) if told.any() else None
+        return None
+
+    def condition(self) -> float:
+        r"""Return \(\lVert B^{-1} E_B \rVert\), the largest relative change of a bias entry.
+
+        Example:
+            >>> system = LinearSystem(torch.tensor([1.0, -4.0]), torch.ones(2, 3), torch.tensor([0.5, 1.0]), torch.zeros(2, 3))
+            >>> system.condition()
+            0.5
+        """
+        return (self.bias_change / self.bias).abs().max().item()
+
+    def bound(self) -> float:
+        r"""Return the bound on the relative error of the solution; infinite where the condition fails.
+
+        .. math:: \frac{\kappa(B)}{1 - \lVert B^{-1} E_B \rVert}
+            \left( \frac{\lVert E_B \rVert}{\lVert B \rVert} + \frac{\lVert E_W \rVert}{\lVert W \rVert} \right)
+        """
+        condition = self.condition()
+        size = float(self.weight.norm())
+        if condition >= 1 or size == 0:
+            return math.inf
+        smallest, largest = (float(entry) for entry in self.bias.abs().aminmax())
+        relative = self.bias_change.abs().max().item() / largest + float(self.weight_change.norm()) / size
+        return largest / smallest / (1 - condition) * relative
+
+
+class Perturbation(Metric):
+    r"""How large a message is beside what the defence added to it, and whether the paper's theorem speaks of it.
+
+    With \(B\) what would have been sent without a defence for the same raw examples, and \(E\) = sent - \(B\), over the tensors that
+    both have, there are up to three readings. None of them is about leakage by itself.
+
+    - `gradient_ratio`: \(\lVert B \rVert / \lVert E \rVert\), the abscissa of the paper's trade-off curves. The value is the
+      geometric mean over messages: it is the mean on the logarithmic axis on which the ratio is drawn, the same for a ratio and its
+      inverse, and not ruled by the one message that was hardly touched. Each message's ratio is kept between 2^-23 and 2^23.
+      There is none if no message was changed at all.
+    - `theorem_condition`: the share of messages with \(\lVert B^{-1} E_B \rVert < 1\), where B is the diagonal matrix of the bias
+      gradient of the first layer that has weight and bias, without its zero entries (rectified units that are off).
+    - `theorem_bound`: the median, over messages where that holds, of
+
+      .. math:: \frac{\kappa(B)}{1 - \lVert B^{-1} E_B \rVert}
+          \left( \frac{\lVert E_B \rVert}{\lVert B \rVert} + \frac{\lVert E_W \rVert}{\lVert W \rVert} \right) .
+
+      Norms of diagonal matrices are spectral (the largest entry), those of the weight gradient Euclidean over all entries.
+      There is none if the condition holds nowhere.
+
+    The bound limits from above the relative error of solving \(B x = W\) with what was sent. For one example and one step the solution is
+    that example; for larger batches each row of it is a mixture of examples. Where the condition fails the theorem is silent: attacks
+    may succeed all the same.
+
+    Differs from the paper: the ratio is taken over all tensors, not over one layer's biases, so that defences that leave biases alone
+    have one; its mean is geometric; the index set I is all rows with a bias gradient; a convolution's diagonal is its bias gradient, summed over
+    positions. The paper reads a failed condition as a guarantee against attacks, which the theorem does not give.
+
+    Example:
+        >>> Perturbation().claim
+        'message'
+
+    References:
+        Fan et al., Rethinking Privacy Preserving Deep Learning: How to Evaluate and Thwart Privacy Attacks, 2020, section 2.2,
+        theorems 2.2 and 5.4, appendix A; the ratio in section 4.2 and figure 5.
+    """
+
+    kind: Literal["perturbation"] = "perturbation"
+    claim: ClassVar[str] = MESSAGE
+    leaks: ClassVar[None] = None
+
+    def grade(self, guess: Guess, truth: Sequence[Inside], rng: Stream, public: Batch | None = None) -> tuple[Reading, ...]:
+        """Return what can be said of the messages; nothing where nobody knows what would have been sent undefended."""
+        known = [(inside.plain.tensors, inside.sent.tensors) for inside in truth if inside.plain is not None]
+        # Of a training that diverged there is nothing to say.
+        pairs = [pair for pair in known if all(map(math.isfinite, magnitudes(*pair)))]
+        systems = [system for pair in pairs if (system := LinearSystem.of(*pair)) is not None]
+        return (*self._ratio(pairs, rng), *_theorem(systems))
+
+    def _ratio(self, pairs: Sequence[tuple[Tensors, Tensors]], rng: Stream) -> list[Reading]:
+        if not any(magnitudes(*pair)[1] for pair in pairs):
+            return []
+        each = [gradient_ratio(*pair) for pair in pairs]
+        logs = torch.tensor(each, dtype=torch.float64).log()
+        interval = bootstrap(logs, stream(rng.initial_seed(), "interval", self.kind))
+        return [_reading("gradient_ratio", logs.mean().exp().item(), _exponential(interval), each)]
+
+
+def _theorem(systems: Sequence[LinearSystem]) -> list[Reading]:
+    if not systems:
+        return []
+    holds = [float(system.condition() < 1) for system in systems]
+    interval = of_share(torch.tensor(holds), torch.arange(len(holds)))
+    found = [_reading("theorem_condition", sum(holds) / len(holds), interval, holds)]
+    bounds = [bound for system in systems if math.isfinite(bound := system.bound())]
+    return [*found, _reading("theorem_bound", median(bounds), median_interval(bounds), bounds)] if bounds else found
+
+
+def median_interval(values: Sequence[float]) -> Interval:
+    r"""Return the interval of a median between two of the values, which holds at 95 % for any distribution; it needs six.
+
+    With the values in order it runs from the k-th to the k-th from the end, for the largest k with
+    \(\Pr[Bin(n, 1/2) < k] \le 0.025\).
+
+    Example:
+        >>> median_interval([5.0, 1.0, 4.0, 2.0, 3.0, 6.0]), median_interval([1.0, 2.0])
+        ((1.0, 6.0), (None, None))
+    """
+    ordered = sorted(values)
+    tails = [float(bdtr(place, len(ordered), 0.5)) for place in range(len(ordered))]
+    place = sum(tail <= 0.025 for tail in tails)
+    return (ordered[place - 1], ordered[-place]) if place else (None, None)
+
+
+def _exponential(interval: Interval) -> Interval:
+    low, high = interval
+    return (None, None) if low is None or high is None else (math.exp(low), math.exp(high))
+
+
+def _reading(name: str, value: float, interval: Interval, each: Sequence[float]) -> Reading:
+    low, high = interval
+    if low is not None and high is not None:
+        # The exponential of a logarithm may differ in the last bit.
+        low, high = min(low, value), max(high, value)
+    return Reading(name=name, value=value, low=low, high=high, n=len(each), against="raw", each=tuple(each))

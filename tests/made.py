@@ -114,6 +114,42 @@ def record(
     )
 
 
+def characteristic(ratio: float | None, error: float, untraced: float | None = None, holds: float = 0.0) -> tuple[Reading, ...]:
+    """What a characteristic is made of: the ratio, the relative error, the share of examples not traced, the theorem's condition."""
+    found = []
+    spread = tuple(error * (1 + step / 10) for step in SPREAD)
+    common: dict[str, Any] = {"n": 8, "against": "raw"}
+    found.append(
+        Reading(
+            name="rmse_relative", value=error, low=0.9 * error, high=1.1 * error, leaks="low", chance=1.0, each=spread, **common
+        )
+    )
+    if untraced is not None:
+        found.append(share("tracing_distance", 8 * untraced, leaks="low", chance=0.75, **common))
+    if ratio is not None:
+        found.append(
+            Reading(name="gradient_ratio", value=ratio, low=0.8 * ratio, high=ratio / 0.8, each=(ratio,) * 8, **common)
+        )
+        found.append(share("theorem_condition", 8 * holds, **common))
+        if holds:
+            found.append(
+                Reading(name="theorem_bound", value=2.5, each=(2.5,) * round(8 * holds), **{**common, "n": round(8 * holds)})
+            )
+    return tuple(found)
+
+
+def sweep(*, labels: float | None = 0.25, untraced: float | None = 0.5, **more: Any) -> list[Record]:
+    """No defence, and noise and top-k at three strengths each: from ratios that are red to green."""
+    points = ((50.0, 0.1, 0.8), (5.0, 0.6, 0.7), (0.5, 1.0, 0.4))
+    noise = [GaussianNoise(std=std) for std in (1e-4, 1e-3, 1e-2)]
+    made = [record(accuracy=0.82, labels=labels, extra=characteristic(None, 0.01, untraced), **more)]
+    for defences, drop in ((noise, 0.0), ([TopK(share=share) for share in (0.3, 0.1, 0.01)], 0.1)):
+        for defence, (ratio, error, accuracy) in zip(defences, points, strict=True):
+            extra = characteristic(ratio, error, untraced, holds=0.5 if ratio > 10 else 0.0)
+            made.append(record(defence, 30 - 20 * error, accuracy - drop, labels=labels, extra=extra, **more))
+    return made
+
+
 def control(psnr: float = 100.0, **more: Any) -> Record:
     return record(psnr=psnr, accuracy=None, attack=Analytic(), label="analytic", purpose="control", **more)
 

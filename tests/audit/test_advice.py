@@ -2,6 +2,8 @@ from leaktight.audit.advice import advise
 from leaktight.audit.summary import summarise
 from leaktight.defences import GaussianNoise, TopK
 
+KNOWN = ("psnr", "ssim", "reconstruction_statement", "label_distance", "accuracy")
+
 
 def advice(records, budgets=(0.02,)):
     return advise(summarise(records), budgets)
@@ -91,3 +93,22 @@ def test_a_defence_that_leaves_no_model_is_not_recommended(made):
         made.record(GaussianNoise(), psnr=9, accuracy=0.3),
     ]
     assert {item.defence for item in advice(records, budgets=(0.9,))} == {GaussianNoise()}
+
+
+def test_readings_of_a_characteristic_change_no_advice(made):
+    stopping, within = advice(made.sweep(), budgets=(0.05,))
+    plain = [r.model_copy(update={"readings": tuple(x for x in r.readings if x.name in KNOWN)}) for r in made.sweep()]
+    assert (stopping, within) == tuple(advice(plain, budgets=(0.05,)))
+    assert stopping.defence == GaussianNoise(std=0.01)
+
+
+def test_a_defence_that_an_adaptive_attack_gets_through_is_not_recommended(made):
+    adaptive = {"attack": made.ADAPTIVE, "label": "adaptive"}
+    records = [
+        made.record(psnr=38, accuracy=0.8),
+        made.record(TopK(), psnr=9, accuracy=0.8),
+        made.record(TopK(), psnr=38, accuracy=0.8, **adaptive),
+        made.record(GaussianNoise(), psnr=9, accuracy=0.75),
+    ]
+    stopping, _ = advice(records)
+    assert stopping.defence == GaussianNoise()

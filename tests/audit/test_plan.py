@@ -71,7 +71,10 @@ def test_a_plan_goes_to_json_and_back(toy_plan: Plans, toys: ModuleType) -> None
         ({"batch_sizes": (4, -1)}, "The `batch_sizes` of Grid must be whole numbers of at least 1. Got -1 instead."),
         ({"batch_sizes": ()}, "The `batch_sizes` of Grid must be a list of at least 1."),
         ({"batch_sizes": (1, 4, 1)}, "The `batch_sizes` of Grid must hold each value once. Got 1 2 times instead."),
-        ({"stages": ("late",)}, "The `stages.0` of Grid must be one of 'initial', 'early' or 'end'. Got 'late' instead."),
+        (
+            {"stages": ("late",)},
+            "The `stages.0` of Grid must be one of 'initial', 'early', 'end' or 'training'. Got 'late' instead.",
+        ),
         ({"seeds": (-3,)}, "The `seeds` of Grid must be whole numbers of at least 0. Got -3 instead."),
         ({"batchsizes": (1,)}, "Grid has no setting `batchsizes`. Did you mean `batch_sizes`?"),
     ],

@@ -5,6 +5,7 @@ from leaktight.audit.verdict import cost_of, judge, strongest, verdict_of
 from leaktight.core.defence import Undefended
 from leaktight.core.metric import Reading
 from leaktight.core.record import Status
+from leaktight.core.threat import Knows
 from leaktight.defences import GaussianNoise, TopK
 
 
@@ -84,7 +85,7 @@ def test_below_chance_there_is_no_clearer_one(made):
 def test_a_row_that_was_never_measured_says_nothing():
     row = Row(1, Undefended(), "dlg2019", False, 1, "initial", (), {})
     assert row.severity == ()
-    assert (row.leak, row.median, row.epsilon, row.accuracy) == (None, None, None, None)
+    assert (row.leak, row.median, row.epsilon, row.utility) == (None, None, None, None)
     assert not row.useless
 
 
@@ -99,3 +100,49 @@ def test_labels_are_told_for_each_scenario(made):
     first, second = verdict_of(rows, judge(rows))[-2:]
     assert first.startswith("Scenario 1. Labels: without defence 100 % of the labels")
     assert second.startswith("Scenario 2. Labels: without defence 50 % of the labels")
+
+
+def test_examples_behind_a_message_are_counted_not_assumed(made):
+    """Several local steps, or everybody's examples in a secure sum, are behind one message: more than a batch."""
+    record = made.record(psnr=38, batch_size=2, victims=2)
+    (found,) = judge(rows_of([record]))
+    assert "can be recognised from shared messages of 4 images each" in found.sentence
+    assert "batches of 2, 4 examples behind each message, before training" in found.sentence
+    (row,) = rows_of([made.record(psnr=38, batch_size=2, victims=4, seed=seed) for seed in (0, 1)])
+    assert (row.messages, row.behind, row.moment) == (8, 2, "batches of 2, before training")
+
+
+def test_readings_that_are_not_about_examples_do_not_count_them(made):
+    queries = Reading(name="tracing_distance", value=0.5, n=5000, leaks="low", against="raw")
+    (row,) = rows_of([made.record(psnr=None, extra=(queries,))])
+    assert row.behind == row.batch_size == 1
+
+
+def informed(made, naive, knowing):
+    adaptive = {"attack": made.ADAPTIVE, "label": "adaptive", "knows": (Knows.DEFENCE,)}
+    records = [made.record(psnr=40), made.record(TopK(), psnr=naive), made.record(TopK(), psnr=knowing, **adaptive)]
+    return judge(rows_of(records))[1]
+
+
+def test_an_attacker_who_knows_the_defence_is_named_where_it_gets_more(made):
+    found = informed(made, naive=9, knowing=38)
+    assert found.worst.adaptive
+    assert found.tone == "leaks"
+    assert found.sentence.endswith(
+        " An attacker who knows the defence recovers all 8 images (adaptive), one who ignores it none of 8 images (dlg2019)."
+    )
+    unsure = informed(made, naive=19, knowing=21)
+    assert "one who ignores it 3 of 8 images (dlg2019); the intervals overlap." in unsure.sentence
+
+
+def test_clearer_copies_count_too_where_as_many_are_recognised(made):
+    assert "recovers copies of 16 dB (adaptive), one who ignores it copies of 12 dB" in informed(made, 12, 16).sentence
+    assert "knows the defence" not in informed(made, 4, 9).sentence
+    assert "knows the defence" not in informed(made, 30, 30).sentence
+    assert "knows the defence" not in informed(made, 38, 9).sentence
+
+
+def test_the_two_are_compared_in_one_setting_only(made):
+    adaptive = {"attack": made.ADAPTIVE, "label": "adaptive", "knows": (Knows.DEFENCE,), "batch_size": 8}
+    rows = rows_of([made.record(psnr=40), made.record(TopK(), psnr=9), made.record(TopK(), psnr=38, **adaptive)])
+    assert "knows the defence" not in judge(rows)[1].sentence

@@ -1,7 +1,7 @@
 import pytest
 
 from leaktight.audit import words
-from leaktight.core.defence import Chain, Undefended
+from leaktight.core.defence import Chain, Defence, Undefended
 from leaktight.core.metric import Reading
 from leaktight.defences import DPSGD, GaussianNoise, TopK
 
@@ -55,3 +55,25 @@ def test_counts(value, n, text):
 def test_points_never_shows_a_negative_zero():
     assert words.points(-0.0001) == "0.0"
     assert words.points(-0.01) == "-1.0"
+
+
+def test_a_name_can_leave_one_number_out_wherever_it_is():
+    chain = Chain(links=(TopK(share=0.05), GaussianNoise(std=1)))
+    assert words.name_of(chain, ("links", 1, "std")) == "top-k (share 0.05) + Gaussian noise"
+    assert words.name_of(chain, ("links", 0, "share")) == "top-k + Gaussian noise (std 1)"
+    nested = Chain(links=(chain, DPSGD()))
+    assert words.name_of(nested, ("links", 0, "links", 1, "std")).startswith("top-k (share 0.05) + Gaussian noise + DP-SGD")
+    assert words.name_of(TopK(share=0.05, noise=0.1), ("noise",)) == "top-k (share 0.05)"
+    assert words.name_of(chain, ("std",)) == words.name_of(chain)
+
+
+class Wrapped(Defence):
+    """Holds another defence; without a default kind it stays out of the registry."""
+
+    inner: Defence
+
+
+def test_a_defence_inside_another_is_named_in_words():
+    wrapped = Wrapped.model_construct(kind="layer_guard", inner=TopK(share=0.05, noise=0.1))
+    assert words.name_of(wrapped) == "layer guard (inner top-k (share 0.05, noise 0.1))"
+    assert words.name_of(wrapped, ("inner", "noise")) == "layer guard (inner top-k (share 0.05))"

@@ -56,6 +56,22 @@ def test_every_plot_is_drawn_and_the_console_is_silent(browse, site, name):
     assert console(result) == []
 
 
+def test_characteristics_are_drawn_with_both_axes_and_fit_a_phone(browse, site, report, made):
+    page = site / "swept.html"
+    page.write_text(report(made.sweep()))
+    result = browse(page.as_uri(), "--dump-dom")
+    shown = result.stdout.split('id="plots"')[0]
+    drawn = re.findall(r'<div id="plot-curve-[^"]*"[^>]*class="[^"]*js-plotly-plot', shown)
+    assert len(drawn) == 2
+    assert shown.count(">not traced<") == 2
+    assert console(result) == []
+    frame = site / "swept-phone.html"
+    frame.write_text('<body style="margin:0"><iframe src="swept.html" style="width:390px;height:6000px;border:0"></iframe>')
+    pixels = picture(browse, frame, site / "swept-phone.png", 700, 6000)
+    assert pixels[:, 395:].std() == 0
+    assert pixels[:, :390].std() > 10
+
+
 def test_a_script_that_slipped_in_would_not_run(browse, site, whole):
     page = site / "spoilt.html"
     page.write_text(whole.replace("<header>", "<header><script>document.title = 'taken over'</script>"))

@@ -36,7 +36,7 @@ def test_bars_are_the_intervals(records):
     line = tradeoff(judgements(records))["data"][0]
     rows = [j.worst for j in judgements(records) if j.defence.kind == "top_k"]
     for number, row in enumerate(rows):
-        assert line["x"][number] + line["error_x"]["array"][number] == pytest.approx(100 * row.accuracy.high)
+        assert line["x"][number] + line["error_x"]["array"][number] == pytest.approx(100 * row.utility.high)
         assert line["y"][number] - line["error_y"]["arrayminus"][number] == pytest.approx(100 * row.recognised.low)
 
 

@@ -108,7 +108,7 @@ def test_a_threat_is_told_by_what_it_knows_and_what_not():
     told = in_words(ThreatModel(seat="wire", knows=frozenset({Knows.LABELS})))
     assert told["seat"].startswith("someone on the wire")
     assert told["knows"] == ["how many examples are behind each message", "the true labels behind each message"]
-    assert len(told["withheld"]) == 3
+    assert len(told["withheld"]) == len(Knows) - 1
 
 
 @pytest.mark.parametrize("knows", [frozenset(), frozenset(Knows)])
@@ -164,12 +164,14 @@ def test_how_to_make_it_again(page, made):
 
 
 def test_redaction_drops_single_values_and_single_examples(made):
-    lone = (Reading(name="odd", value=1.5, n=1, leaks="high"), Reading(name="rounds", value=3, n=1))
+    ratio = Reading(name="gradient_ratio", value=2.5, n=1, against="raw")
+    lone = (Reading(name="odd", value=1.5, n=1, leaks="high"), Reading(name="rounds", value=3, n=1), ratio)
     failed = made.record(GaussianNoise(), status=Status.FAILED, reason="secret")
     refused = made.record(GaussianNoise(std=1), status=Status.REFUSED, reason="labels needed")
     first, second, third = redacted([made.record(extra=lone), failed, refused])
     assert all(reading.each == () for reading in first.readings)
     assert first.reading("odd") is None
+    assert first.reading("gradient_ratio") is None
     assert first.reading("rounds").value == 3
     assert first.reading("psnr").value == 30
     assert "secret" not in second.reason
@@ -226,3 +228,46 @@ def test_names_of_classes_are_on_no_page(tmp_path, report, made):
     page = report(records, redact=True)
     assert "anna" not in page
     assert str(tmp_path) not in page
+
+
+def test_tiles_speak_of_every_scenario(page, made):
+    other = {"scenario": made.Handmade.model_construct(kind="handmade", rounds=7)}
+    records = [
+        made.control(),
+        made.record(psnr=20, accuracy=0.8),
+        made.record(TopK(), psnr=9, accuracy=0.75),
+        made.record(GaussianNoise(), psnr=9, accuracy=0.79),
+        made.record(psnr=38, accuracy=0.9, **other),
+        made.record(TopK(), psnr=9, accuracy=0.82, **other),
+        made.record(GaussianNoise(), psnr=38, accuracy=0.9, **other),
+    ]
+    figures = {tile["label"]: tile["figure"] for tile in tiles(page(records))}
+    assert figures["images recognised without defence in scenario 2, where most are"] == "all 8"
+    assert figures["defences stopped every attack tried in every scenario"] == "1 of 2"
+    assert figures["points of accuracy: the price of top-k (share 0.1), at most, in scenario 2"] == "8.0"
+
+
+def test_a_defence_that_stops_one_scenario_only_has_no_price_tile(page, made):
+    other = {"scenario": made.Handmade.model_construct(kind="handmade", rounds=7)}
+    records = [made.record(psnr=38), made.record(TopK(), psnr=9), made.record(psnr=38, **other)]
+    assert not [tile for tile in tiles(page(records)) if "price" in tile["label"]]
+    learned_nothing = [made.record(psnr=38, accuracy=0.1), made.record(TopK(), psnr=9, accuracy=0.1)]
+    assert not [tile for tile in tiles(page(learned_nothing)) if "price" in tile["label"]]
+
+
+def test_a_utility_that_is_not_accuracy_has_columns_of_its_own(page, made):
+    def auc(value):
+        return (Reading(name="auc", value=value, low=value - 0.1, high=value + 0.1, chance=0.5),)
+
+    other = {"scenario": made.Handmade.model_construct(kind="handmade", rounds=7)}
+    records = [
+        made.record(),
+        made.record(accuracy=None, extra=auc(0.8), **other),
+        made.record(TopK(), accuracy=None, extra=auc(0.7), **other),
+    ]
+    section = table_section(page(records))
+    first, second, third = (line(section, number) for number in range(3))
+    assert (first["accuracy"][:4], first["AUC"]) == ("80 %", "-")
+    assert (second["accuracy"], second["AUC"]) == ("-", "80 % (70 to 90)")
+    assert third["AUC lost (points)"].startswith("10.0 (")
+    assert section.values["columns"].count("AUC") == 1

@@ -8,15 +8,13 @@ from collections.abc import Sequence
 from leaktight.audit.pool import high
 from leaktight.audit.rows import STATEMENT
 from leaktight.audit.summary import Summary
+from leaktight.audit.utility import ignorance, utility_name
 from leaktight.audit.verdict import Judgement, cost_of
-from leaktight.audit.words import counted, name_of, percent, title_of, undefended
+from leaktight.audit.words import capital, counted, name_of, percent, title_of, undefended
 from leaktight.core.defence import Defence
 
 BUDGETS = (0.01, 0.02, 0.05)
-UNTRAINED = (
-    "This cannot be said: even without defence the model is no better than always naming the commonest class, so a price in "
-    "accuracy means nothing. Train longer."
-)
+UNTRAINED = "This cannot be said: even without defence the model is no better than {nothing}, so a price in {name} means nothing. Train longer."
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,7 +22,7 @@ class Advice:
     """One recommendation.
 
     Args:
-        question: what was asked, such as `At most 2 points of accuracy`.
+        question: what was asked, such as `At most 2 points of accuracy?`.
         sentence: the answer in words, with intervals.
         defence: the defence it names; None if none qualifies.
     """
@@ -58,8 +56,10 @@ def advise(summary: Summary, budgets: Sequence[float] = BUDGETS) -> tuple[Advice
         defended = [j for j in here if not undefended(j.defence)]
         useful = [j for j in defended if not j.worst.useless]
         prefix = f"Scenario {scenario}: " if several else ""
-        if defended and any(undefended(j.defence) and j.worst.useless for j in here):
-            found.append(Advice(f"{prefix}Which defence?", UNTRAINED))
+        untrained = next((j.worst.utility for j in here if undefended(j.defence) and j.worst.useless), None)
+        if defended and untrained is not None:
+            said = UNTRAINED.format(nothing=ignorance(untrained), name=utility_name(untrained))
+            found.append(Advice(f"{prefix}Which defence?", said))
         elif defended and not useful:
             found.append(
                 Advice(f"{prefix}Which defence?", "None of those measured: under each of them the model learned nothing.")
@@ -82,12 +82,17 @@ def _stopping(judged: Sequence[Judgement], prefix: str) -> Advice:
             question, "None of the defences measured: each let something through, or could not be compared with no defence."
         )
     best = min(stops, key=lambda j: j.worst.loss.value if j.worst.loss else 0.0)
-    return Advice(question, f"{_named(best)}: {_protection(best)}, at a price of {cost_of(best.worst.loss)}.", best.defence)
+    return Advice(
+        question,
+        f"{capital(name_of(best.defence))}: {_protection(best)}, at a price of {cost_of(best.worst.loss)}.",
+        best.defence,
+    )
 
 
 def _within(judged: Sequence[Judgement], budget: float, prefix: str) -> Advice:
     amount = 100 * budget
-    question = f"{prefix}At most {amount:g} {'point' if amount == 1 else 'points'} of accuracy?"
+    utility = next((j.worst.loss or j.worst.utility for j in judged if j.worst.loss or j.worst.utility), None)
+    question = f"{prefix}At most {amount:g} {'point' if amount == 1 else 'points'} of {utility_name(utility)}?"
     priced = [j for j in judged if j.worst.loss is not None]
     fits = [j for j in priced if j.worst.loss is not None and j.worst.loss.value <= budget]
     if not priced:
@@ -112,11 +117,6 @@ def _within(judged: Sequence[Judgement], budget: float, prefix: str) -> Advice:
         f"The best protection measured is {name_of(best.defence)}: {_protection(best)}, at a price of {cost_of(loss)}.{unsure}",
         best.defence,
     )
-
-
-def _named(judgement: Judgement) -> str:
-    name = name_of(judgement.defence)
-    return name[0].upper() + name[1:]
 
 
 def _protection(judgement: Judgement) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from leaktight.audit.flag import Flag, Severity
 from leaktight.audit.rows import PSNR, Row, epsilon_of, rows_of
+from leaktight.audit.utility import ignorance, utility_name
 from leaktight.audit.words import family_of, label_of, links, listed, name_of, setting_of, title_of, undefended
 from leaktight.core.record import Record, Status
 
@@ -72,15 +73,16 @@ def utility_at_majority(records: Sequence[Record]) -> list[Flag]:
 def _at_majority(rows: Sequence[Row]) -> Flag:
     cells = tuple(dict.fromkeys(key for row in rows for key in row.cells))
     where = f"In scenario {rows[0].scenario}: " if rows[0].among > 1 else ""
+    utility = rows[0].utility
     if any(undefended(row.defence) for row in rows):
         said = (
-            "Even without defence the model is no better than always naming the commonest class, so no price in accuracy can be read "
+            f"Even without defence the model is no better than {ignorance(utility)}, so no price in {utility_name(utility)} can be read "
             "off. Train longer before comparing defences."
         )
     else:
         names = listed(list(dict.fromkeys(name_of(row.defence) for row in rows)))
         said = (
-            f"With {names} the model is no better than always naming the commonest class, so its privacy is that of a model that learned "
+            f"With {names} the model is no better than {ignorance(utility)}, so its privacy is that of a model that learned "
             "nothing. Weaken the defence, or train longer."
         )
     return Flag("utility_at_majority", f"{where}{said}", cells)

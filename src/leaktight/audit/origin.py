@@ -21,6 +21,8 @@ from leaktight.core.scenario import Scenario
 from leaktight.core.value import Value
 from leaktight.data.source import Data
 from leaktight.learning.federated import Federated
+from leaktight.learning.split import Split
+from leaktight.learning.standalone import Standalone
 from leaktight.models import Factory
 
 PACKAGES = ("numpy", "scipy", "scikit-learn", "opacus", "pillow")
@@ -64,6 +66,20 @@ def _(scenario: Federated, seed: int) -> str:
     data = scenario.data.load()
     model = scenario.task(data, seed).model
     return _digest(_of_data(data), str(model), *_bytes(model.state_dict()))
+
+
+@contents.register
+def _(scenario: Standalone, seed: int) -> str:
+    return contents(scenario.federation, seed)
+
+
+@contents.register
+def _(scenario: Split, seed: int) -> str:
+    data = scenario.data.load()
+    made = scenario.halves(data, seed)
+    return _digest(
+        _of_data(data), *(part for half in (made.bottom, made.top) for part in (str(half), *_bytes(half.state_dict())))
+    )
 
 
 def versions() -> dict[str, str]:

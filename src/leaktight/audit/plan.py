@@ -15,7 +15,7 @@ from leaktight.core.scenario import Scenario
 from leaktight.core.value import Value
 from leaktight.metrics import standard
 
-Stage = Literal["initial", "early", "end"]
+Stage = Literal["initial", "early", "end", "training"]
 
 
 class Grid(Value):

@@ -11,15 +11,20 @@ from leaktight.core.probe import Attempt
 from leaktight.core.scenario import Scenario
 from leaktight.learning.federated import Federated
 from leaktight.learning.protocol import SERVER
+from leaktight.learning.split import Split
 
 
 def rehearse(plan: Plan) -> None:
     """Load the data, build the model and seat the attackers, for every scenario and seed.
 
     Raises:
-        InvalidValue: data or model cannot be used, a batch is larger than what a participant owns, or a seat is not there.
+        InvalidValue: data or model cannot be used, a batch is larger than what a participant owns, or a seat or a stage is not there.
     """
     for scenario in plan.scenarios.values():
+        for stage in plan.grid.stages:
+            if stage not in scenario.stages:
+                known = ", ".join(f"`{name}`" for name in scenario.stages)
+                raise InvalidValue(f"There is no stage `{stage}` in a scenario of kind {scenario.kind}. Known are: {known}.")
         seats = present(scenario, plan.grid)
         for label, probe in plan.probes.items():
             if seats and isinstance(probe, Attempt) and probe.threat.seat not in seats:
@@ -45,3 +50,19 @@ def _(scenario: Federated, grid: Grid) -> set[str]:
         for client in scenario.clients(scenario.task(data, seed), data, Undefended(), seed, batch_size=max(grid.batch_sizes))
     ]
     return {SERVER, "wire", *(client.name for client in clients)}
+
+
+@present.register
+def _(scenario: Split, grid: Grid) -> set[str]:
+    data = scenario.data.load()
+    if min(grid.batch_sizes) < 2:
+        raise InvalidValue(
+            f"The `batch_sizes` of the grid must be at least 2 in split learning, which tells examples of a batch apart. Got {min(grid.batch_sizes)} instead."
+        )
+    parties = [
+        party
+        for seed in grid.seeds
+        for size in grid.batch_sizes
+        for party in scenario.parties(data, Undefended(), seed, batch_size=size)
+    ]
+    return {"wire", *(party.name for party in parties)}

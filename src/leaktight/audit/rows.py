@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal
 
-from leaktight.audit.pool import leakage, low, minus, pool
-from leaktight.audit.words import label_of, name_of, plain, rank, setting, undefended
+from leaktight.audit.pool import leakage, low, pool
+from leaktight.audit.utility import lost, utility_of
+from leaktight.audit.words import attack_of, label_of, name_of, plain, rank, setting, undefended
 from leaktight.core.defence import Defence
 from leaktight.core.metric import Reading
 from leaktight.core.probe import Attempt
 from leaktight.core.record import Record, Status
 from leaktight.core.run import largest
 
-PSNR, SSIM, LABELS, ACCURACY, EPSILON = "psnr", "ssim", "label_distance", "accuracy", "epsilon"
-STATEMENT = "reconstruction_statement"
+PSNR, SSIM, LABELS, EPSILON = "psnr", "ssim", "label_distance", "epsilon"
+STATEMENT, RATIO = "reconstruction_statement", "gradient_ratio"
+_EXAMPLE_BY_EXAMPLE = (STATEMENT, PSNR, LABELS, "mse", "rmse_relative")
 
 Against = Literal["raw", "used"]
 
@@ -31,15 +34,17 @@ class Row:
         defence: the defence at its strength.
         attack: how the report names the probe.
         simple: whether the attack is one that a strong one should beat.
-        batch_size: examples behind one message.
+        batch_size: examples behind one local step of one participant.
         stage: when in training it was measured.
         seeds: the seeds that gave a result.
         counts: how many cells were done, refused, failed.
         readings: each reading, pooled over seeds.
         notes: what parties noted, the largest over seeds.
-        loss: accuracy lost against no defence at the same seeds, in [-1, 1].
+        loss: utility lost against no defence at the same seeds, in [-1, 1].
         cells: the keys of the cells behind this row, done ones first.
         among: how many scenarios the audit has.
+        adaptive: whether the attack models the defence.
+        messages: how many messages were measured.
     """
 
     scenario: int
@@ -55,11 +60,24 @@ class Row:
     loss: Reading | None = None
     cells: tuple[str, ...] = ()
     among: int = 1
+    adaptive: bool = False
+    messages: int = 0
+
+    @property
+    def behind(self) -> int:
+        """How many examples are behind one message: a batch, or more after several local steps or in a secure sum."""
+        scored = max((r.n for r in self.readings if r.name in _EXAMPLE_BY_EXAMPLE and r.against == "raw"), default=0)
+        return max(self.batch_size, round(scored / self.messages) if self.messages else 0)
+
+    @property
+    def moment(self) -> str:
+        """When and from how many examples the messages were made."""
+        return setting(self.batch_size, self.stage, self.behind)
 
     @property
     def setting(self) -> str:
         """When and from how many examples the messages were made; and where, if there are several scenarios."""
-        return f"{f'scenario {self.scenario}, ' if self.among > 1 else ''}{setting(self.batch_size, self.stage)}"
+        return f"{f'scenario {self.scenario}, ' if self.among > 1 else ''}{self.moment}"
 
     def reading(self, name: str, against: Against | None = None) -> Reading | None:
         """Return the pooled reading of this name."""
@@ -71,15 +89,15 @@ class Row:
         return self.reading(STATEMENT, "raw")
 
     @property
-    def accuracy(self) -> Reading | None:
-        """How often the trained model is right on test data."""
-        return self.reading(ACCURACY)
+    def utility(self) -> Reading | None:
+        """How good the trained model is on test data: its accuracy, or what the training measured in its place."""
+        return utility_of(self.readings)
 
     @property
     def useless(self) -> bool:
-        """Whether the trained model may be no better than always naming the commonest class."""
-        accuracy = self.accuracy
-        return accuracy is not None and accuracy.chance is not None and low(accuracy) <= accuracy.chance
+        """Whether the trained model may be no better than one that learned nothing, such as always naming the commonest class."""
+        utility = self.utility
+        return utility is not None and utility.chance is not None and low(utility) <= utility.chance
 
     @property
     def median(self) -> float | None:
@@ -147,6 +165,7 @@ def _order(row: Row) -> tuple[object, ...]:
 
 def _row(scenario: int, among: int, group: Sequence[Record], losses: Mapping[tuple[str, str, int], Reading]) -> Row:
     cell = group[0].cell
+    attack = attack_of(cell.probe)
     done = [record for record in group if record.status is Status.DONE]
     alike: dict[tuple[object, ...], list[Reading]] = {}
     for record in done:
@@ -156,22 +175,43 @@ def _row(scenario: int, among: int, group: Sequence[Record], losses: Mapping[tup
             place = (reading.name, reading.against, reading.layer)
             alike.setdefault((*place, seen[place]), []).append(reading)
             seen[place] += 1
-    lost = [losses[training] for record in done if (training := _training(record)) in losses]
+    prices = [losses[training] for record in done if (training := _training(record)) in losses]
     return Row(
         scenario=scenario,
         defence=cell.defence,
         attack=label_of(cell),
-        simple=isinstance(cell.probe, Attempt) and cell.probe.attack.simple,
+        simple=attack is not None and attack.simple,
         batch_size=cell.batch_size,
         stage=cell.stage,
         seeds=tuple(sorted({record.cell.seed for record in done})),
         counts=Counter(record.status for record in group),
-        readings=tuple(map(pool, alike.values())),
+        readings=tuple(map(_pooled, alike.values())),
         notes=largest(record.notes for record in done),
-        loss=pool(lost) if lost else None,
+        loss=pool(prices) if prices else None,
         cells=tuple(record.cell.key for record in sorted(group, key=lambda r: (r.status is not Status.DONE, r.cell.seed))),
         among=among,
+        adaptive=attack is not None and attack.adaptive,
+        messages=sum(record.cell.victims for record in done),
     )
+
+
+def _pooled(readings: Sequence[Reading]) -> Reading:
+    """Pool over seeds; a ratio on the logarithmic scale on which it was measured."""
+    if len(readings) == 1 or readings[0].name != RATIO or min(map(low, readings)) <= 0:
+        return pool(readings)
+    return over(pool([over(one, math.log) for one in readings]), math.exp)
+
+
+def over(reading: Reading, scale: Callable[[float], float]) -> Reading:
+    """Return a reading on another, growing scale; single values are left out.
+
+    Example:
+        >>> over(Reading(name="gradient_ratio", value=4.0, low=1.0), math.sqrt).value
+        2.0
+    """
+    ends = {"low": reading.low, "high": reading.high}
+    moved = {name: None if end is None else scale(end) for name, end in ends.items()}
+    return reading.model_copy(update={"value": scale(reading.value), **moved, "each": ()})
 
 
 def _training(record: Record) -> tuple[str, str, int]:
@@ -180,16 +220,16 @@ def _training(record: Record) -> tuple[str, str, int]:
 
 
 def _losses(records: Sequence[Record]) -> dict[tuple[str, str, int], Reading]:
-    """Return what each training lost in accuracy against the undefended one of the same scenario and seed."""
-    trained = {_training(r): reading for r in reversed(records) if (reading := r.reading(ACCURACY))}
+    """Return what each training lost in utility against the undefended one of the same scenario and seed."""
+    trained = {_training(r): reading for r in reversed(records) if (reading := utility_of(r.readings))}
     base = {
         (r.cell.scenario.key, r.cell.seed): _training(r)
         for r in records
         if undefended(r.cell.defence) and _training(r) in trained
     }
     return {
-        place: minus(trained[base[place[0], place[2]]], accuracy, "accuracy_loss")
-        for place, accuracy in trained.items()
+        place: lost(trained[base[place[0], place[2]]], utility)
+        for place, utility in trained.items()
         if (place[0], place[2]) in base and base[place[0], place[2]] != place
     }
 

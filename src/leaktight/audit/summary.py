@@ -6,6 +6,7 @@ import dataclasses
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
+from leaktight.audit.characteristic import Curve, curves_of
 from leaktight.audit.rows import Row, rows_of, threshold_of
 from leaktight.audit.verdict import Judgement, judge, verdict_of
 from leaktight.core.record import Record, Status
@@ -22,6 +23,7 @@ class Summary:
         threshold: the PSNR in dB from which an image counts as recognised; None where no statement was measured.
         counts: how many cells were done, refused, failed.
         seeds: the seeds used.
+        curves: how use and leakage change with the strength of each defence that was measured at several.
     """
 
     rows: tuple[Row, ...]
@@ -30,6 +32,7 @@ class Summary:
     threshold: float | None
     counts: Mapping[Status, int]
     seeds: tuple[int, ...]
+    curves: tuple[Curve, ...] = ()
 
 
 def summarise(records: Iterable[Record]) -> Summary:
@@ -49,4 +52,5 @@ def summarise(records: Iterable[Record]) -> Summary:
         threshold=threshold_of(records),
         counts=Counter(record.status for record in records),
         seeds=tuple(sorted({record.cell.seed for record in records})),
+        curves=curves_of(rows),
     )

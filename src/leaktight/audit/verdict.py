@@ -13,7 +13,8 @@ from typing import Literal
 
 from leaktight.audit.pool import high, leakage, leaks_more
 from leaktight.audit.rows import LABELS, PSNR, STATEMENT, Row
-from leaktight.audit.words import counted, listed, name_of, percent, points, setting, title_of, undefended
+from leaktight.audit.utility import utility_name
+from leaktight.audit.words import capital, counted, listed, name_of, percent, points, title_of, undefended
 from leaktight.core.defence import Defence
 from leaktight.core.metric import Reading
 
@@ -67,7 +68,7 @@ def _judgement(group: Sequence[Row], open_rows: Sequence[Row]) -> Judgement:
     # Of settings in which nothing got through, the one that leaks most without defence says most.
     worst = max(shared, key=lambda row: (row.severity, base is not None and _place(row) == _place(base)))
     tone = _tone(worst, base)
-    sentence = _open(worst) if undefended(worst.defence) else _defended(worst, base, tone)
+    sentence = _open(worst) if undefended(worst.defence) else f"{_defended(worst, base, tone)}{_informed(group)}"
     return Judgement(worst.scenario, worst.defence, worst, base, tone, sentence)
 
 
@@ -122,7 +123,7 @@ def _found(row: Row) -> str:
 
 
 def _by(row: Row) -> str:
-    detail = [row.attack, setting(row.batch_size, row.stage)]
+    detail = [row.attack, row.moment]
     if row.median is not None and row.recognised is not None:
         psnr = row.reading(PSNR, "raw")
         detail.insert(0, f"{'median' if psnr and psnr.each else 'mean'} PSNR {row.median:.0f} dB")
@@ -137,13 +138,12 @@ def _open(row: Row) -> str:
             f"Without defence, {_found(row)} was recognised by any attack tried ({_by(row)}). "
             "That does not show that none can be: see the doubts."
         )
-    message = "one shared message" if row.batch_size == 1 else f"shared messages of {row.batch_size} images each"
+    message = "one shared message" if row.behind == 1 else f"shared messages of {row.behind} images each"
     return f"Without defence, {_found(row)} can be recognised from {message} ({_by(row)})."
 
 
 def _defended(worst: Row, base: Row | None, tone: Tone) -> str:
-    name = name_of(worst.defence)
-    name = name[0].upper() + name[1:]
+    name = capital(name_of(worst.defence))
     before = f", against {_found(base)} without it" if base is not None else ""
     if worst.recognised is None:
         effect = {"stops": "no better than chance", "reduces": "less than without it", "leaks": "no less than without it"}
@@ -174,6 +174,22 @@ def _transformed(row: Row) -> str:
     return f" Of the images as the defence changed them, {counted(used)} could be recognised."
 
 
+def _informed(group: Sequence[Row]) -> str:
+    """Say so where an attack that models the defence gets more than the strongest that ignores it, in the same setting."""
+    knowing = strongest(row for row in group if row.adaptive)
+    ignoring = strongest(row for row in group if knowing and not row.adaptive and _place(row) == _place(knowing))
+    if knowing is None or ignoring is None or knowing.leak is None or ignoring.leak is None:
+        return ""
+    said, than, sure = _found(knowing), _found(ignoring), leaks_more(knowing.leak, ignoring.leak)
+    if leakage(knowing.leak) <= leakage(ignoring.leak):
+        clear, blurred = knowing.reading(PSNR, "raw"), ignoring.reading(PSNR, "raw")
+        if clear is None or blurred is None or not (leaks_more(clear, blurred) and clear.beats_chance()):
+            return ""
+        said, than, sure = f"copies of {clear.value:.0f} dB", f"copies of {blurred.value:.0f} dB", True
+    unsure = "" if sure else "; the intervals overlap"
+    return f" An attacker who knows the defence recovers {said} ({knowing.attack}), one who ignores it {than} ({ignoring.attack}){unsure}."
+
+
 def cost_of(loss: Reading | None) -> str:
     """Say what a defence costs in accuracy, with its interval.
 
@@ -183,7 +199,7 @@ def cost_of(loss: Reading | None) -> str:
     """
     if loss is None:
         return "its cost in accuracy was not measured"
-    said = f"{points(loss.value)} points of accuracy"
+    said = f"{points(loss.value)} points of {utility_name(loss)}"
     if loss.low is None or loss.high is None:
         return said
     interval = f"95 % interval {points(loss.low)} to {points(loss.high)}"
@@ -192,7 +208,7 @@ def cost_of(loss: Reading | None) -> str:
 
 def _cost(row: Row) -> str:
     text = cost_of(row.loss)
-    return f"{text[0].upper()}{text[1:]}." if row.loss is None else f"The price: {text}."
+    return f"{capital(text)}." if row.loss is None else f"The price: {text}."
 
 
 def _budget(row: Row) -> str:

@@ -12,7 +12,12 @@ from leaktight.core.probe import Attempt, Probe
 from leaktight.core.record import Cell
 from leaktight.core.value import Kinded
 
-STAGES = {"initial": "before training", "early": "early in training", "end": "after training"}
+STAGES = {
+    "initial": "before training",
+    "early": "early in training",
+    "end": "after training",
+    "training": "throughout training",
+}
 
 
 def undefended(defence: Defence) -> bool:
@@ -47,12 +52,26 @@ def plain(kind: str) -> str:
         >>> plain("gaussian_noise"), plain("dp_sgd"), plain("top_k")
         ('Gaussian noise', 'DP-SGD', 'top-k')
     """
-    names = {"dp_sgd": "DP-SGD", "top_k": "top-k", "gaussian_noise": "Gaussian noise", "laplace_noise": "Laplace noise"}
+    names = {
+        "dp_sgd": "DP-SGD",
+        "top_k": "top-k",
+        "gaussian_noise": "Gaussian noise",
+        "laplace_noise": "Laplace noise",
+        "polarization": "polarization network",
+    }
     return names.get(kind, kind.replace("_", " "))
 
 
-def name_of(defence: Defence) -> str:
+Place = tuple[str | int, ...]
+"""Where in a defence's settings a number is: `("std",)`, or `("links", 1, "std")` in a chain."""
+
+
+def name_of(defence: Defence, without: Place = ()) -> str:
     """Name a defence by its kind, its strength and whatever else is not at its default.
+
+    Args:
+        defence: the defence at its strength.
+        without: where the one setting is that the name leaves out.
 
     Example:
         >>> from leaktight.core.defence import Undefended
@@ -62,32 +81,26 @@ def name_of(defence: Defence) -> str:
     if undefended(defence):
         return "no defence"
     if isinstance(defence, Chain):
-        return " + ".join(name_of(link) for link in defence.links)
-    swept = defence.strength.field if defence.strength else ""
+        inner = {without[1]: without[2:]} if without[:1] == ("links",) else {}
+        return " + ".join(name_of(link, inner.get(number, ())) for number, link in enumerate(defence.links))
+    strength = defence.strength.field if defence.strength else ""
     shown = [
-        f"{field.replace('_', ' ')} {_shown(getattr(defence, field))}"
+        f"{field.replace('_', ' ')} {_shown(getattr(defence, field), without[1:] if without[:1] == (field,) else ())}"
         for field, info in type(defence).model_fields.items()
-        if field != "kind" and (field == swept or getattr(defence, field) != info.default)
+        if field != "kind" and (field,) != without and (field == strength or getattr(defence, field) != info.default)
     ]
     return f"{plain(defence.kind)} ({', '.join(shown)})" if shown else plain(defence.kind)
 
 
-def _shown(value: object) -> str:
+def _shown(value: object, without: Place) -> str:
+    if isinstance(value, Defence):
+        return name_of(value, without)
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def family_of(defence: Defence) -> str:
     """Name a defence without its strength: what one line of a trade-off plot shows."""
-    if undefended(defence) or isinstance(defence, Chain) or defence.strength is None:
-        return name_of(defence)
-    swept = defence.strength.field
-    fields = type(defence).model_fields
-    rest = [
-        f"{field.replace('_', ' ')} {_shown(getattr(defence, field))}"
-        for field in fields
-        if field not in ("kind", swept) and getattr(defence, field) != fields[field].default
-    ]
-    return f"{plain(defence.kind)} ({', '.join(rest)})" if rest else plain(defence.kind)
+    return name_of(defence) if defence.strength is None else name_of(defence, (defence.strength.field,))
 
 
 def attack_of(probe: Probe) -> Attack | None:
@@ -102,18 +115,26 @@ def label_of(cell: Cell) -> str:
 
 
 def setting_of(cell: Cell) -> str:
-    """Say when and from how many examples a cell's messages were made."""
+    """Say when and in batches of how many examples a cell's messages were made."""
     return setting(cell.batch_size, cell.stage)
 
 
-def setting(batch_size: int, stage: str) -> str:
+def setting(batch_size: int, stage: str, behind: int | None = None) -> str:
     """Say when and from how many examples a message was made.
 
+    Args:
+        batch_size: examples behind one local step of one participant.
+        stage: when in training.
+        behind: examples behind one message, if known: more than a batch after several local steps or in a secure sum.
+
     Example:
-        >>> setting(1, "initial"), setting(8, "end")
+        >>> setting(1, "initial"), setting(8, "end", behind=8)
         ('batches of 1, before training', 'batches of 8, after training')
+        >>> setting(8, "end", behind=32)
+        'batches of 8, 32 examples behind each message, after training'
     """
-    return f"batches of {batch_size}, {STAGES.get(stage, stage)}"
+    more = f", {behind} examples behind each message" if behind is not None and behind > batch_size else ""
+    return f"batches of {batch_size}{more}, {STAGES.get(stage, stage)}"
 
 
 def gist(made: Kinded | type[Kinded]) -> str:
@@ -161,6 +182,11 @@ def title_of(reading: str) -> str:
         "rmse_relative": "relative error",
         "label_distance": "labels missed",
         "reconstruction_statement": "images recognised",
+        "tracing_distance": "examples not traced",
+        "gradient_ratio": "gradient over perturbation",
+        "theorem_condition": "theorem 2.2 holds (share)",
+        "theorem_bound": "bound of theorem 2.2",
+        "auc": "AUC",
     }
     return titles.get(reading, reading.replace("_", " "))
 

@@ -8,10 +8,12 @@ from rich.console import Console
 from rich.table import Table
 
 from leaktight.audit.advice import advise
+from leaktight.audit.characteristic import leading
 from leaktight.audit.flags import raise_flags
 from leaktight.audit.rows import LABELS, PSNR, Row
-from leaktight.audit.summary import summarise
-from leaktight.audit.words import name_of
+from leaktight.audit.summary import Summary, summarise
+from leaktight.audit.utility import utility_name
+from leaktight.audit.words import capital, name_of
 from leaktight.core.metric import Reading
 from leaktight.core.record import Record, Status
 
@@ -36,6 +38,7 @@ def show(records: Sequence[Record], scenarios: Sequence[str] = (), console: Cons
     for heading, lines in {
         "Scenarios": [f"{number}: {name}" for number, name in enumerate(scenarios, start=1)] if len(scenarios) > 1 else [],
         "Verdict": summary.verdict,
+        "CAP (usefulness times the attacker's error, over strengths; higher is better)": caps(summary),
         "Advice": [f"{advice.question} {advice.sentence}" for advice in advise(summary)],
         "Reasons to doubt this audit": [flag.sentence for flag in raise_flags(records)],
         "Refused": reasons(records, Status.REFUSED),
@@ -55,7 +58,9 @@ def table(rows: Sequence[Row]) -> Table:
         found.add_column("Scenario", justify="right")
     for name in ("Defence", "Attack"):
         found.add_column(name)
-    for name in ("Batch", "Stage", "PSNR in dB (95 %)", "Chance", "Labels", "Accuracy"):
+    utilities = dict.fromkeys(utility_name(row.utility) for row in rows if row.utility is not None)
+    utility = capital(" or ".join(utilities) or utility_name(None))
+    for name in ("Batch", "Stage", "PSNR in dB (95 %)", "Chance", "Labels", utility):
         found.add_column(name, justify="right", no_wrap=True)
     for row in rows:
         psnr, labels = row.reading(PSNR, "raw"), row.reading(LABELS)
@@ -68,17 +73,30 @@ def table(rows: Sequence[Row]) -> Table:
             interval(psnr) if row.counts.get(Status.DONE) else status(row),
             NOTHING if psnr is None or psnr.chance is None else f"{psnr.chance:.1f}",
             NOTHING if labels is None else f"{1 - labels.value:.0%}",
-            NOTHING if row.accuracy is None else f"{row.accuracy.value:.1%}",
+            NOTHING if row.utility is None else f"{row.utility.value:.1%}",
         )
     return found
 
 
-def interval(reading: Reading | None) -> str:
+def caps(summary: Summary) -> list[str]:
+    """Return a line for each defence that was measured at several strengths: how much use it leaves per protection."""
+    lines = []
+    for curve in leading(summary.curves, summary.judgements):
+        found = ", ".join(f"{aim} {interval(cap, 2)}" for aim, cap in curve.caps.items())
+        if found:
+            lines.append(
+                f"{capital(curve.family)}, {len(curve.spots)} strengths: {found} ({curve.attack}; {curve.spots[0].row.setting})"
+            )
+    return lines
+
+
+def interval(reading: Reading | None, digits: int = 1) -> str:
     """Show a number with its interval, if it has one."""
     if reading is None:
         return NOTHING
-    around = "" if reading.low is None or reading.high is None else f" ({reading.low:.1f} to {reading.high:.1f})"
-    return f"{reading.value:.1f}{around}"
+    known = reading.low is not None and reading.high is not None
+    around = f" ({reading.low:.{digits}f} to {reading.high:.{digits}f})" if known else ""
+    return f"{reading.value:.{digits}f}{around}"
 
 
 def status(row: Row) -> str:

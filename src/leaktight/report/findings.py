@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from leaktight.audit.advice import Advice
 from leaktight.audit.rows import STATEMENT
+from leaktight.audit.utility import utility_name
 from leaktight.audit.verdict import Judgement
-from leaktight.audit.words import capital, counted, name_of, undefended
+from leaktight.audit.words import capital, counted, name_of, points, undefended
 from leaktight.core.record import Status
 from leaktight.report.page import Page, Section
 
@@ -50,17 +51,19 @@ def _judged(judgement: Judgement) -> dict[str, Any]:
 def tiles(page: Page) -> list[dict[str, str]]:
     """Return the few figures that a hurried reader takes away."""
     found = []
-    bare = next((j for j in page.summary.judgements if undefended(j.defence)), None)
+    judgements = page.summary.judgements
+    several = len({j.scenario for j in judgements}) > 1
+    bare = max((j for j in judgements if undefended(j.defence) and j.worst.recognised), key=_severity, default=None)
     if bare is not None and bare.worst.recognised is not None:
-        found.append(
-            {"figure": counted(bare.worst.recognised), "label": "images recognised without defence", "tone": bare.tone}
-        )
-    defended = [j for j in page.summary.judgements if not undefended(j.defence)]
-    if defended:
-        stopped = sum(j.tone == "stops" for j in defended)
-        tone = "stops" if stopped else "leaks"
-        found.append({"figure": f"{stopped} of {len(defended)}", "label": "defences stopped every attack tried", "tone": tone})
-    cheapest = _cheapest(page.advice, page.summary.judgements)
+        where = f" in scenario {bare.scenario}, where most are" if several else ""
+        label = f"images recognised without defence{where}"
+        found.append({"figure": counted(bare.worst.recognised), "label": label, "tone": bare.tone})
+    defences = _by_defence(judgements)
+    if defences:
+        stopped = sum(all(j.tone == "stops" for j in group) for group in defences)
+        label = f"defences stopped every attack tried{' in every scenario' if several else ''}"
+        found.append({"figure": f"{stopped} of {len(defences)}", "label": label, "tone": "stops" if stopped else "leaks"})
+    cheapest = _cheapest(judgements)
     if cheapest is not None:
         found.append(cheapest)
     doubts = sum(flag.severity == "doubt" for flag in page.flags)
@@ -69,14 +72,40 @@ def tiles(page: Page) -> list[dict[str, str]]:
     return found
 
 
-def _cheapest(advice: tuple[Advice, ...], judgements: tuple[Judgement, ...]) -> dict[str, str] | None:
-    best = next((item.defence for item in advice if item.defence is not None), None)
-    judgement = next((j for j in judgements if best is not None and j.defence == best), None)
-    if judgement is None or judgement.worst.loss is None or judgement.tone != "stops":
+def _severity(judgement: Judgement) -> tuple[float, ...]:
+    return judgement.worst.severity
+
+
+def _by_defence(judgements: Sequence[Judgement]) -> list[list[Judgement]]:
+    """Return what was found about each defence, in all scenarios in which it was measured."""
+    groups: dict[str, list[Judgement]] = {}
+    for judgement in judgements:
+        if not undefended(judgement.defence):
+            groups.setdefault(judgement.defence.key, []).append(judgement)
+    return list(groups.values())
+
+
+def _cheapest(judgements: Sequence[Judgement]) -> dict[str, str] | None:
+    """Return the defence that stops everything in every scenario at the lowest price, each priced where it costs most."""
+    scenarios = {j.scenario for j in judgements}
+    if any(undefended(j.defence) and j.worst.useless for j in judgements):
         return None
-    loss = 100 * judgement.worst.loss.value
-    label = f"points of accuracy: the price of {name_of(judgement.defence)}"
-    return {"figure": f"{loss + 0.0:.1f}".replace("-0.0", "0.0"), "label": label, "tone": "stops"}
+    stopping = [
+        group
+        for group in _by_defence(judgements)
+        if {j.scenario for j in group} == scenarios and all(j.tone == "stops" and not j.worst.useless for j in group)
+    ]
+    priced = [
+        max(((j.worst.loss, j) for j in group if j.worst.loss is not None), key=lambda pair: pair[0].value)
+        for group in stopping
+        if all(j.worst.loss is not None for j in group)
+    ]
+    if not priced:
+        return None
+    loss, dearest = min(priced, key=lambda pair: pair[0].value)
+    most = f", at most, in scenario {dearest.scenario}" if len(scenarios) > 1 else ""
+    label = f"points of {utility_name(loss)}: the price of {name_of(dearest.defence)}{most}"
+    return {"figure": points(loss.value), "label": label, "tone": "stops"}
 
 
 def advice_section(page: Page) -> Section | None:
@@ -97,4 +126,9 @@ def flags_section(page: Page) -> Section:
 
 def glossary_section(page: Page) -> Section:
     """Explain the words that the numbers need."""
-    return Section("words", "How to read the numbers", "glossary.html", {"threshold": page.summary.threshold})
+    return Section(
+        "words",
+        "How to read the numbers",
+        "glossary.html",
+        {"threshold": page.summary.threshold, "curves": page.summary.curves},
+    )

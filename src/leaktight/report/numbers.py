@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from leaktight.audit.flags_soundness import EXACT_ERROR, EXACT_PSNR, is_exact
-from leaktight.audit.rows import ACCURACY, LABELS, PSNR, SSIM, STATEMENT, Row
+from leaktight.audit.rows import LABELS, PSNR, SSIM, STATEMENT, Row
+from leaktight.audit.utility import utility_name
 from leaktight.audit.words import STAGES, label_of, name_of, percent, points, title_of
 from leaktight.core.metric import Reading
 from leaktight.core.record import Record, Status
@@ -36,6 +37,7 @@ def table_section(page: Page) -> Section | None:
 
 def _columns(rows: tuple[Row, ...]) -> list[tuple[str, Callable[[Row], str]]]:
     """Return the columns that at least one row fills, known readings first, then any other."""
+    utilities = dict.fromkeys(utility_name(row.utility) for row in rows if row.utility is not None)
     known: list[tuple[str, Callable[[Row], str]]] = [
         ("scenario", lambda row: str(row.scenario)),
         ("images recognised", lambda row: shown(row.recognised, percent)),
@@ -43,12 +45,13 @@ def _columns(rows: tuple[Row, ...]) -> list[tuple[str, Callable[[Row], str]]]:
         ("PSNR, used (dB)", lambda row: shown(row.reading(PSNR, "used"), _decimal)),
         ("SSIM", lambda row: shown(row.reading(SSIM, "raw"), _hundredth)),
         ("labels read", lambda row: shown(_hits(row.reading(LABELS)), percent)),
-        ("accuracy", lambda row: shown(row.accuracy, percent)),
-        ("accuracy lost (points)", lambda row: shown(row.loss, points)),
+        *(column for name in utilities for column in _of_utility(name)),
         ("epsilon", lambda row: _NONE if row.epsilon is None else f"{row.epsilon:.3g}"),
     ]
-    named = {STATEMENT, PSNR, SSIM, LABELS, ACCURACY}
-    others = dict.fromkeys(r.name for row in rows for r in row.readings if r.name not in named and r.layer is None)
+    named = {STATEMENT, PSNR, SSIM, LABELS}
+    others = dict.fromkeys(
+        r.name for row in rows for r in row.readings if r.name not in named and r.layer is None and r != row.utility
+    )
     more = [(title_of(name), _other(name)) for name in others]
     last: list[tuple[str, Callable[[Row], str]]] = [
         ("seeds", lambda row: str(len(row.seeds))),
@@ -65,6 +68,18 @@ def _changed(rows: tuple[Row, ...]) -> bool:
     """Return whether any defence changed the images before training saw them."""
     pairs = [(row.reading(PSNR, "raw"), row.reading(PSNR, "used")) for row in rows]
     return any(raw is not None and used is not None and raw.value != used.value for raw, used in pairs)
+
+
+def _of_utility(name: str) -> list[tuple[str, Callable[[Row], str]]]:
+    """Return the columns of one way to say how good a model is, for the rows whose training said it so."""
+
+    def own(row: Row) -> bool:
+        return row.utility is not None and utility_name(row.utility) == name
+
+    return [
+        (name, lambda row: shown(row.utility if own(row) else None, percent)),
+        (f"{name} lost (points)", lambda row: shown(row.loss if own(row) else None, points)),
+    ]
 
 
 def _other(name: str) -> Callable[[Row], str]:

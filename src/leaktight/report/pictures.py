@@ -13,7 +13,7 @@ from torch import Tensor
 
 from leaktight.audit.rows import Row
 from leaktight.audit.verdict import Judgement
-from leaktight.audit.words import capital, name_of, setting, undefended
+from leaktight.audit.words import capital, name_of, undefended
 from leaktight.metrics.image import psnr
 from leaktight.report.page import Page, Pictures, Section
 
@@ -77,7 +77,7 @@ def blocks_of(judged: Sequence[Judgement], pictures: Pictures, threshold: float 
             continue
         raw, used, guess = (shown[name][:SHOWN] for name in ("truth_raw", "truth_used", "guess"))
         strips = blocks.setdefault(raw.numpy().tobytes(), [_originals(raw, shown)])
-        detail = f"{row.attack}; {setting(row.batch_size, row.stage)}"
+        detail = f"{row.attack}; {row.moment}"
         name = capital(name_of(row.defence))
         if not torch.equal(raw, used):
             strips.append(Strip(name, "as the defence changed the images", _row(used, "changed by the defence"), original=True))

@@ -13,6 +13,7 @@ import plotly.graph_objects as go
 
 from leaktight.audit.pool import high, low
 from leaktight.audit.rows import PSNR, STATEMENT, Row
+from leaktight.audit.utility import utility_name
 from leaktight.audit.verdict import Judgement
 from leaktight.audit.words import capital, family_of, name_of, percent, strength_of, title_of, undefended
 from leaktight.core.metric import Reading
@@ -34,7 +35,8 @@ def tradeoff_section(page: Page) -> Section | None:
         figure = tradeoff(judged)
         if figure is not None:
             plots[f"plot-tradeoff-{scenario}"] = figure
-            captions[f"plot-tradeoff-{scenario}"] = f"Accuracy against leakage{suffix}"
+            utility = next((j.worst.utility for j in judged if j.worst.utility is not None), None)
+            captions[f"plot-tradeoff-{scenario}"] = f"{capital(utility_name(utility))} against leakage{suffix}"
         for number, (family, swept) in enumerate(_swept(judged).items()):
             name = f"plot-strength-{scenario}-{number}"
             plots[name] = over_strength(swept)
@@ -46,7 +48,7 @@ def tradeoff_section(page: Page) -> Section | None:
 
 def tradeoff(judged: Sequence[Judgement]) -> dict[str, Any] | None:
     """Return accuracy against what the strongest attack gets, one line for each kind of defence from weak to strong."""
-    placed = [j for j in judged if j.worst.accuracy is not None and j.worst.leak is not None]
+    placed = [j for j in judged if j.worst.utility is not None and j.worst.leak is not None]
     leak = placed[0].worst.leak if placed else None
     if leak is None:
         return None
@@ -63,24 +65,24 @@ def tradeoff(judged: Sequence[Judgement]) -> dict[str, Any] | None:
         colour, symbol = ("#6b7280", "star") if bare else (COLOURS[number % len(COLOURS)], SYMBOLS[number % len(SYMBOLS)])
         number += not bare
         figure.add_trace(_line(family, [j.worst for j in group], colour, symbol, 100 if share else 1))
-    figure.update_layout(**_layout(height=460))
-    figure.update_xaxes(title_text="accuracy of the trained model", ticksuffix=" %")
+    figure.update_layout(**layout(height=460))
+    figure.update_xaxes(title_text=f"{utility_name(placed[0].worst.utility)} of the trained model", ticksuffix=" %")
     if share:
         figure.update_yaxes(title_text="images recognised", ticksuffix=" %", range=[-5, 112], dtick=20)
     else:
         figure.update_yaxes(title_text=_axis(leak))
-    return _plain(figure)
+    return plain_figure(figure)
 
 
 def _line(family: str, rows: Sequence[Row], colour: str, symbol: str, scale: float) -> go.Scatter:
-    accuracies = [row.accuracy for row in rows if row.accuracy is not None]
+    utilities = [row.utility for row in rows if row.utility is not None]
     leaks = [row.leak for row in rows if row.leak is not None]
     return go.Scatter(
         name=family,
-        x=[100 * reading.value for reading in accuracies],
+        x=[100 * reading.value for reading in utilities],
         y=[scale * reading.value for reading in leaks],
-        error_x=_error(accuracies, 100, colour),
-        error_y=_error(leaks, scale, colour),
+        error_x=error_bars(utilities, 100, colour),
+        error_y=error_bars(leaks, scale, colour),
         mode="lines+markers+text",
         textposition="top right",
         cliponaxis=False,
@@ -102,7 +104,7 @@ def over_strength(rows: Sequence[Row]) -> dict[str, Any]:
             name="strongest attack",
             x=labels,
             y=[reading.value for reading in readings],
-            error_y=_error(readings, 1, COLOURS[1]),
+            error_y=error_bars(readings, 1, COLOURS[1]),
             mode="lines+markers",
             line={"color": COLOURS[1], "width": 1.5},
             marker={"color": COLOURS[1], "size": 9},
@@ -123,10 +125,10 @@ def over_strength(rows: Sequence[Row]) -> dict[str, Any]:
             )
         )
     swept = rows[-1].defence.strength
-    figure.update_layout(**{**_layout(height=260), "showlegend": False})
+    figure.update_layout(**{**layout(height=260), "showlegend": False})
     figure.update_xaxes(title_text=f"{swept.field if swept else 'strength'} (weak to strong)", type="category")
     figure.update_yaxes(title_text=_axis(readings[0]), rangemode="tozero")
-    return _plain(figure)
+    return plain_figure(figure)
 
 
 def _swept(judged: Sequence[Judgement]) -> dict[str, list[Row]]:
@@ -151,7 +153,8 @@ def _axis(reading: Reading) -> str:
     return "PSNR (dB)" if reading.name == PSNR else title_of(reading.name)
 
 
-def _error(readings: Sequence[Reading], scale: float, colour: str) -> dict[str, Any]:
+def error_bars(readings: Sequence[Reading], scale: float, colour: str) -> dict[str, Any]:
+    """Return bars over the intervals of readings."""
     return {
         "type": "data",
         "symmetric": False,
@@ -164,22 +167,23 @@ def _error(readings: Sequence[Reading], scale: float, colour: str) -> dict[str, 
 
 
 def _hover(row: Row) -> str:
-    lines = [_escaped(name_of(row.defence)), f"strongest attack: {_escaped(row.attack)}"]
+    lines = [escaped(name_of(row.defence)), f"strongest attack: {escaped(row.attack)}"]
     if row.recognised is not None:
         lines.append(f"recognised: {percent(row.recognised.value)}")
     if row.median is not None:
         lines.append(f"PSNR: {row.median:.1f} dB")
-    if row.accuracy is not None:
-        lines.append(f"accuracy: {percent(row.accuracy.value)}")
+    if row.utility is not None:
+        lines.append(f"{utility_name(row.utility)}: {percent(row.utility.value)}")
     return "<br>".join(lines)
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
     """Keep plotly from reading a name as markup."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def _layout(height: int) -> dict[str, Any]:
+def layout(height: int) -> dict[str, Any]:
+    """Return what all figures share: no background, no dragging, a legend above."""
     return {
         "template": "none",
         "height": height,
@@ -196,7 +200,8 @@ def _layout(height: int) -> dict[str, Any]:
     }
 
 
-def _plain(figure: go.Figure) -> dict[str, Any]:
+def plain_figure(figure: go.Figure) -> dict[str, Any]:
+    """Return a figure as plain data, without plotly's own colours."""
     found: dict[str, Any] = figure.to_plotly_json()
     found["layout"].pop("template", None)
     return found

@@ -16,8 +16,8 @@ WITHHELD = "withheld in a redacted report"
 def redacted(records: Iterable[Record]) -> tuple[Record, ...]:
     """Return records without the values of single examples and without what a failure said.
 
-    Values for each example go, and so does a reading about leakage that rests on one example alone: it is that example's
-    value. An error's text may quote the data that caused it.
+    Values for each example go, and so does a reading about leakage or against a party's examples that rests on one of them
+    alone: it is that example's value. An error's text may quote the data that caused it.
 
     Args:
         records: what was measured.
@@ -26,7 +26,8 @@ def redacted(records: Iterable[Record]) -> tuple[Record, ...]:
 
 
 def _redacted(record: Record) -> Record:
-    kept = tuple(r.model_copy(update={"each": ()}) for r in record.readings if r.leaks is None or r.n > 1)
+    shared = [r for r in record.readings if (r.leaks is None and r.against is None) or r.n > 1]
+    kept = tuple(r.model_copy(update={"each": ()}) for r in shared)
     reason = WITHHELD if record.status is Status.FAILED else record.reason
     return record.model_copy(update={"readings": kept, "reason": reason})
 

@@ -17,6 +17,7 @@ from leaktight.audit.plan import Plan
 from leaktight.audit.private import write_private
 from leaktight.audit.store import Store
 from leaktight.core.record import Record
+from leaktight.report.characteristic import characteristic_section
 from leaktight.report.findings import advice_section, flags_section, glossary_section, verdict_section
 from leaktight.report.numbers import checks_section, table_section
 from leaktight.report.page import MakeSection, Page, Pictures
@@ -30,6 +31,7 @@ SECTIONS: tuple[MakeSection, ...] = (
     advice_section,
     pictures_section,
     tradeoff_section,
+    characteristic_section,
     table_section,
     flags_section,
     checks_section,

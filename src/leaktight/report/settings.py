@@ -18,6 +18,7 @@ KNOWN = {
     Knows.DEFENCE: "which defence is in use, and its settings",
     Knows.AUXILIARY: "public data of the same kind",
     Knows.LOCAL_STEPS: "how many local steps are behind an update, and how they are taken",
+    Knows.HINTS: "the true labels of a few examples behind each message",
 }
 ALWAYS = "how many examples are behind each message"
 SEATS = {

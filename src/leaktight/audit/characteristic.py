@@ -1,0 +1,135 @@
+"""Characteristic: how a model's use and an attack's error change as one defence gets stronger (PPC), and their mean product (CAP)."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+from leaktight.audit.rows import LABELS, RATIO, Row
+from leaktight.audit.sweep import Sweep, sweeps
+from leaktight.audit.verdict import Judgement
+from leaktight.audit.words import undefended
+from leaktight.core.metric import Reading
+from leaktight.metrics.tradeoff import Point, Region, cap, cap_interval, region
+
+CONDITION, BOUND = "theorem_condition", "theorem_bound"
+DISTANCES = {"reconstruction": "rmse_relative", "membership": LABELS, "tracing": "tracing_distance"}
+"""What attacks are after, and the reading that says how far from it they end."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Spot:
+    """One strength of a swept defence.
+
+    Args:
+        strength: the swept number.
+        row: what was measured there.
+    """
+
+    strength: float
+    row: Row
+
+    @property
+    def ratio(self) -> Reading | None:
+        """How large the gradient is beside what the defence made of it, ||B|| / ||E_B||; None in records that lack it."""
+        return self.row.reading(RATIO)
+
+    @property
+    def region(self) -> Region | None:
+        """The paper's region of that ratio."""
+        return None if self.ratio is None else region(self.ratio.value)
+
+    def distance(self, aim: str) -> Reading | None:
+        """Return how far from the truth the attack stays, by what it is after."""
+        name = DISTANCES[aim]
+        return self.row.reading(name, "raw") or self.row.reading(name)
+
+
+@dataclasses.dataclass(frozen=True)
+class Curve:
+    """The privacy-preserving characteristic of one defence under one attack in one setting.
+
+    Args:
+        scenario: number of the scenario, from 1.
+        family: the defence without the number that is swept.
+        field: what is swept.
+        attack: how the report names the attack.
+        batch_size: examples behind one local step of one participant.
+        stage: when in training it was measured.
+        spots: at least two, from weak to strong where the defence says which way that is.
+        base: the same without defence: the reference, not a part of the curve; None if it was not measured.
+        caps: for each distance that was measured, the calibrated averaged performance; `n` is its number of strengths.
+    """
+
+    scenario: int
+    family: str
+    field: str
+    attack: str
+    batch_size: int
+    stage: str
+    spots: tuple[Spot, ...]
+    base: Row | None
+    caps: Mapping[str, Reading]
+
+
+def curves_of(rows: Sequence[Row]) -> tuple[Curve, ...]:
+    """Return a curve for every defence that was measured at several strengths, for each attack and setting.
+
+    Example:
+        >>> curves_of(())
+        ()
+    """
+    groups: dict[tuple[int, str, int, str], list[Row]] = {}
+    for row in rows:
+        if row.utility is not None and any(Spot(0, row).distance(aim) for aim in DISTANCES):
+            groups.setdefault((row.scenario, row.attack, row.batch_size, row.stage), []).append(row)
+    return tuple(curve for group in groups.values() for curve in _curves(group))
+
+
+def leading(curves: Sequence[Curve], judgements: Sequence[Judgement]) -> tuple[Curve, ...]:
+    """Return one curve for each scenario and defence: where most leaks undefended, under the attack that ends closest there.
+
+    Args:
+        curves: those of all attacks and settings.
+        judgements: what was found about no defence, which says where most leaks.
+    """
+    bare = {j.scenario: (j.worst.batch_size, j.worst.stage) for j in judgements if undefended(j.defence)}
+    groups: dict[tuple[int, str], list[Curve]] = {}
+    for scenario in dict.fromkeys(curve.scenario for curve in curves):
+        here = [curve for curve in curves if curve.scenario == scenario]
+        places = [(curve.batch_size, curve.stage) for curve in here]
+        place = bare[scenario] if bare.get(scenario) in places else places[0]
+        for curve, where in zip(here, places, strict=True):
+            if where == place:
+                groups.setdefault((scenario, curve.family), []).append(curve)
+    return tuple(min(group, key=_closeness) for group in groups.values())
+
+
+def _closeness(curve: Curve) -> float:
+    return next((curve.caps[aim].value for aim in DISTANCES if aim in curve.caps), float("inf"))
+
+
+def _curves(group: Sequence[Row]) -> list[Curve]:
+    by_defence = {row.defence.key: row for row in group}
+    base = next((row for row in group if undefended(row.defence)), None)
+    return [_curve(sweep, by_defence, base) for sweep in sweeps([row.defence for row in group])]
+
+
+def _curve(sweep: Sweep, by_defence: Mapping[str, Row], base: Row | None) -> Curve:
+    spots = tuple(Spot(value, by_defence[defence.key]) for value, defence in sweep.members)
+    first = spots[0].row
+    caps = {aim: found for aim in DISTANCES if (found := _cap(spots, aim))}
+    return Curve(first.scenario, sweep.family, sweep.field, first.attack, first.batch_size, first.stage, spots, base, caps)
+
+
+def _cap(spots: Sequence[Spot], aim: str) -> Reading | None:
+    """Return the calibrated averaged performance over all strengths; None if one lacks this distance."""
+    points = [
+        Point(utility, distance, spot.strength, spot.ratio.value if spot.ratio else None)
+        for spot in spots
+        if (utility := spot.row.utility) and (distance := spot.distance(aim))
+    ]
+    if len(points) < len(spots):
+        return None
+    low, high = cap_interval(points)
+    return Reading(name=f"cap_{aim}", value=cap(points), low=low, high=high, n=len(points))

@@ -41,10 +41,12 @@ def observe():
         normalise=None,
         seed=0,
         optimiser=None,
+        defence=None,
     ):
+        defence = defence or Undefended()
         task = classification(network(shape, classes, bias, normalise), shape, classes)
         generator = torch.Generator().manual_seed(seed)
-        transcript, inside = [], {}
+        transcript, inside, owned = [], {}, {}
         for number in range(victims):
             count = batch * steps
             chosen = torch.randint(classes, (count,), generator=generator) if labels is None else torch.tensor(labels)
@@ -53,7 +55,7 @@ def observe():
                 f"client-{number}",
                 task,
                 data,
-                Undefended(),
+                defence,
                 Local(f"client-{number}", seed=0),
                 batch_size=batch,
                 local_steps=steps,
@@ -62,9 +64,9 @@ def observe():
             )
             ask = Server(task.public_parameters()).ask(client.name, 0)
             found = client.answer(ask)
-            inside[found.sent.key] = found
+            inside[found.sent.key], owned[client.name] = found, client.local
             transcript += [ask, found.sent]
-        return Run(tuple(transcript), task, Undefended(), inside)
+        return Run(tuple(transcript), task, defence, inside, owned)
 
     return build
 

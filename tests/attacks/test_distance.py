@@ -6,10 +6,13 @@ import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from leaktight.attacks import GradientMatching
 from leaktight.attacks.distance import DISTANCES, cosine, l1, l2, layer_cosine
 from leaktight.attacks.initial import initial
 from leaktight.attacks.prior import total_variation
 from leaktight.core.errors import Refusal
+from leaktight.core.random import stream
+from leaktight.core.threat import ThreatModel
 
 
 def tensors(seed: int) -> dict[str, torch.Tensor]:
@@ -73,3 +76,10 @@ def test_starting_points_have_their_form_and_follow_the_stream(name, shape):
         assert one.max() < 1
     if name == "zeros":
         assert not one.any()
+
+
+@pytest.mark.parametrize("shape", [(1, 6, 6), (3, 5, 9), (7,)])
+def test_a_search_can_start_at_patterns_of_any_size(observe, shape):
+    run = observe(victims=2, batch=3, shape=(*(1,) * (3 - len(shape)), *shape))
+    guess = GradientMatching(initial="pattern", iterations=1)(ThreatModel().view(run), stream(0))
+    assert guess.objective.isfinite().all()

@@ -9,6 +9,8 @@ from leaktight.core.errors import InvalidValue
 SOURCES = {
     "dlg2019": ("lbfgs", 1.0, "l2", "none", False, 0.0, 300, 1, "randn", "none"),
     "idlg2020": ("lbfgs", 1.0, "l2", "none", False, 0.0, 300, 1, "randn", "none"),
+    "fan2020": ("lbfgs", 1.0, "l2", "none", False, 0.0, 300, 1, "pattern", "none"),
+    "fan2020-adaptive": ("lbfgs", 1.0, "l2", "none", False, 0.0, 300, 1, "pattern", "none"),
     "geiping2020": ("adam", 0.1, "cosine", "none", True, 1e-1, 4800, 1, "randn", "steps"),
     "geiping2020-cli": ("adam", 0.1, "cosine", "hard", True, 1e-4, 24000, 1, "randn", "steps"),
     "breaching-invertinggradients": ("adam", 0.1, "cosine", "hard", True, 0.1, 24000, 1, "randn", "steps"),
@@ -44,7 +46,14 @@ def test_every_preset_is_covered_and_labels_are_the_source_s():
     assert set(PRESETS) - {"analytic"} == set(SOURCES)
     assert PRESETS["dlg2019"].labels == "joint"
     assert PRESETS["idlg2020"].labels == "read"
+    assert PRESETS["fan2020"].labels == "joint"
     assert PRESETS["breaching-modern"].colours
+
+
+def test_the_adaptive_preset_is_its_source_s_attack_with_the_defence_known():
+    plain, adaptive = (dict(PRESETS[name]) for name in ("fan2020", "fan2020-adaptive"))
+    assert {name for name in plain if plain[name] != adaptive[name]} == {"models_defence", "preset"}
+    assert [name for name, attack in PRESETS.items() if attack.adaptive] == ["fan2020-adaptive"]
 
 
 def test_an_unknown_preset_names_the_closest():

@@ -150,7 +150,7 @@ def test_every_kind_can_be_explained(leaktight: Call, family: str) -> None:
 
 def test_explanations_state_ranges_defaults_strength_and_the_paper(leaktight: Call) -> None:
     noise = leaktight("explain", "gaussian_noise").out
-    assert "std  a number at least 0  0.01" in noise
+    assert "std   a number at least 0  0.01" in noise
     assert "Strength: `std`; more is stronger, 0 is off. A list of values in a plan sweeps it." in noise
     assert "Differs from the paper" in noise
     assert "Strength: `share`; less is stronger, 1 is off." in leaktight("explain", "top_k").out

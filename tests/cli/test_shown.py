@@ -104,7 +104,24 @@ def test_a_file_gets_long_lines_and_whole_columns(records: list[Record]) -> None
     assert verdict.endswith(".")
 
 
+def test_defences_at_several_strengths_get_a_line_of_cap(made: Any) -> None:
+    console, text = screen(terminal=False)
+    show(made.sweep(), console=console)
+    heading = "CAP (usefulness times the attacker's error, over strengths; higher is better):"
+    lines = text.getvalue().split(heading)[1].splitlines()[1:3]
+    assert lines[0].startswith("- Gaussian noise, 3 strengths: reconstruction 0.30 (")
+    assert lines[0].endswith("(dlg2019; batches of 1, before training)")
+    assert lines[1].startswith("- Top-k, 3 strengths: reconstruction ")
+
+
+def test_without_curves_there_is_no_word_of_cap(records: list[Record]) -> None:
+    console, text = screen()
+    show(records, console=console)
+    assert "CAP" not in text.getvalue()
+
+
 def test_numbers_with_and_without_interval() -> None:
+    assert interval(Reading(name="cap", value=0.314, low=0.2, high=0.4), 2) == "0.31 (0.20 to 0.40)"
     assert interval(None) == "-"
     assert interval(Reading(name="psnr", value=3.14)) == "3.1"
     assert interval(Reading(name="psnr", value=3.14, low=2, high=4)) == "3.1 (2.0 to 4.0)"

@@ -186,3 +186,42 @@ def test_credit_default(real):
     assert data.names == ("0", "1")
     assert data.train.labels.float().mean().item() == pytest.approx(0.221, abs=0.005)
     np.testing.assert_allclose(data.train.inputs.std(0, correction=0).numpy(), 1, rtol=1e-3)
+
+
+def test_the_columns_say_what_each_position_holds(tmp_path):
+    file = write(tmp_path)
+    one_hot = Csv(path=file, label="income").load().columns
+    assert (one_hot.names, one_hot.ids) == (("age", "job", "job", "job"), (0, 0, 0, 0))
+    ids = Csv(path=file, label="income", words="ids").load()
+    assert (ids.columns.names, ids.columns.ids, ids.shape) == (("age", "job"), (0, 4), (2,))
+    hashed = Csv(path=file, label="income", words="hashed", buckets=7).load()
+    assert hashed.columns.ids == (0, 8)
+
+
+def test_counts_are_taken_as_logarithms_by_name_or_pattern(tmp_path):
+    file = write(tmp_path, "paid1,paid2,age,label\n" + "100,0,30,a\n0,10,40,b\n" * 5)
+    data = Csv(path=file, logarithm=("paid*",), standardise=False).load()
+    logarithms = {tuple(round(value, 3) for value in row) for row in data.train.inputs.tolist()}
+    assert logarithms == {(4.615, 0.0, 30.0), (0.0, 2.398, 40.0)}
+
+
+def test_a_logarithm_of_an_unknown_column_is_said(tmp_path, says):
+    with says("There is no column `paid` for `logarithm`"):
+        Csv(path=write(tmp_path), label="income", logarithm=("paid",)).load()
+
+
+def test_real_adult_with_ids(real):
+    names = "age workclass fnlwgt education education_num marital_status occupation relationship race sex capital_gain capital_loss hours country label"
+    data = Csv(
+        path=real("tabular/adult.data.gz"),
+        columns=tuple(names.split()),
+        separator=",",
+        missing="fill",
+        words="ids",
+        logarithm=("capital_*",),
+        train_limit=2000,
+        test_limit=500,
+    ).load()
+    assert data.shape == (14,)
+    assert data.columns.ids[data.columns.find(["sex"])[0]] == 3
+    assert data.names == ("<=50K", ">50K")

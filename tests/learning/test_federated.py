@@ -1,16 +1,32 @@
 """The federated scenario on a bundled data set: stages, observations, determinism."""
 
+import dataclasses
+from typing import Literal
+
 import pytest
 import torch
 
-from leaktight.core.defence import Undefended
+from leaktight.core.defence import Chain, Defence, Undefended
 from leaktight.core.errors import InvalidValue
 from leaktight.core.message import Kind
 from leaktight.core.scenario import Observation
 from leaktight.core.threat import ThreatModel
 from leaktight.data import Digits
+from leaktight.defences import DPSGD, GaussianNoise, Pruning
 from leaktight.learning import FedAvg, Federated, FedSGD, standalone
 from leaktight.models import MLP
+
+
+class Darker(Defence):
+    """Trains on half as bright images with twice the loss: it changes the task and the batch, not the message."""
+
+    kind: Literal["test_darker"] = "test_darker"
+
+    def on_task(self, task, local):
+        return dataclasses.replace(task, loss=lambda outputs, labels: 2 * task.loss(outputs, labels))
+
+    def on_batch(self, batch, local):
+        return dataclasses.replace(batch, inputs=batch.inputs / 2)
 
 
 def scenario(**settings) -> Federated:
@@ -80,3 +96,72 @@ def test_standalone_training_gives_each_participant_s_accuracy():
 def test_without_rounds_the_model_stays_untrained():
     idle = scenario(rounds=0).train(Undefended(), seed=0)
     assert torch.equal(idle.snapshots["initial"].parameters["head.bias"], idle.snapshots["end"].parameters["head.bias"])
+
+
+def observed(defence: Defence, training, **settings):
+    return scenario(**settings).observe(training, defence, Observation("early", batch_size=3, victims=5, seed=0)).inside
+
+
+def same(one, other) -> bool:
+    return one.tensors.keys() == other.tensors.keys() and all(
+        torch.equal(one.tensors[n], other.tensors[n]) for n in one.tensors
+    )
+
+
+DEFENCES = [GaussianNoise(std=0.1), Pruning(), DPSGD(), Darker(), Chain(links=(Darker(), GaussianNoise(std=0.1)))]
+
+
+@pytest.mark.parametrize("defence", DEFENCES, ids=str)
+@pytest.mark.parametrize("protocol", [FedSGD(), FedAvg(local_steps=3)], ids=str)
+def test_plain_is_what_an_undefended_participant_sends_for_the_same_examples(training, defence, protocol):
+    bare, defended = (observed(each, training, protocol=protocol) for each in (Undefended(), defence))
+    assert bare.keys() == defended.keys()
+    for key, found in defended.items():
+        assert torch.equal(found.raw.inputs, bare[key].raw.inputs)
+        assert torch.equal(found.raw.labels, bare[key].raw.labels)
+        assert same(found.plain, bare[key].sent)
+        assert (found.plain.key, found.plain.kind, found.plain.facts) == (key, found.sent.kind, bare[key].sent.facts)
+        assert not same(found.sent, found.plain)
+
+
+def test_an_undefended_message_is_its_own_plain_one(training):
+    assert all(found.plain is found.clean for found in observed(Undefended(), training).values())
+
+
+def test_the_twin_leaves_the_participant_as_it_is(training):
+    """Noise, notes and memory are those of a participant that nobody compares with anything."""
+    chosen = scenario()
+    data = chosen.data.load()
+    watched = chosen.observe(training, DPSGD(), Observation("initial", 3, 4, 0))
+    alone = chosen.clients(DPSGD().on_agree(chosen.task(data, 0)), data, DPSGD(), 0, batch_size=3)
+    for client, ask in zip(alone, watched.transcript[::2], strict=True):
+        sent = client.respond(ask)
+        assert same(sent, watched.inside[sent.key].sent)
+        assert client.local.notes == watched.locals[client.name].notes
+
+
+def test_owned_is_everything_a_participant_holds_and_no_copy(training):
+    found = observed(GaussianNoise(), training)
+    owned = {key[0]: inside.owned for key, inside in found.items()}
+    assert len(owned) == 4
+    assert sum(map(len, owned.values())) == len(Digits().load().train)
+    assert found["client-0", 20].owned is found["client-0", 21].owned
+    for inside in found.values():
+        distances = torch.cdist(inside.raw.inputs.flatten(1), inside.owned.inputs.flatten(1))
+        assert distances.min(1).values.max() == 0
+
+
+def test_of_a_secure_sum_plain_is_the_undefended_sum_and_owned_is_everybody_s():
+    secure = scenario(rounds=1, participants=3, protocol=FedSGD(aggregation="secure"))
+    trained = secure.train(Undefended(), 0)
+    bare, noisy = (
+        secure.observe(trained, each, Observation("initial", 2, 2, 0)).inside for each in (Undefended(), GaussianNoise(std=0.1))
+    )
+    for key, found in noisy.items():
+        assert found.plain.key == key
+        assert found.plain.facts == found.sent.facts
+        assert same(found.plain, bare[key].sent)
+        assert not same(found.plain, found.sent)
+        assert len(found.owned) == len(Digits().load().train)
+    first, second = noisy.values()
+    assert first.owned is second.owned

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from skimage.metrics import mean_squared_error, peak_signal_noise_ratio, structural_similarity
 
 from leaktight.core.errors import InvalidValue
-from leaktight.metrics.image import PSNR_CAP, mse, psnr, rmse_relative, ssim
+from leaktight.metrics.image import PSNR_CAP, RelativeRMSE, mse, psnr, rmse_relative, ssim
 
 
 def pairs(*shape, seed=0, count=4):
@@ -71,3 +71,14 @@ def test_relative_error_of_a_black_image_is_finite_and_grows_with_the_error():
 def test_ssim_of_an_image_without_a_window_is_an_error_in_words():
     with pytest.raises(InvalidValue, match=r"at least 3 pixels. Got the shape \(1, 2, 9\) instead"):
         ssim(torch.zeros(1, 1, 2, 9), torch.zeros(1, 1, 2, 9))
+
+
+def test_a_clipped_relative_error_is_that_of_the_image_on_a_screen() -> None:
+    truth = torch.full((1, 3, 4, 4), 0.5)
+    wild = torch.full((1, 3, 4, 4), 1000.0)
+    assert RelativeRMSE(clip=True).measure(wild, truth).item() == pytest.approx(1.0)
+    assert RelativeRMSE(clip=False).measure(wild, truth).item() == pytest.approx(1999.0, rel=1e-4)
+    inside = torch.rand(2, 3, 4, 4, generator=torch.Generator().manual_seed(0))
+    assert torch.equal(
+        RelativeRMSE(clip=True).measure(inside, inside.flip(0)), RelativeRMSE(clip=False).measure(inside, inside.flip(0))
+    )

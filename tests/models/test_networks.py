@@ -12,7 +12,7 @@ from torch.func import functional_call, grad, vmap
 
 from leaktight.core import registry
 from leaktight.core.errors import InvalidValue
-from leaktight.models import MLP, VGG16, AlexNet, ConvNet, DLNet, Factory, LeNet, Network, ResNet20
+from leaktight.models import MLP, VGG16, AlexNet, ConvNet, DLNet, Factory, LeNet, Network, ResNet20, WideDeep
 
 TINY = [
     DLNet(width=3),
@@ -30,6 +30,7 @@ TINY = [
     ResNet20(norm="none"),
     AlexNet(width=2),
     VGG16(width=2),
+    WideDeep(hidden=(7, 5)),
     Factory(function="leaktight.models.factory:example"),
 ]
 SHAPES = [(1, 28, 28), (3, 32, 32), (3, 33, 40)]

@@ -1,7 +1,14 @@
 """What an attacker does with messages: one file per idea, over one batched matching engine."""
 
 from leaktight.attacks.analytic import Analytic
+from leaktight.attacks.clustering import Clustering
 from leaktight.attacks.descent import AdamDescent, Descent, SgdDescent
+from leaktight.attacks.direction import Direction
+from leaktight.attacks.few_hints import FewHints
+from leaktight.attacks.gradient_norm import GradientNorm
+from leaktight.attacks.inner_product import InnerProduct
+from leaktight.attacks.label_reading import LabelReading
+from leaktight.attacks.label_scores import LabelAttack
 from leaktight.attacks.lbfgs import LbfgsDescent
 from leaktight.attacks.matching import GradientMatching
 from leaktight.attacks.presets import PRESETS, preset
@@ -10,8 +17,15 @@ __all__ = [
     "PRESETS",
     "AdamDescent",
     "Analytic",
+    "Clustering",
     "Descent",
+    "Direction",
+    "FewHints",
     "GradientMatching",
+    "GradientNorm",
+    "InnerProduct",
+    "LabelAttack",
+    "LabelReading",
     "LbfgsDescent",
     "SgdDescent",
     "preset",

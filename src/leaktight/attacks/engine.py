@@ -19,6 +19,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from leaktight.attacks.descent import Descent
 from leaktight.attacks.distance import Distance
 from leaktight.attacks.initial import InitialName, initial
+from leaktight.attacks.layout import Layout
 from leaktight.attacks.prior import total_variation
 from leaktight.attacks.replay import Replay
 from leaktight.core.message import Tensors
@@ -30,6 +31,8 @@ Evaluate = Callable[[Tensor, Tensors, Tensors, Tensor], tuple[Tensor, Tensor]]
 # How many bytes a chunk of rows may take, and after how many evaluations resting rows are dropped.
 MEMORY = 1 << 30
 DROP_EVERY = 50
+
+PIXELS, LOGITS = "pixels", "logits"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,7 +47,7 @@ class Search:
         restarts: candidates per victim; the one with the lowest objective is kept.
         tv: weight of total variation.
         tv_colours: whether total variation looks across colours too.
-        sign: use the sign of the objective's gradient: not, hard, or softening over the search.
+        sign: use the sign of the objective's gradient, of every unknown: not, hard, or softening over the search.
         box: keep pixels in [0, 1].
         decay: the schedule of the learning rate.
         stop: the objective at which a row rests.
@@ -92,6 +95,8 @@ class Victims:
         same: whether all were sent the same parameters.
         wanted: what they sent, stacked.
         targets: known label probabilities (victims, examples, classes); None if they are searched for too.
+        secrets: where to start the search for what the senders keep to themselves, (victims * restarts, ...) by name; empty if
+            the attacker models no secret.
     """
 
     replay: Replay
@@ -99,6 +104,7 @@ class Victims:
     same: bool
     wanted: Tensors
     targets: Tensor | None
+    secrets: Tensors = dataclasses.field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(next(iter(self.wanted.values())))
@@ -119,8 +125,9 @@ class Engine:
     def __init__(self, victims: Victims, search: Search) -> None:
         self.victims, self.search, self.replay = victims, search, victims.replay
         self.shape, self.classes = self.replay.task.shape, self.replay.task.classes
-        self.pixels = self.replay.examples * math.prod(self.shape)
+        self.layout = self._layout()
         self.device = self.replay.task.device
+        self.spread = {name: _spread(tensor) for name, tensor in self.victims.secrets.items()}
         self.shift, self.scale = _units(self.replay.task.model.normalise, self.shape, self.device)
         self._graphs: dict[int, Evaluate] = {}
 
@@ -137,29 +144,34 @@ class Engine:
         values = values.view(-1, self.search.restarts)
         chosen = values.argmin(1)
         picked = best.view(len(self.victims), self.search.restarts, -1)[torch.arange(len(self.victims)), chosen]
-        inputs, targets = self._unpack(picked, self.victims.targets)
+        inputs, targets, _ = self._unpack(picked, self.victims.targets)
         return Found(inputs, targets, values.gather(1, chosen[:, None])[:, 0])
 
-    def _start(self, rows: int, rng: Stream) -> Tensor:
-        points = initial(self.search.start, rows * self.replay.examples, self.shape, rng).view(rows, self.pixels)
-        if self.victims.targets is not None:
-            return points
-        logits = torch.randn(rows, self.replay.examples * self.classes, generator=rng)
-        return torch.cat([points, logits], dim=1)
+    def _layout(self) -> Layout:
+        """Return the unknowns of a row: pixels, label logits if labels are searched for, and the sender's secrets."""
+        logits = {LOGITS: (self.replay.examples, self.classes)} if self.victims.targets is None else {}
+        secrets = {name: tuple(tensor.shape[1:]) for name, tensor in self.victims.secrets.items()}
+        return Layout({PIXELS: (self.replay.examples, *self.shape), **logits, **secrets})
 
-    def _unpack(self, points: Tensor, targets: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Return the pixels and label probabilities that points stand for; any leading dimensions."""
-        leading = points.shape[:-1]
-        inputs = points[..., : self.pixels].reshape(*leading, self.replay.examples, *self.shape) * self.scale + self.shift
+    def _start(self, rows: int, rng: Stream) -> Tensor:
+        unknowns = {PIXELS: initial(self.search.start, rows * self.replay.examples, self.shape, rng)}
+        if self.victims.targets is None:
+            unknowns[LOGITS] = torch.randn(rows, self.replay.examples * self.classes, generator=rng)
+        secrets = {name: tensor.cpu() / self.spread[name] for name, tensor in self.victims.secrets.items()}
+        return self.layout.pack({**unknowns, **secrets})
+
+    def _unpack(self, points: Tensor, targets: Tensor | None) -> tuple[Tensor, Tensor, dict[str, Tensor]]:
+        """Return the pixels, label probabilities and secrets that points stand for; any leading dimensions."""
+        unknowns = self.layout.unpack(points)
+        inputs = unknowns.pop(PIXELS) * self.scale + self.shift
         if targets is None:
-            logits = points[..., self.pixels :].reshape(*leading, self.replay.examples, self.classes)
-            targets = logits.softmax(-1)
-        return inputs, targets
+            targets = unknowns.pop(LOGITS).softmax(-1)
+        return inputs, targets, {name: tensor * self.spread[name] for name, tensor in unknowns.items()}
 
     def _objective(self, point: Tensor, wanted: Tensors, parameters: Tensors, targets: Tensor) -> Tensor:
         """Return the objective of one row."""
-        inputs, targets = self._unpack(point, None if self.victims.targets is None else targets)
-        value = self.search.distance(self.replay(parameters, inputs, targets), wanted)
+        inputs, targets, secrets = self._unpack(point, None if self.victims.targets is None else targets)
+        value = self.search.distance(self.replay(parameters, inputs, targets, secrets), wanted)
         if self.search.tv:
             seen = (inputs - self.shift) / self.scale
             value = value + self.search.tv * total_variation(seen, colours=self.search.tv_colours)
@@ -235,9 +247,9 @@ class Engine:
     def _boxed(self, points: Tensor) -> Tensor:
         if not self.search.box:
             return points
-        inputs = points[:, : self.pixels].reshape(len(points), self.replay.examples, *self.shape)
-        inside = inputs.clamp(-self.shift / self.scale, (1 - self.shift) / self.scale).reshape(len(points), -1)
-        return torch.cat([inside, points[:, self.pixels :]], dim=1)
+        unknowns = self.layout.unpack(points)
+        unknowns[PIXELS] = unknowns[PIXELS].clamp(-self.shift / self.scale, (1 - self.shift) / self.scale)
+        return self.layout.pack(unknowns)
 
     def _chunks(self, rows: int) -> Iterator[slice]:
         size = max(1, MEMORY // self._bytes_per_row())
@@ -250,8 +262,13 @@ class Engine:
         model = self.replay.task.model
         parameters = sum(parameter.numel() for parameter in model.parameters())
         activations = _activations(model, self.shape, self.device) * self.replay.examples
-        remembered = self.search.descent.remembered * self.pixels
+        remembered = self.search.descent.remembered * self.layout.width
         return 4 * (12 * self.replay.local_steps * (parameters + activations) + remembered)
+
+
+def _spread(draws: Tensor) -> float:
+    """Return the standard deviation of a secret's draws: a search in such units moves small secrets and large ones alike."""
+    return draws.double().std(correction=0).item() or 1.0
 
 
 def _units(normalise: nn.Module, shape: tuple[int, ...], device: torch.device) -> tuple[Tensor, Tensor]:

@@ -22,11 +22,14 @@ def read_labels(replay: Replay, parameters: Tensors, sent: Tensors, rng: Stream)
     estimated by the model's answers to random inputs, and the n labels are dealt one by one to the class with the largest
     rest of n (mean(p_c) - g_c). A head without bias is read by the row sums of its weight's gradient over the mean feature sum.
 
+    A private head beside the public one adds nothing to the public head's gradient, so the labels of a defended message are read
+    with the public task. A defence that weighs the public loss by other than 1 scales g: one label stays exact, counts blur.
+
     Differs from the paper: iDLG reads the sign of the weight's gradient and is for one example; the counting rule is the plain
     moment estimate, without the impact factors of Wainakh et al.
 
     Args:
-        replay: how the sender is modelled.
+        replay: how the sender is modelled, with the public task.
         parameters: what the sender was sent.
         sent: what it answered.
         rng: where the random inputs come from.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections import defaultdict
 from collections.abc import Sequence
 from typing import ClassVar, Literal
@@ -17,6 +18,7 @@ from leaktight.attacks.engine import Engine, Found, Search, Victims
 from leaktight.attacks.initial import InitialName
 from leaktight.attacks.label import read_labels
 from leaktight.attacks.replay import Replay
+from leaktight.attacks.secret import drawn
 from leaktight.core.attack import Attack, Reconstruction
 from leaktight.core.errors import Refusal
 from leaktight.core.message import Tensors
@@ -42,8 +44,17 @@ class GradientMatching(Attack):
         box: keep pixels in [0, 1].
         decay: learning rate schedule: `none`, `steps` (a tenth at 3/8, 5/8, 7/8), or `cosine` with 50 warm-up steps.
         labels: `given` by the threat model, `joint` soft labels searched along, or `read` off the last layer first.
+        models_defence: play the participant with its defence, and search for its secrets along with the examples. Stronger
+            against a defence that keeps something to itself; against any other it changes nothing.
         stop: the objective at which a victim is done.
         preset: whose settings these are.
+
+    An attacker that models the defence lets it make the participant's own task (`on_task`) with a `Local` of the attacker's. The
+    parameters that stay home and the floating tensors in memory (a private head, codes, keys) are then unknowns like pixels: each
+    candidate starts at a draw of its own, and each secret is searched in units of the spread of these draws, because in their
+    natural units the search mends the secrets and leaves the image as it is. Codes of +1 and -1 are not held to these values. What
+    the defence does to a batch, a gradient or a message is not replayed: noise has no inverse, and a defence that leaves no
+    secret behind (noise, pruning) is attacked as if it were not known.
 
     Example:
         >>> GradientMatching(distance="l2", iterations=10)
@@ -54,7 +65,8 @@ class GradientMatching(Attack):
     Geiping's and the transformation search's attacks are given the labels by their sources; their presets read them off the
     last layer, unless `labels = "given"` is set. The breaching presets weigh total variation by 0.1, their 0.2 at half scale.
 
-    References: Zhu et al. 2019, Deep Leakage from Gradients; Zhao et al. 2020, iDLG; Geiping et al. 2020, Inverting Gradients.
+    References: Zhu et al. 2019, Deep Leakage from Gradients; Zhao et al. 2020, iDLG; Geiping et al. 2020, Inverting Gradients;
+        Fan et al. 2020, Algorithm 5, whose attacker does not know that a private loss exists.
     """
 
     kind: Literal["gradient_matching"] = "gradient_matching"
@@ -70,13 +82,15 @@ class GradientMatching(Attack):
     box: bool = False
     decay: Literal["none", "steps", "cosine"] = "none"
     labels: Literal["given", "joint", "read"] = "read"
+    models_defence: bool = False
     stop: float = Field(0.0, ge=0)
     preset: str = ""
 
     @property
     def needs(self) -> frozenset[Knows]:
-        """Labels, if they are to be given."""
-        return frozenset({Knows.LABELS}) if self.labels == "given" else frozenset()
+        """Labels, if they are to be given; the defence, if it is to be modelled."""
+        asked = {Knows.LABELS: self.labels == "given", Knows.DEFENCE: self.models_defence}
+        return frozenset(thing for thing, needed in asked.items() if needed)
 
     def run(self, view: View, rng: Stream) -> Reconstruction:
         """Search the examples behind every gradient and update in view."""
@@ -103,13 +117,28 @@ class GradientMatching(Attack):
         same = all(_equal(parameters, exchange.parameters) for exchange in group)
         if not same:
             parameters = {name: torch.stack([exchange.parameters[name] for exchange in group]) for name in parameters}
+        secrets: Tensors = {}
+        targets = self._targets(replay, group, view, rng)
+        if self.models_defence:
+            replay, secrets = self._played(replay, group, view, rng)
         return Victims(
             replay=replay,
             parameters=parameters,
             same=same,
             wanted={name: torch.stack([exchange.sent.tensors[name] for exchange in group]) for name in replay.names},
-            targets=self._targets(replay, group, view, rng),
+            targets=targets,
+            secrets=secrets,
         )
+
+    def _played(self, replay: Replay, group: Sequence[Exchange], view: View, rng: Stream) -> tuple[Replay, Tensors]:
+        """Return the senders as the defence makes them, and secrets of the attacker's own for every candidate."""
+        if view.defence is None:
+            raise Refusal(
+                "A defence can be modelled only by an attacker who knows it. Add `defence` to `knows` in the threat model."
+            )
+        owned = int(group[0].sent.facts.get("owned", replay.examples))
+        played, secrets = drawn(view.defence, replay.task, owned, len(group) * self.restarts, rng)
+        return dataclasses.replace(replay, task=played.task, memory=played.memory), secrets
 
     def _targets(self, replay: Replay, group: Sequence[Exchange], view: View, rng: Stream) -> Tensor | None:
         if self.labels == "joint":

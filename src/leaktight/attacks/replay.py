@@ -7,7 +7,9 @@ import dataclasses
 import torch
 from torch import Tensor
 
+from leaktight.attacks.secret import holding
 from leaktight.core.errors import Refusal
+from leaktight.core.local import Memory
 from leaktight.core.message import Kind, Message, Tensors
 from leaktight.core.task import Task
 
@@ -17,13 +19,14 @@ class Replay:
     """A participant as the attacker models it.
 
     Args:
-        task: the public task.
+        task: the public task, or the one that a known defence makes of it.
         kind: whether it shares a gradient or an update.
         examples: how many examples are behind a message.
         local_steps: how many plain gradient steps an update takes.
         learning_rate: the size of each step.
         momentum: how much of the last step is kept.
         names: the tensors that were sent, by wire name.
+        memory: what a known defence keeps for the participant; the task's loss may read it.
     """
 
     task: Task
@@ -33,6 +36,7 @@ class Replay:
     learning_rate: float
     momentum: float
     names: tuple[str, ...]
+    memory: Memory = dataclasses.field(default_factory=dict, compare=False, repr=False)
 
     @classmethod
     def of(cls, task: Task, message: Message) -> Replay:
@@ -55,16 +59,20 @@ class Replay:
             names=tuple(message.tensors),
         )
 
-    def __call__(self, parameters: Tensors, inputs: Tensor, targets: Tensor) -> dict[str, Tensor]:
+    def __call__(
+        self, parameters: Tensors, inputs: Tensor, targets: Tensor, secrets: Tensors | None = None
+    ) -> dict[str, Tensor]:
         """Return the message's tensors for these examples.
 
         Args:
             parameters: what the participant was sent, by wire name.
             inputs: (examples, *shape), all local steps in order.
             targets: a probability for each class, (examples, classes).
+            secrets: the participant's private parameters by name, and what is in its memory by path.
         """
-        start = self.task.named(parameters)
-        sent = self.task.outward((self._gradient if self.kind is Kind.GRADIENT else self._update)(start, inputs, targets))
+        start = self.task.named(parameters, secrets)
+        with holding(self.memory, secrets or {}):
+            sent = self.task.outward((self._gradient if self.kind is Kind.GRADIENT else self._update)(start, inputs, targets))
         return {name: sent[name] for name in self.names}
 
     def _gradient(self, parameters: dict[str, Tensor], inputs: Tensor, targets: Tensor) -> dict[str, Tensor]:

@@ -8,22 +8,26 @@ from functools import singledispatch
 
 from torch import Tensor
 
+from leaktight.attacks.label_scores import CUT, LabelAttack
 from leaktight.core.attack import Attack
 from leaktight.core.defence import Undefended
 from leaktight.core.message import Message
 from leaktight.core.metric import Metric
-from leaktight.core.probe import Attempt
+from leaktight.core.probe import Attempt, Probe
 from leaktight.core.random import Stream, normal_like
 from leaktight.core.record import Cell
 from leaktight.core.run import Run
 from leaktight.core.scenario import Scenario
+from leaktight.core.threat import Knows, ThreatModel
+from leaktight.learning.boundary import FEATURE_PARTY
 from leaktight.learning.federated import Federated
 from leaktight.learning.protocol import FedSGD
+from leaktight.learning.split import Split
 
 
 @singledispatch
 def exposed(scenario: Scenario) -> Scenario | None:
-    """Return the scenario in which the analytic attack must be exact, or None if this kind of scenario has none.
+    """Return the scenario in which the attack of `proof` must be exact, or None if this kind of scenario has none.
 
     A scenario of a new kind registers its own answer with `exposed.register`.
     """
@@ -37,15 +41,48 @@ def _(scenario: Federated) -> Scenario:
     return Federated.model_validate({**dict(scenario), "model": plain, "protocol": FedSGD(), "rounds": 0})
 
 
+@exposed.register
+def _(scenario: Split) -> Scenario:
+    # Cut before the head, so that the top is linear; untrained, because a sure model's gradients drown in rounding.
+    plain = {"kind": "mlp"}
+    return Split.model_validate(
+        {**dict(scenario), "model": plain, "cut": "", "rounds": 0, "moments": 1, "feature_defence": Undefended()}
+    )
+
+
+@singledispatch
+def proof(scenario: Scenario) -> tuple[Attack, ThreatModel, int]:
+    """Return the attack that must be exact in an exposed scenario, its threat model, and the batch size.
+
+    Unless a kind of scenario registers another with `proof.register`: a batch of one, read off a linear layer with bias.
+    """
+    return Attack.model_validate({"kind": "analytic"}), ThreatModel(), 1
+
+
+@proof.register
+def _(scenario: Split) -> tuple[Attack, ThreatModel, int]:
+    # Below a linear top every cut gradient is (p - y) times one vector: its cosine with a known positive's is 1 or -1.
+    known = ThreatModel(seat=FEATURE_PARTY, knows=frozenset({Knows.HINTS}))
+    return Attack.model_validate({"kind": "direction"}), known, scenario.batch_size
+
+
 def control_cells(scenario: Scenario, seeds: Sequence[int], victims: int, metrics: Sequence[Metric]) -> list[Cell]:
-    """Return for each seed the cell that must succeed: a batch of one, read off a linear layer with bias."""
+    """Return for each seed the cell that must succeed, because the answer follows from the message by arithmetic alone."""
     control = exposed(scenario)
     if control is None:
         return []
-    probe = Attempt(attack=Attack.model_validate({"kind": "analytic"}), metrics=tuple(metrics))
+    attack, threat, batch_size = proof(control)
+    probe = Attempt(attack=attack, threat=threat, metrics=tuple(metrics))
     return [
         Cell(
-            scenario=control, defence=Undefended(), probe=probe, victims=victims, seed=seed, purpose="control", label="analytic"
+            scenario=control,
+            defence=Undefended(),
+            probe=probe,
+            batch_size=batch_size,
+            victims=victims,
+            seed=seed,
+            purpose="control",
+            label=attack.kind,
         )
         for seed in seeds
     ]
@@ -57,7 +94,14 @@ def null_cells(measured: Sequence[Cell]) -> list[Cell]:
     for cell in measured:
         if cell.defence.kind == Undefended().kind:
             first.setdefault((cell.scenario.key, cell.label, cell.seed), cell)
-    return [cell.model_copy(update={"purpose": "null"}) for cell in first.values()]
+    return [cell.model_copy(update={"purpose": "null", "probe": _at_the_message(cell.probe)}) for cell in first.values()]
+
+
+def _at_the_message(probe: Probe) -> Probe:
+    """Return a probe that looks at the message alone: at layers before the cut the attacker's own inputs have a part in what it finds."""
+    if not isinstance(probe, Attempt) or not isinstance(probe.attack, LabelAttack) or probe.attack.layer == CUT:
+        return probe
+    return probe.model_copy(update={"attack": probe.attack.model_copy(update={"layer": CUT})})
 
 
 def nulled(run: Run, rng: Stream) -> Run:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from leaktight.audit.flag import Flag, Severity
+from leaktight.audit.label_leak import LEAK_AUC
 from leaktight.audit.rows import PSNR, Row, epsilon_of, rows_of
 from leaktight.audit.utility import ignorance, utility_name
 from leaktight.audit.words import family_of, label_of, links, listed, name_of, setting_of, title_of, undefended
@@ -15,6 +16,13 @@ EXACT_PSNR = 60.0
 """The PSNR in dB from which a control cell counts as exact: an error of a thousandth of the pixel range."""
 EXACT_ERROR = 1e-3
 """The relative error up to which a control cell counts as exact, for data that are not images."""
+EXACT_AUC = 0.999
+"""The leak AUC from which a control cell of split learning counts as exact: of a thousand pairs one may be a tie of rounding."""
+
+
+NOISES = {"gaussian_noise", "laplace_noise"}
+LABEL_NOISES = {"isotropic_noise", "sumkl"}
+"""Defences that add noise and have no epsilon: to what the examples made, and to what their labels made."""
 
 
 def control_not_exact(records: Sequence[Record]) -> list[Flag]:
@@ -44,6 +52,9 @@ def is_exact(record: Record) -> bool:
     psnr, error = record.reading(PSNR, "raw"), record.reading("rmse_relative", "raw")
     if record.status is not Status.DONE:
         return False
+    labels = record.reading(LEAK_AUC, "raw")
+    if labels is not None:
+        return min(labels.each, default=labels.value) >= EXACT_AUC
     if psnr is not None:
         return min(psnr.each, default=psnr.value) >= EXACT_PSNR
     return error is not None and max(error.each, default=error.value) <= EXACT_ERROR
@@ -91,14 +102,17 @@ def _at_majority(rows: Sequence[Row]) -> Flag:
 def privacy_without_epsilon(records: Sequence[Record]) -> list[Flag]:
     """Noise alone is not differential privacy, and DP-SGD without a finite epsilon promises nothing."""
     noisy: dict[str, list[str]] = {}
+    hiding: dict[str, list[str]] = {}
     bare: list[Record] = []
     for record in (r for r in records if r.status is Status.DONE and r.cell.purpose == "measure"):
         kinds = {link.kind for link in links(record.cell.defence)}
         epsilon = epsilon_of(record.notes)
         if "dp_sgd" in kinds and (epsilon is None or not math.isfinite(epsilon)):
             bare.append(record)
-        elif "dp_sgd" not in kinds and kinds & {"gaussian_noise", "laplace_noise"}:
+        elif "dp_sgd" not in kinds and kinds & NOISES:
             noisy.setdefault(family_of(record.cell.defence), []).append(record.cell.key)
+        elif kinds & LABEL_NOISES:
+            hiding.setdefault(family_of(record.cell.defence), []).append(record.cell.key)
     flags = []
     if bare:
         names = listed(list(dict.fromkeys(name_of(record.cell.defence) for record in bare)))
@@ -116,6 +130,16 @@ def privacy_without_epsilon(records: Sequence[Record]) -> list[Flag]:
                 f"{listed(list(noisy))} is noise on a gradient that nothing bounds: it may hinder attacks, but it is not differential privacy and has no epsilon. "
                 "Do not report it as such; use dp_sgd for a guarantee.",
                 tuple(key for keys in noisy.values() for key in keys),
+                "info",
+            )
+        )
+    if hiding:
+        flags.append(
+            Flag(
+                "noise_is_not_privacy",
+                f"The noise of {listed(list(hiding))} hides labels without an epsilon: it is not differential privacy; do not report it as such. "
+                "A bound on the detection error, as sumKL has, holds for Gaussian gradients only; trust what attacks get.",
+                tuple(key for keys in hiding.values() for key in keys),
                 "info",
             )
         )

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal
 
+from leaktight.audit.label_leak import strongest_layer, tells_labels, weight
 from leaktight.audit.pool import leakage, low, pool
 from leaktight.audit.utility import lost, utility_of
 from leaktight.audit.words import attack_of, label_of, name_of, plain, rank, setting, undefended
@@ -45,6 +46,8 @@ class Row:
         among: how many scenarios the audit has.
         adaptive: whether the attack models the defence.
         messages: how many messages were measured.
+        kind: the kind of the attack; empty for a measurement that needs none.
+        seat: where the attacker sits.
     """
 
     scenario: int
@@ -62,6 +65,8 @@ class Row:
     among: int = 1
     adaptive: bool = False
     messages: int = 0
+    kind: str = ""
+    seat: str = ""
 
     @property
     def behind(self) -> int:
@@ -107,9 +112,9 @@ class Row:
 
     @property
     def leak(self) -> Reading | None:
-        """What this row is judged by: recognised images, else PSNR, else the first reading about leakage."""
+        """What this row is judged by: recognised images, else PSNR, else labels at the layer that tells most, else any reading."""
         about = next((r for r in self.readings if r.leaks is not None), None)
-        return self.recognised or self.reading(PSNR, "raw") or about
+        return self.recognised or self.reading(PSNR, "raw") or strongest_layer(self.readings) or about
 
     @property
     def epsilon(self) -> float | None:
@@ -119,6 +124,8 @@ class Row:
     @property
     def severity(self) -> tuple[float, ...]:
         """What rows of one defence are ranked by: the larger, the more leaks. A PSNR below chance is as good as none."""
+        if self.leak is not None and tells_labels(self.leak):
+            return weight(self.leak)
         psnr = self.reading(PSNR, "raw")
         beyond = 0.0 if psnr is None else max(0.0, psnr.value - (psnr.chance or 0.0))
         return () if self.leak is None else (leakage(self.leak), beyond)
@@ -192,6 +199,8 @@ def _row(scenario: int, among: int, group: Sequence[Record], losses: Mapping[tup
         among=among,
         adaptive=attack is not None and attack.adaptive,
         messages=sum(record.cell.victims for record in done),
+        kind="" if attack is None else attack.kind,
+        seat=cell.probe.threat.seat if isinstance(cell.probe, Attempt) else "",
     )
 
 

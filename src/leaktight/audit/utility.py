@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from leaktight.audit.pool import minus
-from leaktight.audit.words import title_of
+from leaktight.audit.words import percent, title_of
 from leaktight.core.metric import Reading
 
 ACCURACY = "accuracy"
-UTILITIES = (ACCURACY, "auc")
-"""What a training may say about how good its model is, as a share; the first that is there counts."""
+UTILITIES = ("auc", ACCURACY)
+"""What a training may say about how good its model is, as a share; the first that is there counts. Where one class is rare, accuracy says
+little: never naming it is nearly always right."""
 _LOSS = "_loss"
 
 
@@ -47,9 +48,19 @@ def utility_name(reading: Reading | None) -> str:
 
     Example:
         >>> utility_name(Reading(name="auc_loss", value=0.1)), utility_name(None)
-        ('AUC', 'accuracy')
+        ('test AUC', 'accuracy')
     """
     return title_of(ACCURACY if reading is None else reading.name.removesuffix(_LOSS))
+
+
+def utility_text(reading: Reading) -> str:
+    """Show a utility: accuracy as a percentage, an AUC by three digits, for those near 1 differ in the last.
+
+    Example:
+        >>> utility_text(Reading(name="accuracy", value=0.8)), utility_text(Reading(name="auc", value=0.9947))
+        ('80 %', '0.995')
+    """
+    return percent(reading.value) if reading.name == ACCURACY else f"{reading.value:.3f}"
 
 
 def ignorance(utility: Reading | None) -> str:

@@ -11,9 +11,11 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
+from leaktight.audit.label_leak import tells_labels
 from leaktight.audit.pool import high, leakage, leaks_more
 from leaktight.audit.rows import LABELS, PSNR, STATEMENT, Row
 from leaktight.audit.utility import utility_name
+from leaktight.audit.verdict_labels import of_defence, of_nothing
 from leaktight.audit.words import capital, counted, listed, name_of, percent, points, title_of, undefended
 from leaktight.core.defence import Defence
 from leaktight.core.metric import Reading
@@ -131,6 +133,8 @@ def _by(row: Row) -> str:
 
 
 def _open(row: Row) -> str:
+    if tells_labels(row.leak):
+        return of_nothing(row)
     if row.recognised is None:
         return f"Without defence, the strongest attack tried reached {_found(row)} ({_by(row)})."
     if row.recognised.value == 0:
@@ -143,6 +147,8 @@ def _open(row: Row) -> str:
 
 
 def _defended(worst: Row, base: Row | None, tone: Tone) -> str:
+    if tells_labels(worst.leak):
+        return f"{of_defence(worst, base, tone)} {_cost(worst)}{_budget(worst)}"
     name = capital(name_of(worst.defence))
     before = f", against {_found(base)} without it" if base is not None else ""
     if worst.recognised is None:

@@ -58,6 +58,8 @@ def plain(kind: str) -> str:
         "gaussian_noise": "Gaussian noise",
         "laplace_noise": "Laplace noise",
         "polarization": "polarization network",
+        "sumkl": "sumKL",
+        "max_norm": "max-norm",
     }
     return names.get(kind, kind.replace("_", " "))
 
@@ -173,7 +175,7 @@ def title_of(reading: str) -> str:
 
     Example:
         >>> title_of("psnr"), title_of("leak_auc")
-        ('PSNR', 'leak auc')
+        ('PSNR', 'leak AUC')
     """
     titles = {
         "psnr": "PSNR",
@@ -186,7 +188,11 @@ def title_of(reading: str) -> str:
         "gradient_ratio": "gradient over perturbation",
         "theorem_condition": "theorem 2.2 holds (share)",
         "theorem_bound": "bound of theorem 2.2",
-        "auc": "AUC",
+        "auc": "test AUC",
+        "leak_auc": "leak AUC",
+        "leak_auc_q95": "leak AUC, 95 % quantile",
+        "norm_positive": "gradient norm, positives",
+        "norm_negative": "gradient norm, negatives",
     }
     return titles.get(reading, reading.replace("_", " "))
 

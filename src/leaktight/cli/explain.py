@@ -66,4 +66,5 @@ def facts(made: type[Any]) -> Iterator[str]:
         claims = " and ".join(sorted(made.claims)) or "nothing"
         yield f"Claims: {claims}.{' A simple attack, which a strong one should beat.' if made.simple else ''}"
     if issubclass(made, Metric):
-        yield f"Grades: {made.claim}. A {made.leaks} value means more leakage."
+        says = f"A {made.leaks} value means more leakage." if made.leaks else "It says nothing about leakage by itself."
+        yield f"Grades: {made.claim}. {says}"

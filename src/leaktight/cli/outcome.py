@@ -10,9 +10,10 @@ from rich.table import Table
 from leaktight.audit.advice import advise
 from leaktight.audit.characteristic import leading
 from leaktight.audit.flags import raise_flags
+from leaktight.audit.label_leak import TAIL, tells_labels
 from leaktight.audit.rows import LABELS, PSNR, Row
 from leaktight.audit.summary import Summary, summarise
-from leaktight.audit.utility import utility_name
+from leaktight.audit.utility import ACCURACY, utility_name
 from leaktight.audit.words import capital, name_of
 from leaktight.core.metric import Reading
 from leaktight.core.record import Record, Status
@@ -60,22 +61,47 @@ def table(rows: Sequence[Row]) -> Table:
         found.add_column(name)
     utilities = dict.fromkeys(utility_name(row.utility) for row in rows if row.utility is not None)
     utility = capital(" or ".join(utilities) or utility_name(None))
-    for name in ("Batch", "Stage", "PSNR in dB (95 %)", "Chance", "Labels", utility):
+    told = bool(rows) and all(row.leak is None or tells_labels(row.leak) for row in rows) and any(row.leak for row in rows)
+    leaks = ("Leak AUC (95 %)", "Chance", "95 % quantile") if told else ("PSNR in dB (95 %)", "Chance", "Labels")
+    for name in ("Batch", "Stage", *leaks, utility):
         found.add_column(name, justify="right", no_wrap=True)
     for row in rows:
-        psnr, labels = row.reading(PSNR, "raw"), row.reading(LABELS)
         found.add_row(
             *([str(row.scenario)] if several else []),
             name_of(row.defence),
             row.attack,
             str(row.batch_size),
             row.stage,
-            interval(psnr) if row.counts.get(Status.DONE) else status(row),
-            NOTHING if psnr is None or psnr.chance is None else f"{psnr.chance:.1f}",
-            NOTHING if labels is None else f"{1 - labels.value:.0%}",
-            NOTHING if row.utility is None else f"{row.utility.value:.1%}",
+            *(_of_labels(row) if told else _of_images(row)),
+            _use(row.utility),
         )
     return found
+
+
+def _of_images(row: Row) -> tuple[str, str, str]:
+    psnr, labels = row.reading(PSNR, "raw"), row.reading(LABELS)
+    return (
+        interval(psnr) if row.counts.get(Status.DONE) else status(row),
+        NOTHING if psnr is None or psnr.chance is None else f"{psnr.chance:.1f}",
+        NOTHING if labels is None else f"{1 - labels.value:.0%}",
+    )
+
+
+def _of_labels(row: Row) -> tuple[str, str, str]:
+    """Return what the attack got at the layer that tells it most."""
+    leak = row.leak
+    tail = next((r for r in row.readings if r.name == TAIL and leak and r.layer == leak.layer), None)
+    return (
+        interval(leak, 2) if row.counts.get(Status.DONE) else status(row),
+        NOTHING if leak is None or leak.chance is None else f"{leak.chance:.2f}",
+        interval(tail, 2).partition(" ")[0],
+    )
+
+
+def _use(utility: Reading | None) -> str:
+    if utility is None:
+        return NOTHING
+    return f"{utility.value:.1%}" if utility.name == ACCURACY else f"{utility.value:.3f}"
 
 
 def caps(summary: Summary) -> list[str]:

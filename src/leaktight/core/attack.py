@@ -41,10 +41,35 @@ class Reconstruction(Guess):
 
 
 @dataclasses.dataclass(frozen=True)
+class Labels(Guess):
+    """Guessed labels behind each message, and nothing else."""
+
+    labels: tuple[Tensor, ...]
+
+
+@dataclasses.dataclass(frozen=True)
 class Scores(Guess):
     """One score per example of each message, or per message: the larger, the likelier."""
 
     values: tuple[Tensor, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class LabelScores(Scores):
+    """How likely each example behind a message is positive, as the gradients at some layers tell.
+
+    Args:
+        keys: the messages that were attacked.
+        values: for each message a row of scores for each layer; NaN for an example that is not scored, as its label is known.
+        layers: the layer of each row; None for the message itself, the gradient at the cut.
+        signed: whether larger means likelier positive; else it may as well mean the opposite, in each message anew.
+        blind: as `values`, from noise in place of each message: what the attacker's own inputs tell at layers before the cut. Empty
+            if only the cut is scored.
+    """
+
+    layers: tuple[str | None, ...] = (None,)
+    signed: bool = True
+    blind: tuple[Tensor, ...] = ()
 
 
 class Attack(Kinded):
@@ -88,6 +113,13 @@ class Attack(Kinded):
                     )
                 if not torch.isfinite(inputs).all():
                     raise LeaktightError(f"{self.kind} guessed inputs for {key} that are not finite numbers.")
+        if isinstance(guess, LabelScores):
+            for key, scores in zip(guess.keys, guess.values, strict=True):
+                if scores.dim() != 2 or len(scores) != len(guess.layers) or torch.isinf(scores).any():
+                    raise LeaktightError(
+                        f"{self.kind} must score {key} by finite numbers, one row for each of {len(guess.layers)} layers. "
+                        f"Got shape {tuple(scores.shape)}{' with infinities' if torch.isinf(scores).any() else ''} instead."
+                    )
         return guess
 
     @final

@@ -31,7 +31,7 @@ class Cell(Value):
         scenario: data, model and how they learn.
         defence: what the parties do about leakage.
         probe: what is measured.
-        stage: when in training it is measured.
+        stage: when in training it is measured; `training` is spread over all of it, where the scenario offers that.
         batch_size: how many examples are behind one local step of one participant.
         victims: how many messages are measured.
         seed: what all randomness derives from.
@@ -42,7 +42,7 @@ class Cell(Value):
     scenario: SerializeAsAny[Scenario]
     defence: SerializeAsAny[Defence]
     probe: SerializeAsAny[Probe]
-    stage: Literal["initial", "early", "end"] = "initial"
+    stage: Literal["initial", "early", "end", "training"] = "initial"
     batch_size: int = 1
     victims: int = 8
     seed: int = 0

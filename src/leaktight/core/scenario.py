@@ -55,9 +55,10 @@ class Observation:
 
 
 class Scenario(Kinded):
-    """Data, model, parties and protocol."""
+    """Data, model, parties and protocol. `stages` are those of a training that can be observed."""
 
     family: ClassVar[str] = "scenario"
+    stages: ClassVar[tuple[str, ...]] = ("initial", "early", "end")
 
     @abc.abstractmethod
     def train(self, defence: Defence, seed: int, progress: Progress | None = None) -> Training:

@@ -7,6 +7,7 @@ import dataclasses
 from collections.abc import Mapping
 from enum import StrEnum
 
+import torch
 from pydantic import field_serializer
 from torch import Tensor
 
@@ -14,6 +15,7 @@ from leaktight.core.defence import Defence
 from leaktight.core.errors import Refusal
 from leaktight.core.local import Memory
 from leaktight.core.message import Kind, Message, Tensors
+from leaktight.core.random import stream
 from leaktight.core.run import MessageKey, Run
 from leaktight.core.task import Batch, Task
 from leaktight.core.value import Value
@@ -26,6 +28,23 @@ class Knows(StrEnum):
     DEFENCE = "defence"
     AUXILIARY = "auxiliary"
     LOCAL_STEPS = "local_steps"
+    HINTS = "hints"
+
+
+HINTS = 5
+"""How many examples of each class and message an attacker with hints knows the label of, at most."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Hints:
+    """The labels of a few examples behind one message: their positions in it, in random order, and the label of each."""
+
+    positions: Tensor
+    labels: Tensor
+
+    def of(self, label: int) -> Tensor:
+        """Return the positions of the hinted examples with this label."""
+        return self.positions[self.labels == label]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,6 +66,7 @@ class View:
     auxiliary: Batch | None = None
     defence: Defence | None = None
     memory: Memory = dataclasses.field(default_factory=dict)
+    hints: Mapping[MessageKey, Hints] = dataclasses.field(default_factory=dict)
 
     def of(self, *kinds: Kind) -> tuple[Message, ...]:
         """Return the messages of these kinds, in order."""
@@ -69,7 +89,8 @@ class ThreatModel(Value):
 
     Args:
         seat: `server` sees everything sent to it, `wire` sees all messages, a participant what it is sent and sends.
-        knows: what the attacker has beside the messages.
+        knows: what the attacker has beside the messages; `hints` are the labels of a few examples behind each message, at most
+            `HINTS` and at most half of each class.
     """
 
     seat: str = "server"
@@ -93,6 +114,7 @@ class ThreatModel(Value):
             auxiliary=run.auxiliary.copy() if run.auxiliary and Knows.AUXILIARY in self.knows else None,
             defence=run.defence if Knows.DEFENCE in self.knows else None,
             memory=copy.deepcopy(own.memory) if own else {},
+            hints={m.key: _hints(run, m.key) for m in seen if m.key in run.inside} if Knows.HINTS in self.knows else {},
         )
 
     @field_serializer("knows")
@@ -110,3 +132,16 @@ class ThreatModel(Value):
             return copies[id(tensor)]
 
         return dataclasses.replace(message.map(copied), facts=facts)
+
+
+def _hints(run: Run, key: MessageKey) -> Hints:
+    """Draw the hints about one message, from a stream that its sender's seed and its key name."""
+    sender = run.locals.get(key[0])
+    labels = run.inside[key].raw.labels
+    order = torch.randperm(len(labels), generator=stream(sender.seed if sender else 0, "hints", *key)).to(labels.device)
+    shuffled = labels[order]
+    told = [
+        order[shuffled == label][: min(HINTS, int((labels == label).sum()) // 2)] for label in torch.unique(labels).tolist()
+    ]
+    positions = torch.cat(told) if told else order
+    return Hints(positions, labels[positions])

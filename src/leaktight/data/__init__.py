@@ -2,15 +2,19 @@
 
 from leaktight.data.by_class import ByClass
 from leaktight.data.cifar import Cifar
+from leaktight.data.columns import Columns
+from leaktight.data.criteo import Criteo
 from leaktight.data.digits import Digits
 from leaktight.data.dirichlet import Dirichlet
 from leaktight.data.factory import Factory
 from leaktight.data.files import FileSource, Location
 from leaktight.data.folder import ImageFolder
+from leaktight.data.held_out import HeldOut
 from leaktight.data.idx import Idx
 from leaktight.data.npz import Npz
 from leaktight.data.partition import Equal, Partition
 from leaktight.data.photos import Photos
+from leaktight.data.rare_digit import RareDigit
 from leaktight.data.source import Data, Source
 from leaktight.data.table import Csv
 from leaktight.data.text import from_text
@@ -18,6 +22,8 @@ from leaktight.data.text import from_text
 __all__ = [
     "ByClass",
     "Cifar",
+    "Columns",
+    "Criteo",
     "Csv",
     "Data",
     "Digits",
@@ -25,12 +31,14 @@ __all__ = [
     "Equal",
     "Factory",
     "FileSource",
+    "HeldOut",
     "Idx",
     "ImageFolder",
     "Location",
     "Npz",
     "Partition",
     "Photos",
+    "RareDigit",
     "Source",
     "from_text",
 ]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+import zlib
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,8 @@ from numpy.typing import NDArray
 from leaktight.core.errors import InvalidValue
 
 Cells = Sequence[str] | NDArray[Any]
+Encoding = Literal["one_hot", "ids", "hashed"]
+"""What becomes of a word: a column of its own, its number among the training words, or a number that follows from it alone."""
 _MISSING = {"", "?", "na", "n/a", "nan", "null"}
 
 
@@ -38,6 +41,11 @@ class Column(abc.ABC):
     name: str
     fill: bool
 
+    @property
+    @abc.abstractmethod
+    def ids(self) -> tuple[int, ...]:
+        """For each position that a cell is encoded to, how many ids there are; 0 for a number."""
+
     @abc.abstractmethod
     def encode(self, cells: Cells) -> NDArray[np.float32]:
         """Return one row of numbers for each cell."""
@@ -53,7 +61,7 @@ class Column(abc.ABC):
 
 @dataclasses.dataclass(frozen=True)
 class Numbers(Column):
-    """A column of numbers: (value - mean) / deviation, 0 for a missing one.
+    """A column of numbers: (value - mean) / deviation, 0 for a missing one; `logarithm` takes sign(value) log(1 + |value|) first.
 
     Example:
         >>> Numbers("age", fill=True, mean=40.0, deviation=10.0).encode(["30", "?"]).tolist()
@@ -62,11 +70,17 @@ class Numbers(Column):
 
     mean: float
     deviation: float
+    logarithm: bool = False
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        """One number."""
+        return (0,)
 
     def encode(self, cells: Cells) -> NDArray[np.float32]:
         """Return the standardised numbers as one column."""
         self.check(cells)
-        values = (numbers(self.name, cells) - self.mean) / self.deviation
+        values = (scaled(self.name, cells, self.logarithm) - self.mean) / self.deviation
         values[np.isnan(values)] = 0
         return values.astype(np.float32)[:, np.newaxis]
 
@@ -82,6 +96,11 @@ class Words(Column):
 
     words: tuple[str, ...]
 
+    @property
+    def ids(self) -> tuple[int, ...]:
+        """A number for each word."""
+        return (0,) * len(self.words)
+
     def encode(self, cells: Cells) -> NDArray[np.float32]:
         """Return a column for each word."""
         self.check(cells)
@@ -93,7 +112,64 @@ class Words(Column):
         return encoded
 
 
-def fitted(name: str, cells: Cells, categorical: bool, fill: bool, most_words: int) -> Column:
+@dataclasses.dataclass(frozen=True)
+class Ids(Column):
+    """A column of words as ids: each known word's number from 1; 0 for an unknown or missing one.
+
+    Example:
+        >>> Ids("job", fill=True, words=("clerk", "cook")).encode(["cook", "pilot"]).tolist()
+        [[2.0], [0.0]]
+    """
+
+    words: tuple[str, ...]
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        """One id, the unknown among them."""
+        return (len(self.words) + 1,)
+
+    def encode(self, cells: Cells) -> NDArray[np.float32]:
+        """Return the ids as one column."""
+        self.check(cells)
+        places = {word: at for at, word in enumerate(self.words, start=1)}
+        return np.array([places.get(cell, 0) for cell in cells], dtype=np.float32)[:, np.newaxis]
+
+
+@dataclasses.dataclass(frozen=True)
+class Hashed(Column):
+    """A column of words as ids that nothing has to be learned for: 1 + CRC-32 of the word modulo `buckets`; 0 for a missing one.
+
+    Example:
+        >>> Hashed("job", fill=True, buckets=10).encode(["cook", "pilot", "cook", "?"]).tolist()
+        [[5.0], [9.0], [5.0], [0.0]]
+    """
+
+    buckets: int
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        """One id, the missing among them."""
+        return (self.buckets + 1,)
+
+    def encode(self, cells: Cells) -> NDArray[np.float32]:
+        """Return the ids as one column."""
+        self.check(cells)
+        found = [0 if is_missing(cell) else 1 + zlib.crc32(cell.encode()) % self.buckets for cell in cells]
+        return np.array(found, dtype=np.float32)[:, np.newaxis]
+
+
+def fitted(
+    name: str,
+    cells: Cells,
+    categorical: bool,
+    fill: bool,
+    most_words: int,
+    *,
+    words: Encoding = "one_hot",
+    buckets: int = 1000,
+    logarithm: bool = False,
+    standardise: bool = True,
+) -> Column:
     """Learn a column from its training cells: numbers if every present cell is one, words otherwise.
 
     Args:
@@ -101,22 +177,48 @@ def fitted(name: str, cells: Cells, categorical: bool, fill: bool, most_words: i
         cells: the training cells.
         categorical: take numbers as words.
         fill: whether missing cells are allowed.
-        most_words: how many different words are allowed.
+        most_words: how many different words are allowed, if they become one-hot.
+        words: what becomes of words.
+        buckets: how many ids hashed words share.
+        logarithm: whether numbers are replaced by sign(value) log(1 + |value|) first.
+        standardise: whether numbers are brought to mean 0 and deviation 1 over the training cells.
     """
+    # Nothing has to be learned for these two, so not even an empty column matters.
+    if categorical and words == "hashed":
+        return Hashed(name, fill, buckets)
+    if logarithm and not standardise:
+        return Numbers(name, fill, 0.0, 1.0, logarithm=True)
     present = [cell for cell in cells if not is_missing(cell)]
     if not present:
         raise InvalidValue(f"The column `{name}` must have a value in some training row. Got none; `ignore` the column.")
     if not categorical and all(map(_is_number, present)):
-        values = numbers(name, present)
+        if not standardise:
+            return Numbers(name, fill, 0.0, 1.0, logarithm)
+        values = scaled(name, present, logarithm)
         deviation = float(values.std())
         constant = deviation <= 1e-12 * max(1.0, float(np.abs(values).max()))
-        return Numbers(name, fill, float(values.mean()), 1.0 if constant else deviation)
-    words = tuple(sorted(set(present)))
-    if len(words) > most_words:
+        return Numbers(name, fill, float(values.mean()), 1.0 if constant else deviation, logarithm)
+    if words == "hashed":
+        return Hashed(name, fill, buckets)
+    known = tuple(sorted(set(present)))
+    if words == "ids":
+        return Ids(name, fill, known)
+    if len(known) > most_words:
         raise InvalidValue(
-            f"The column `{name}` must have at most {most_words} different words. Got {len(words)} instead; `ignore` the column or raise `most_words`."
+            f"The column `{name}` must have at most {most_words} different words. Got {len(known)} instead; `ignore` the column or raise `most_words`."
         )
-    return Words(name, fill, words)
+    return Words(name, fill, known)
+
+
+def scaled(name: str, cells: Cells, logarithm: bool) -> NDArray[np.float64]:
+    """Return cells as numbers, on a logarithmic scale if asked for, NaN where one is missing.
+
+    Example:
+        >>> scaled("clicks", ["0", "-1", "?"], logarithm=True).round(3).tolist()
+        [0.0, -0.693, nan]
+    """
+    values = numbers(name, cells)
+    return np.sign(values) * np.log1p(np.abs(values)) if logarithm else values
 
 
 def numbers(name: str, cells: Cells) -> NDArray[np.float64]:

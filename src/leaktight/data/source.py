@@ -13,6 +13,7 @@ from torch import Tensor
 from leaktight.core.errors import InvalidValue
 from leaktight.core.task import Batch
 from leaktight.core.value import Kinded
+from leaktight.data.columns import Columns
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,12 +25,14 @@ class Data:
         test: what nobody trains on, and what is public: utility, normalisation, chance levels and auxiliary data come from here.
         classes: how many classes there are.
         names: what the classes are called, if known.
+        columns: for a table, what each position of a row holds; None means numbers, and for images nothing at all.
     """
 
     train: Batch
     test: Batch
     classes: int
     names: tuple[str, ...] = ()
+    columns: Columns | None = None
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -41,11 +44,14 @@ class Data:
 
         They are public constants of the task, so they come from the part of the data that is public: taken from the training
         examples, they would tell of those outside of every defence and every epsilon. A channel that never varies gets 1 as its
-        deviation: an example that differs there must not be blown up.
+        deviation: an example that differs there must not be blown up. Ids of categories are left as they are.
         """
         channels = self.test.inputs.transpose(0, 1).flatten(1).double()
         mean, std = channels.mean(1), channels.std(1, correction=0)
         std = torch.where(std > 1e-6, std, torch.ones_like(std))
+        if self.columns is not None:
+            ids = torch.tensor(self.columns.ids) > 0
+            mean, std = mean.masked_fill(ids, 0), std.masked_fill(ids, 1)
         return tuple(mean.tolist()), tuple(std.tolist())
 
 
@@ -87,6 +93,8 @@ class Source(Kinded):
             )
         for part, batch in (("training", data.train), ("test", data.test)):
             _check(f"The {part} data of {self}", batch, data.classes, data.shape)
+            if data.columns is not None:
+                _check_columns(f"The {part} data of {self}", batch.inputs, data.columns)
 
 
 _last: dict[Hashable, Data] = {}
@@ -132,6 +140,19 @@ def _check(what: str, batch: Batch, classes: int, shape: tuple[int, ...]) -> Non
     if labels.min() < 0 or labels.max() >= classes:
         low, high = labels.min().item(), labels.max().item()
         raise InvalidValue(f"{what} must have whole labels from 0 to {classes - 1}. Got labels from {low} to {high} instead.")
+
+
+def _check_columns(what: str, inputs: Tensor, columns: Columns) -> None:
+    if tuple(inputs.shape[1:]) != (len(columns),):
+        raise InvalidValue(
+            f"{what} must have rows of the {len(columns)} columns it names. Got rows of shape {tuple(inputs.shape[1:])} instead."
+        )
+    for at in columns.categories:
+        cells, ids = inputs[:, at], columns.ids[at]
+        if (cells != cells.round()).any() or cells.min() < 0 or cells.max() >= ids:
+            raise InvalidValue(
+                f"{what} must have whole ids from 0 to {ids - 1} in the column `{columns.names[at]}`. Got others instead."
+            )
 
 
 def _bad(inputs: Tensor) -> int:

@@ -1,4 +1,4 @@
-"""Tables: comma-separated values, numbers standardised and words one-hot."""
+"""Tables: comma-separated values, numbers standardised, words one-hot or as ids."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from pydantic import Field
 
 from leaktight.core.errors import InvalidValue, did_you_mean
 from leaktight.core.task import Batch
-from leaktight.data.column import Column, fitted, is_missing
+from leaktight.data.column import Column, Encoding, fitted, is_missing
+from leaktight.data.columns import Columns
 from leaktight.data.files import FileSource, Location, Part, Share, read_bytes
 from leaktight.data.labels import as_ids, number
 from leaktight.data.selection import holdout
@@ -28,8 +29,10 @@ _LABELS = ("label", "target", "class", "y")
 class Csv(FileSource):
     r"""A table in a text file with a header, plain or `.gz`: one row per example, one column is the label.
 
-    Columns of numbers become (value - mean) / standard deviation, columns of words one column per word. Means, deviations and words come from
-    the training rows alone; a word that only the test rows have is all zeros.
+    Columns of numbers become (value - mean) / standard deviation, columns of words one column per word, or one id. Means, deviations and
+    words come from the training rows alone; a word that only the test rows have is all zeros, or id 0. Ids are for models with embeddings
+    (`wide_deep`); the data's `columns` say which position holds what. In split learning each party can learn its columns from
+    its own cells, so nothing of that leaves it but how many ids a column has, and hashed ids need nothing at all.
 
     Args:
         path: the file.
@@ -43,7 +46,11 @@ class Csv(FileSource):
         columns: the columns' names, for a file without a header.
         separator: what stands between cells; None means a tab for `.tsv` and a comma otherwise.
         missing: what to do about empty cells, `?`, `NA` and `NaN`: `error`, or `fill` with the mean, or for words with none of them.
-        most_words: refuse a column of words with more different ones than this.
+        most_words: refuse a column of words with more different ones than this, if they become one-hot.
+        words: `one_hot`, a column for each word; `ids`, its number among the training words; `hashed`, a number that follows from it alone.
+        buckets: how many ids hashed words share, at least 1; fewer mix more words up.
+        logarithm: columns of numbers in which sign(v) log(1 + |v|) takes a value's place, as is usual for counts; `*` stands for any text.
+        standardise: whether numbers are brought to mean 0 and deviation 1 by the training rows.
 
     Example:
         >>> import tempfile, pathlib
@@ -65,6 +72,11 @@ class Csv(FileSource):
     separator: Annotated[str, Field(min_length=1, max_length=1)] | None = None
     missing: Literal["error", "fill"] = "error"
     most_words: Annotated[int, Field(ge=2)] = 200
+    words: Encoding = "one_hot"
+    # An id travels as a single-precision number, which is exact up to here.
+    buckets: Annotated[int, Field(ge=1, lt=2**24)] = 1000
+    logarithm: tuple[str, ...] = ()
+    standardise: bool = True
 
     @classmethod
     def fits(cls, path: Path) -> bool:
@@ -90,11 +102,29 @@ class Csv(FileSource):
                 )
         train_labels, test_labels, names = number(train.labels, test.labels, f"The file `{self.place}`")
         train, test = self.limited(Part(train.inputs, train_labels), Part(test.inputs, test_labels))
-        columns = [
-            fitted(name, train.inputs[:, at], name in self.categorical, self.missing == "fill", self.most_words)
+        columns = self._fitted(header, train)
+        public = Columns(
+            tuple(column.name for column in columns for _ in column.ids), tuple(ids for column in columns for ids in column.ids)
+        )
+        return Data(_batch(columns, train), _batch(columns, test), len(names), names, public)
+
+    def _fitted(self, header: list[str], train: Part) -> list[Column]:
+        plain = Columns(tuple(header), (0,) * len(header))
+        counts = {header[at] for at in plain.find(self.logarithm, "`logarithm`")}
+        return [
+            fitted(
+                name,
+                train.inputs[:, at],
+                name in self.categorical,
+                self.missing == "fill",
+                self.most_words,
+                words=self.words,
+                buckets=self.buckets,
+                logarithm=name in counts,
+                standardise=self.standardise,
+            )
             for at, name in enumerate(header)
         ]
-        return Data(_batch(columns, train), _batch(columns, test), len(names), names)
 
     def _rows(self, file: Path) -> tuple[list[str], Part]:
         """Return the names of the kept columns, and their cells with the labels."""

@@ -64,7 +64,7 @@ class Client:
         self.local.begin(message.round)
         start = self.task.named(message.tensors, self.local.memory.get("private"))
         leaves = {name: tensor.clone().requires_grad_(True) for name, tensor in start.items()}
-        steps = self.optimiser.over(leaves.values())
+        steps = self.optimiser.at(message.round).over(leaves.values())
         raws, useds, shared = [], [], dict[str, Tensor]()
         for raw in self.batches(message.round):
             used, shared = self._step(leaves, raw, steps)
@@ -77,7 +77,7 @@ class Client:
         raw_batch, used_batch = Batch.join(raws), Batch.join(useds)
         self.local.now.batch = used_batch
         tensors = {name: tensor.detach() for name, tensor in self.task.outward(shared).items()}
-        clean = Message(self.shares, self.name, message.sender, message.round, tensors, self._facts(used_batch))
+        clean = Message(self.shares, self.name, message.sender, message.round, tensors, self._facts(used_batch, message.round))
         return Inside(self.task, raw_batch, used_batch, clean, self.defence.on_message(clean, self._own()))
 
     def close(self) -> Message | None:
@@ -108,13 +108,13 @@ class Client:
         steps.step()
         return used, tensors
 
-    def _facts(self, used: Batch) -> dict[str, float]:
+    def _facts(self, used: Batch, round: int) -> dict[str, float]:
         facts = {"examples": float(len(used)), "owned": float(len(self.data))}
         if self.shares is Kind.UPDATE:
             facts |= {
                 "local_steps": float(self.local_steps),
                 "batch_size": float(len(used) // self.local_steps),
-                **self.optimiser.facts(),
+                **self.optimiser.at(round).facts(),
             }
         return facts
 

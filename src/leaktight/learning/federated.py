@@ -11,7 +11,7 @@ import torch
 from pydantic import Field, SerializeAsAny
 from torch import Tensor
 
-from leaktight.core.defence import Defence
+from leaktight.core.defence import Defence, Undefended
 from leaktight.core.device import DeviceName, device_of
 from leaktight.core.errors import InvalidValue
 from leaktight.core.local import Local, Memory
@@ -114,9 +114,13 @@ class Federated(Scenario):
         # Rounds count on from the training's, so that no stream is used twice.
         transcript: list[Message] = []
         if self.protocol.aggregation == "secure":
+            owned: Batch | None = None
             for number in range(self.rounds, self.rounds + observation.victims):
                 messages, _ = self.protocol.collect(server, parties, number)
-                inside[messages[-1].key] = _joined([inside.pop((party.name, number)) for party in parties], messages[-1])
+                parts = [inside.pop((party.name, number)) for party in parties]
+                # What everybody owns is the same in all rounds: one copy of it serves all.
+                owned = owned or _owned(parts)
+                inside[messages[-1].key] = _joined(parts, messages[-1], owned)
                 transcript += messages
             return transcript
         for victim in range(observation.victims):
@@ -186,11 +190,17 @@ class _Watched:
 
     def respond(self, message: Message) -> Message:
         found = self.client.answer(message)
-        self.inside[found.sent.key] = found
+        plain = found.clean if isinstance(self.client.defence, Undefended) else _twin(self.client).respond(message)
+        self.inside[found.sent.key] = dataclasses.replace(found, plain=plain, owned=self.client.data)
         return found.sent
 
     def close(self) -> Message | None:
         return self.client.close()
+
+
+def _twin(client: Client) -> Client:
+    """Return who would answer in a participant's place without a defence: the same examples, the agreed task, no memory."""
+    return dataclasses.replace(client, defence=Undefended(), local=Local(client.local.party, client.local.seed))
 
 
 def _seated(client: Client, enter: Enter | None, inside: dict[MessageKey, Inside]) -> Party:
@@ -198,7 +208,20 @@ def _seated(client: Client, enter: Enter | None, inside: dict[MessageKey, Inside
     return _Watched(client, inside) if party is client else party
 
 
-def _joined(parts: list[Inside], sent: Message) -> Inside:
+def _owned(parts: list[Inside]) -> Batch | None:
+    found = [part.owned for part in parts if part.owned is not None]
+    return Batch.join(found) if len(found) == len(parts) else None
+
+
+def _joined(parts: list[Inside], sent: Message, owned: Batch | None) -> Inside:
     """Return the other side of a secure sum: everybody's examples, and what the sum would have been without defence."""
-    raw, used = Batch.join([part.raw for part in parts]), Batch.join([part.used for part in parts])
-    return dataclasses.replace(parts[0], raw=raw, used=used, clean=secure_sum([part.clean for part in parts]), sent=sent)
+    plain = [part.plain for part in parts if part.plain is not None]
+    return dataclasses.replace(
+        parts[0],
+        raw=Batch.join([part.raw for part in parts]),
+        used=Batch.join([part.used for part in parts]),
+        clean=secure_sum([part.clean for part in parts]),
+        sent=sent,
+        plain=secure_sum(plain) if len(plain) == len(parts) else None,
+        owned=owned,
+    )

@@ -23,6 +23,10 @@ class Optimiser(Kinded):
     def over(self, tensors: Iterable[Tensor]) -> torch.optim.Optimizer:
         """Return a torch optimiser over these leaf tensors."""
 
+    def at(self, round: int) -> Optimiser:
+        """Return the optimiser of one round; the same in all unless its settings change over a training."""
+        return self
+
     def facts(self) -> dict[str, float]:
         """Return what goes along with an update: whoever knows the protocol knows how a step is taken."""
         return {name: value for name, value in dict(self).items() if isinstance(value, float)}
@@ -42,6 +46,35 @@ class Sgd(Optimiser):
     def over(self, tensors: Iterable[Tensor]) -> torch.optim.Optimizer:
         """Return torch's SGD."""
         return torch.optim.SGD(tensors, lr=self.learning_rate, momentum=self.momentum)
+
+
+class DecayedSgd(Optimiser):
+    """Stochastic gradient descent whose local steps become shorter after some rounds.
+
+    Args:
+        learning_rate: the first step size, above 0.
+        momentum: how much of the last step is kept, in [0, 1).
+        factor: what the step size is multiplied by after each of `rounds`, in (0, 1).
+        rounds: after how many rounds.
+
+    Example:
+        >>> DecayedSgd(learning_rate=0.1, rounds=(100, 200)).at(100)
+        Sgd(kind='sgd', learning_rate=0.05, momentum=0.0)
+    """
+
+    kind: Literal["decayed_sgd"] = "decayed_sgd"
+    momentum: float = Field(0.0, ge=0, lt=1)
+    factor: float = Field(0.5, gt=0, lt=1)
+    rounds: tuple[int, ...] = (100, 200)
+
+    def at(self, round: int) -> Sgd:
+        """Return plain SGD with the step size of a round, counted from 0."""
+        passed = sum(round >= after for after in self.rounds)
+        return Sgd(learning_rate=self.learning_rate * self.factor**passed, momentum=self.momentum)
+
+    def over(self, tensors: Iterable[Tensor]) -> torch.optim.Optimizer:
+        """Return torch's SGD as it is at the start."""
+        return self.at(0).over(tensors)
 
 
 class Adam(Optimiser):

@@ -3,23 +3,87 @@
 from __future__ import annotations
 
 import dataclasses
+from statistics import fmean
+from typing import Literal
 
-from leaktight.core.defence import Undefended
+import torch
+from pydantic import Field
+
+from leaktight.core.defence import Defence, Undefended
+from leaktight.core.errors import Refusal
+from leaktight.core.interval import bootstrap
 from leaktight.core.message import Kind
 from leaktight.core.metric import Reading
+from leaktight.core.random import stream
+from leaktight.core.run import Run
+from leaktight.core.scenario import Enter, Observation, Progress, Scenario, Snapshot, Training
 from leaktight.learning.evaluate import utility
 from leaktight.learning.federated import Federated
 from leaktight.learning.protocol import FedAvg, Server, federate
 
 
-def standalone(scenario: Federated, seed: int) -> list[tuple[Reading, ...]]:
-    """Train each participant of a scenario alone, for as many steps as it takes in the federation; return each one's utility."""
+def standalone(
+    scenario: Federated, seed: int, sample: int | None = None, progress: Progress | None = None
+) -> list[tuple[Reading, ...]]:
+    """Train participants of a scenario alone, for as many steps as each takes in the federation; return each one's utility.
+
+    Args:
+        scenario: the federation.
+        seed: what all randomness derives from.
+        sample: how many participants are trained, the first ones; None trains all.
+        progress: called after each round of each participant.
+    """
     data = scenario.data.load()
-    found = []
     protocol = FedAvg(optimiser=scenario.protocol.optimiser, local_steps=scenario.protocol.local_steps)
-    for client in scenario.clients(scenario.task(data, seed), data, Undefended(), seed):
+    clients = scenario.clients(scenario.task(data, seed), data, Undefended(), seed)[:sample]
+    found: list[tuple[Reading, ...]] = []
+    for client in clients:
         alone = dataclasses.replace(client, shares=Kind.UPDATE)
         server = Server(alone.task.public_parameters())
-        federate(protocol, server, [alone], scenario.rounds)
+
+        def after(played: int) -> None:
+            if progress is not None:
+                progress(len(found) * scenario.rounds + played, len(clients) * scenario.rounds)
+
+        federate(protocol, server, [alone], scenario.rounds, after)
         found.append(utility(alone.task, alone.task.named(server.parameters), data.test.to(alone.task.device)))
     return found
+
+
+class Standalone(Scenario):
+    """The participants of a federation, each on its own: how good a model is that shares nothing.
+
+    Its utility is the mean over participants, with an interval from resampling them. No message is ever sent in training; what
+    can be observed is what the federation would send at its start.
+
+    Args:
+        federation: who the participants are, what they own, and how long they train.
+        sample: how many of them are trained, the first ones, at least 1; None trains all.
+    """
+
+    kind: Literal["standalone"] = "standalone"
+    federation: Federated
+    sample: int | None = Field(None, ge=1)
+
+    def train(self, defence: Defence, seed: int, progress: Progress | None = None) -> Training:
+        """Train participants one after the other."""
+        if not isinstance(defence, Undefended):
+            raise Refusal(f"Who trains alone sends nothing, so {defence.kind} has nothing to do. Compare with `none`.")
+        each = [readings[0] for readings in standalone(self.federation, seed, self.sample, progress)]
+        values = torch.tensor([reading.value for reading in each], dtype=torch.float64)
+        low, high = bootstrap(values, stream(seed, "standalone", "interval"))
+        mean = Reading(
+            name="accuracy",
+            value=fmean(values.tolist()),
+            low=low,
+            high=high,
+            n=len(each),
+            chance=each[0].chance,
+            each=tuple(values.tolist()),
+        )
+        task = self.federation.task(self.federation.data.load(), seed)
+        return Training({"initial": Snapshot(task.public_parameters())}, (mean,))
+
+    def observe(self, training: Training, defence: Defence, observation: Observation, enter: Enter | None = None) -> Run:
+        """Let participants send what they would send at the start of the federation."""
+        return self.federation.observe(training, defence, observation, enter)

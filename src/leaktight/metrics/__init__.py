@@ -5,7 +5,11 @@ from leaktight.metrics.bound import ReconstructionStatement, statement
 from leaktight.metrics.comparison import Comparison
 from leaktight.metrics.image import MSE, PSNR, SSIM, RelativeRMSE
 from leaktight.metrics.labels import LabelDistance
+from leaktight.metrics.leak_auc import LeakAUC
+from leaktight.metrics.norm_histogram import NormHistogram
 from leaktight.metrics.pairing import arrange, pair
+from leaktight.metrics.perturbation import Perturbation
+from leaktight.metrics.tracing import TracingDistance, trace
 
 __all__ = [
     "MSE",
@@ -13,12 +17,17 @@ __all__ = [
     "SSIM",
     "Comparison",
     "LabelDistance",
+    "LeakAUC",
+    "NormHistogram",
+    "Perturbation",
     "ReconstructionStatement",
     "RelativeRMSE",
+    "TracingDistance",
     "arrange",
     "pair",
     "standard",
     "statement",
+    "trace",
 ]
 
 
@@ -26,7 +35,10 @@ def standard() -> tuple[Metric, ...]:
     """Return the metrics that an audit uses unless told otherwise; each grades what it can and is silent elsewhere.
 
     Example:
-        >>> [metric.kind for metric in standard()]
-        ['psnr', 'ssim', 'mse', 'rmse_relative', 'label_distance', 'reconstruction_statement']
+        >>> [metric.kind for metric in standard()][:5]
+        ['psnr', 'ssim', 'mse', 'rmse_relative', 'label_distance']
+        >>> [metric.kind for metric in standard()][5:]
+        ['reconstruction_statement', 'tracing_distance', 'perturbation', 'leak_auc', 'norm_histogram']
     """
-    return PSNR(), SSIM(), MSE(), RelativeRMSE(), LabelDistance(), ReconstructionStatement()
+    images = PSNR(), SSIM(), MSE(), RelativeRMSE()
+    return *images, LabelDistance(), ReconstructionStatement(), TracingDistance(), Perturbation(), LeakAUC(), NormHistogram()

@@ -4,6 +4,7 @@ from leaktight.models.alexnet import AlexNet
 from leaktight.models.convnet import ConvNet
 from leaktight.models.dlnet import DLNet
 from leaktight.models.factory import Factory, wrap
+from leaktight.models.halves import Halves, Top, halves
 from leaktight.models.lenet import LeNet
 from leaktight.models.mlp import MLP
 from leaktight.models.network import Network
@@ -11,6 +12,7 @@ from leaktight.models.obstacles import obstacles
 from leaktight.models.resnet20 import ResNet20
 from leaktight.models.text import from_text
 from leaktight.models.vgg16 import VGG16
+from leaktight.models.wide_deep import WideDeep
 
 __all__ = [
     "MLP",
@@ -19,10 +21,14 @@ __all__ = [
     "ConvNet",
     "DLNet",
     "Factory",
+    "Halves",
     "LeNet",
     "Network",
     "ResNet20",
+    "Top",
+    "WideDeep",
     "from_text",
+    "halves",
     "obstacles",
     "wrap",
 ]

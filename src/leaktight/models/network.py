@@ -11,6 +11,7 @@ from leaktight.core.errors import InvalidValue
 from leaktight.core.random import sealed
 from leaktight.core.task import Model, Normalise
 from leaktight.core.value import Kinded
+from leaktight.data.columns import Columns
 
 
 class Network(Kinded):
@@ -21,6 +22,15 @@ class Network(Kinded):
     @abc.abstractmethod
     def parts(self, shape: tuple[int, ...], classes: int) -> tuple[nn.Module, nn.Module]:
         """Return a new body and head for inputs of this shape; raise `InvalidValue` for a shape that does not fit."""
+
+    def of_columns(self, columns: Columns, classes: int) -> tuple[nn.Module, nn.Module]:
+        """Return a new body and head for rows of these columns; a network without embeddings takes numbers only."""
+        if columns.categories:
+            name = columns.names[columns.categories[0]]
+            raise InvalidValue(
+                f"{self.kind} takes numbers. Got ids in the column `{name}` instead; use `wide_deep`, or read words as `one_hot`."
+            )
+        return self.parts((len(columns),), classes)
 
     @final
     def build(

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from leaktight.audit.rows import STATEMENT
+from leaktight.audit.label_leak import LEAK_AUC, tells_labels
+from leaktight.audit.rows import PSNR, STATEMENT
 from leaktight.audit.utility import utility_name
 from leaktight.audit.verdict import Judgement
 from leaktight.audit.words import capital, counted, name_of, points, undefended
@@ -29,7 +30,7 @@ def verdict_section(page: Page) -> Section:
         "tiles": tiles(page),
         "judged": judged,
         "rest": rest,
-        "threshold": summary.threshold,
+        "threshold": summary.threshold if _shows(page, STATEMENT) else None,
         "seeds": summary.seeds,
         "missing": page.missing,
     }
@@ -58,6 +59,11 @@ def tiles(page: Page) -> list[dict[str, str]]:
         where = f" in scenario {bare.scenario}, where most are" if several else ""
         label = f"images recognised without defence{where}"
         found.append({"figure": counted(bare.worst.recognised), "label": label, "tone": bare.tone})
+    told = max((j for j in judgements if undefended(j.defence) and tells_labels(j.worst.leak)), key=_severity, default=None)
+    if told is not None and told.worst.leak is not None:
+        where = f" in scenario {told.scenario}, where most is" if several else ""
+        label = f"AUC, how well labels are told without defence{where}"
+        found.append({"figure": f"{told.worst.leak.value:.2f}", "label": label, "tone": told.tone})
     defences = _by_defence(judgements)
     if defences:
         stopped = sum(all(j.tone == "stops" for j in group) for group in defences)
@@ -70,6 +76,11 @@ def tiles(page: Page) -> list[dict[str, str]]:
     label = "reason to doubt these numbers" if doubts == 1 else "reasons to doubt these numbers"
     found.append({"figure": str(doubts or "no"), "label": label, "tone": "reduces" if doubts else "stops"})
     return found
+
+
+def _shows(page: Page, name: str) -> bool:
+    """Return whether anything of this name was measured."""
+    return any(reading.name == name for row in page.summary.rows for reading in row.readings)
 
 
 def _severity(judgement: Judgement) -> tuple[float, ...]:
@@ -130,5 +141,10 @@ def glossary_section(page: Page) -> Section:
         "words",
         "How to read the numbers",
         "glossary.html",
-        {"threshold": page.summary.threshold, "curves": page.summary.curves},
+        {
+            "threshold": page.summary.threshold,
+            "curves": page.summary.curves,
+            "images": _shows(page, PSNR) or not _shows(page, LEAK_AUC),
+            "labels": _shows(page, LEAK_AUC),
+        },
     )

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from leaktight.audit.flags_soundness import EXACT_ERROR, EXACT_PSNR, is_exact
+from leaktight.audit.flags_soundness import EXACT_AUC, EXACT_ERROR, EXACT_PSNR, is_exact
+from leaktight.audit.label_leak import LEAK_AUC
 from leaktight.audit.rows import LABELS, PSNR, SSIM, STATEMENT, Row
-from leaktight.audit.utility import utility_name
+from leaktight.audit.utility import utility_name, utility_text
 from leaktight.audit.words import STAGES, label_of, name_of, percent, points, title_of
 from leaktight.core.metric import Reading
 from leaktight.core.record import Record, Status
@@ -31,7 +32,7 @@ def table_section(page: Page) -> Section | None:
         }
         for row in rows
     ]
-    values = {"lines": lines, "columns": [title for title, _ in columns], "changed": _changed(rows)}
+    values = {"lines": lines, "columns": [title for title, _ in columns], "changed": _changed(rows), "images": _images(rows)}
     return Section("table", "Every number", "table.html", values)
 
 
@@ -64,6 +65,11 @@ def _columns(rows: tuple[Row, ...]) -> list[tuple[str, Callable[[Row], str]]]:
     return found + last
 
 
+def _images(rows: tuple[Row, ...]) -> bool:
+    """Return whether images were rebuilt at all."""
+    return any(row.reading(PSNR) is not None for row in rows)
+
+
 def _changed(rows: tuple[Row, ...]) -> bool:
     """Return whether any defence changed the images before training saw them."""
     pairs = [(row.reading(PSNR, "raw"), row.reading(PSNR, "used")) for row in rows]
@@ -77,9 +83,13 @@ def _of_utility(name: str) -> list[tuple[str, Callable[[Row], str]]]:
         return row.utility is not None and utility_name(row.utility) == name
 
     return [
-        (name, lambda row: shown(row.utility if own(row) else None, percent)),
+        (name, lambda row: _use(row.utility if own(row) else None)),
         (f"{name} lost (points)", lambda row: shown(row.loss if own(row) else None, points)),
     ]
+
+
+def _use(utility: Reading | None) -> str:
+    return shown(utility, lambda value: utility_text(Reading(name=utility.name, value=value)) if utility else _NONE)
 
 
 def _other(name: str) -> Callable[[Row], str]:
@@ -125,7 +135,16 @@ def _significant(value: float) -> str:
 def checks_section(page: Page) -> Section:
     """Show the cells whose answer is known: controls must be exact, null views must be at chance."""
     checks = [_check(record) for record in page.records if record.cell.purpose != "measure"]
-    values = {"checks": checks, "psnr": EXACT_PSNR, "error": EXACT_ERROR}
+    controls = [record for record in page.records if record.cell.purpose == "control"]
+    labels = [record for record in controls if record.reading(LEAK_AUC) is not None]
+    values = {
+        "checks": checks,
+        "psnr": EXACT_PSNR,
+        "error": EXACT_ERROR,
+        "auc": EXACT_AUC,
+        "labels": bool(labels),
+        "examples": len(labels) < len(controls) or not controls,
+    }
     return Section("checks", "Checks of the instruments", "checks.html", values)
 
 

@@ -12,8 +12,9 @@ from typing import Any
 import plotly.graph_objects as go
 
 from leaktight.audit.pool import high, low
+from leaktight.audit.label_leak import place_of, tells_labels
 from leaktight.audit.rows import PSNR, STATEMENT, Row
-from leaktight.audit.utility import utility_name
+from leaktight.audit.utility import ACCURACY, utility_name, utility_text
 from leaktight.audit.verdict import Judgement
 from leaktight.audit.words import capital, family_of, name_of, percent, strength_of, title_of, undefended
 from leaktight.core.metric import Reading
@@ -66,7 +67,8 @@ def tradeoff(judged: Sequence[Judgement]) -> dict[str, Any] | None:
         number += not bare
         figure.add_trace(_line(family, [j.worst for j in group], colour, symbol, 100 if share else 1))
     figure.update_layout(**layout(height=460))
-    figure.update_xaxes(title_text=f"{utility_name(placed[0].worst.utility)} of the trained model", ticksuffix=" %")
+    use = placed[0].worst.utility
+    figure.update_xaxes(title_text=f"{utility_name(use)} of the trained model", ticksuffix=" %" if _scale(use) > 1 else "")
     if share:
         figure.update_yaxes(title_text="images recognised", ticksuffix=" %", range=[-5, 112], dtick=20)
     else:
@@ -79,9 +81,9 @@ def _line(family: str, rows: Sequence[Row], colour: str, symbol: str, scale: flo
     leaks = [row.leak for row in rows if row.leak is not None]
     return go.Scatter(
         name=family,
-        x=[100 * reading.value for reading in utilities],
+        x=[_scale(reading) * reading.value for reading in utilities],
         y=[scale * reading.value for reading in leaks],
-        error_x=error_bars(utilities, 100, colour),
+        error_x=error_bars(utilities, _scale(utilities[0]), colour),
         error_y=error_bars(leaks, scale, colour),
         mode="lines+markers+text",
         textposition="top right",
@@ -128,6 +130,8 @@ def over_strength(rows: Sequence[Row]) -> dict[str, Any]:
     figure.update_layout(**{**layout(height=260), "showlegend": False})
     figure.update_xaxes(title_text=f"{swept.field if swept else 'strength'} (weak to strong)", type="category")
     figure.update_yaxes(title_text=_axis(readings[0]), rangemode="tozero")
+    if tells_labels(readings[0]):
+        figure.update_yaxes(range=[min(0.45, *(low(reading) - 0.02 for reading in readings)), 1.03])
     return plain_figure(figure)
 
 
@@ -153,6 +157,11 @@ def _axis(reading: Reading) -> str:
     return "PSNR (dB)" if reading.name == PSNR else title_of(reading.name)
 
 
+def _scale(utility: Reading | None) -> float:
+    """Return what a utility is drawn in: an AUC as it is, a share in percent."""
+    return 100 if utility is None or utility.name == ACCURACY else 1
+
+
 def error_bars(readings: Sequence[Reading], scale: float, colour: str) -> dict[str, Any]:
     """Return bars over the intervals of readings."""
     return {
@@ -170,10 +179,12 @@ def _hover(row: Row) -> str:
     lines = [escaped(name_of(row.defence)), f"strongest attack: {escaped(row.attack)}"]
     if row.recognised is not None:
         lines.append(f"recognised: {percent(row.recognised.value)}")
+    if row.leak is not None and tells_labels(row.leak):
+        lines.append(f"{title_of(row.leak.name)}: {row.leak.value:.3f} {place_of(row.leak)}")
     if row.median is not None:
         lines.append(f"PSNR: {row.median:.1f} dB")
     if row.utility is not None:
-        lines.append(f"{utility_name(row.utility)}: {percent(row.utility.value)}")
+        lines.append(f"{utility_name(row.utility)}: {utility_text(row.utility)}")
     return "<br>".join(lines)
 
 

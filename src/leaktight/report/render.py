@@ -19,6 +19,8 @@ from leaktight.audit.store import Store
 from leaktight.core.record import Record
 from leaktight.report.characteristic import characteristic_section
 from leaktight.report.findings import advice_section, flags_section, glossary_section, verdict_section
+from leaktight.report.label_leak import labels_section
+from leaktight.report.norms import norms_section
 from leaktight.report.numbers import checks_section, table_section
 from leaktight.report.page import MakeSection, Page, Pictures
 from leaktight.report.pictures import pictures_section
@@ -31,6 +33,8 @@ SECTIONS: tuple[MakeSection, ...] = (
     advice_section,
     pictures_section,
     tradeoff_section,
+    labels_section,
+    norms_section,
     characteristic_section,
     table_section,
     flags_section,

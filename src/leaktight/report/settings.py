@@ -23,6 +23,8 @@ KNOWN = {
 ALWAYS = "how many examples are behind each message"
 SEATS = {
     "server": "the server: it follows the protocol and reads every message that is sent to it",
+    "feature-party": "the feature party: it follows the protocol, has no labels, and reads the gradients that it gets for its own examples",
+    "label-party": "the label party: it follows the protocol and reads the activations that it is sent",
     "wire": "someone on the wire: it changes nothing and reads every message that anyone sends",
 }
 WANTS = {"inputs": "rebuild the examples", "labels": "read off the labels", "scores": "tell examples apart"}

@@ -2,6 +2,7 @@
 
 from leaktight.testing.attacks import check_attack
 from leaktight.testing.conformance import ConformanceError
+from leaktight.testing.cut import cut_message, cut_run, cut_step
 from leaktight.testing.defences import check_defence
 from leaktight.testing.hooks import toy_step
 from leaktight.testing.metrics import Trial, check_metric, reconstruction_trial
@@ -16,6 +17,9 @@ __all__ = [
     "check_defence",
     "check_metric",
     "check_value",
+    "cut_message",
+    "cut_run",
+    "cut_step",
     "installed",
     "null_run",
     "reconstruction_trial",

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from leaktight.core.attack import Attack, Guess, Reconstruction
+from leaktight.core.attack import Attack, Guess, Labels, Reconstruction
 from leaktight.core.errors import Refusal
 from leaktight.core.metric import Metric, Reading
 from leaktight.core.probe import Attempt
 from leaktight.core.random import stream
 from leaktight.core.run import Run
+from leaktight.core.scenario import flat
 from leaktight.core.threat import Knows, ThreatModel, View
 from leaktight.metrics import PSNR, LabelDistance
 from leaktight.testing.conformance import own_randomness, picture, require, unchanged
@@ -71,7 +72,8 @@ def check_guess(trial: Attempt, run: Run) -> Guess:
     require(
         bool(one.keys) and not strange, f"{attack} must guess about the messages in view. Got {strange or 'no guess'} instead."
     )
-    claimed = {"inputs", "labels"} if isinstance(one, Reconstruction) else {"scores"}
+    speaks = {Reconstruction: {"inputs", "labels"}, Labels: {"labels"}}
+    claimed = speaks.get(type(one), {"scores"})
     require(bool(attack.claims & claimed), f"{attack} must say in `claims` what its {type(one).__name__} speaks of.")
     return one
 
@@ -105,6 +107,8 @@ def _parts(view: View) -> dict[str, dict[str, Tensor]]:
     parts = {f"message {place}": dict(message.tensors) for place, message in enumerate(view.messages)}
     parts["task"] = view.task.model.state_dict()
     parts["labels"] = {str(key): labels for key, labels in view.labels.items()}
+    parts["hints"] = {f"{key} {part}": tensor for key, hints in view.hints.items() for part, tensor in vars(hints).items()}
+    parts["memory"] = {name: value for name, value in flat(view.memory).items() if isinstance(value, Tensor)}
     if view.auxiliary is not None:
         parts["auxiliary data"] = {"inputs": view.auxiliary.inputs, "labels": view.auxiliary.labels}
     return parts

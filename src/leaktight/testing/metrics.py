@@ -19,6 +19,7 @@ from leaktight.testing.toys import CLASSES, toy_batch, toy_run, toy_task
 from leaktight.testing.values import check_value
 
 IMAGE = (1, 8, 8)
+SENDERS = 4
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,7 +58,7 @@ def reconstruction_trial(messages: int = 48, examples: int = 3, shape: tuple[int
     common = public.labels.bincount(minlength=CLASSES).argsort(descending=True)
     truth, rng = tuple(run.inside.values()), stream(0, "trial")
     batches = [inside.raw for inside in truth]
-    keys = tuple(run.inside)
+    keys = tuple((f"client-{number % SENDERS}", number // SENDERS) for number in range(messages))
 
     def guess(changed: list[Batch]) -> Reconstruction:
         return Reconstruction(keys, tuple(b.inputs.clone() for b in changed), tuple(b.labels.clone() for b in changed))

@@ -1,0 +1,143 @@
+"""Label scores: what all attacks share that tell positives from negatives by cut gradients, row by row and layer by layer."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Iterable
+from typing import ClassVar, final
+
+import torch
+from torch import Tensor
+
+from leaktight.core.attack import Attack, LabelScores
+from leaktight.core.errors import Refusal, did_you_mean
+from leaktight.core.message import Kind
+from leaktight.core.random import Stream, normal_like
+from leaktight.core.threat import Hints, View
+from leaktight.learning.layer_gradient import layer_gradients
+
+CUT, FIRST, ALL = "cut", "first", "all"
+_SAFE = 1e-10, 1e15
+_NONE = Hints(torch.empty(0, dtype=torch.long), torch.empty(0, dtype=torch.long))
+
+
+class LabelAttack(Attack):
+    """Scores each example behind every cut gradient that was received, at one layer or at all of them.
+
+    Write `score`. The rows it gets are those of one step at one layer, flattened; tiny or huge ones are scaled first, so that no square
+    of them vanishes, and no score may rest on the scale of a batch. The gradient at a layer before the cut is what the feature party's own backward pass makes of
+    the one it received, so only its own seat has it; the cut gradient is also seen on the wire. An example whose label was
+    hinted and used is not scored.
+
+    A row at a layer before the cut depends on the feature party's own inputs too, through the slopes of the layers in between, and they may
+    tell of the label by themselves. So the attack also scores noise in place of the message there: what that reaches is no leak of
+    the message, and the chance level of such a layer.
+    """
+
+    claims: ClassVar[frozenset[str]] = frozenset({"scores"})
+    simple: ClassVar[bool] = True
+    signed: ClassVar[bool] = True
+    layer: str = CUT
+
+    @abc.abstractmethod
+    def score(self, rows: Tensor, hints: Hints) -> Tensor | None:
+        """Return one score for each row; None if the hints are too few for any."""
+
+    def used(self, hints: Hints) -> Tensor:
+        """Return the positions of the hinted examples that are used, and so not scored."""
+        return hints.positions[:0]
+
+    @final
+    def run(self, view: View, rng: Stream) -> LabelScores:
+        """Score the rows of every cut gradient that somebody else sent."""
+        messages = [message for message in view.of(Kind.CUT_GRADIENT) if message.sender != view.seat and message.tensors]
+        if not messages:
+            raise Refusal(
+                f"{self.kind} needs cut gradients of somebody else. The view from `{view.seat}` holds none; "
+                "sit down as the feature party of split learning."
+            )
+        if view.task.classes != 2:
+            raise Refusal(f"{self.kind} tells two classes apart. Got {view.task.classes} classes instead.")
+        layers: tuple[str | None, ...] = ()
+        scores, blind = [], []
+        for message in messages:
+            [cut] = message.tensors.values()
+            hints = view.hints.get(message.key, _NONE)
+            found = layers_of(view, message.round, cut, self.layer)
+            layers = tuple(found)
+            scores.append(self._scored(found.values(), hints))
+            if self.layer != CUT:
+                noise = layers_of(view, message.round, normal_like(cut, rng), self.layer)
+                blind.append(self._scored(noise.values(), hints))
+        return LabelScores(tuple(message.key for message in messages), tuple(scores), layers, self.signed, tuple(blind))
+
+    def _scored(self, layers: Iterable[Tensor], hints: Hints) -> Tensor:
+        scores = []
+        for rows in layers:
+            found = self.score(_scaled(rows.flatten(1)), hints)
+            scores.append(rows.new_full((len(rows),), torch.nan) if found is None else found.double())
+        made = torch.stack(scores)
+        made[:, self.used(hints)] = torch.nan
+        return made
+
+
+def layers_of(view: View, step: int, cut: Tensor, wanted: str) -> dict[str | None, Tensor]:
+    """Return the gradient of each example of a step at the wanted layers, by name; that at the cut has the name None.
+
+    Args:
+        view: what the attacker has.
+        step: which step.
+        cut: the gradient at the cut that goes back from there, a row for each example.
+        wanted: `cut`, the message itself; `first`, the first layer of the bottom that learns; `all`, the cut and then every layer
+            from the first on; or a layer's name.
+
+    Raises:
+        Refusal: the seat has no bottom model, or the bottom no such layer.
+    """
+    if wanted == CUT:
+        return {None: cut}
+    seen = view.memory.get("seen", {}).get(str(step))
+    if seen is None:
+        raise Refusal(
+            f"The layer `{wanted}` is known to the feature party alone, which has the model before the cut. The seat is `{view.seat}`."
+        )
+    named = layer_gradients(view.task.model.body, seen["parameters"], seen["inputs"], cut)
+    last = list(named)[-1]
+    before: dict[str | None, Tensor] = {name: rows for name, rows in named.items() if name != last}
+    if wanted == ALL:
+        return {None: cut, **before}
+    name = next(iter(named)) if wanted == FIRST else wanted
+    if name not in named:
+        raise Refusal(f"There is no layer `{wanted}` before the cut. {did_you_mean(wanted, [CUT, FIRST, ALL, *named])}")
+    return {None if name == last else name: named[name]}
+
+
+def cosines(rows: Tensor, way: Tensor) -> Tensor:
+    """Return the inner product of each row's direction with a vector; a row of zeros has none and gets 0.
+
+    Example:
+        >>> cosines(torch.tensor([[3.0, 4.0], [0.0, 0.0]]), torch.tensor([0.0, 1.0])).tolist()
+        [0.800000011920929, 0.0]
+    """
+    # Rows are not made unit rows first: the copy would take twenty times as long as both sums.
+    found: Tensor = (rows @ way) / rows.norm(dim=1).clamp_min(torch.finfo(rows.dtype).tiny)
+    return found
+
+
+def mean_direction(rows: Tensor) -> Tensor:
+    """Return the mean of the rows' directions.
+
+    Example:
+        >>> mean_direction(torch.tensor([[5.0, 0.0], [0.0, 2.0]])).tolist()
+        [0.5, 0.5]
+    """
+    return torch.nn.functional.normalize(rows, dim=1, eps=torch.finfo(rows.dtype).tiny).mean(0)
+
+
+def _scaled(rows: Tensor) -> Tensor:
+    """Return rows whose squares neither vanish nor overflow; a copy only where they would."""
+    if not rows.numel():
+        return rows
+    least, most = (float(end) for end in rows.aminmax())
+    largest = max(-least, most)
+    return rows if largest == 0 or _SAFE[0] < largest < _SAFE[1] else rows.double() / largest

@@ -1,0 +1,95 @@
+"""A reproduction on the terminal: each of our numbers beside the published one, then the checks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.table import Table
+
+from leaktight.papers.paper import Paper
+from leaktight.papers.reproduction import CLAIM, Reproduction, Row
+
+WIDE = 200
+NOTHING = "-"
+CROWDED = 4
+"""With more columns of numbers than this a table shows no intervals; the file has them all."""
+_ENDS = ("_low", "_high")
+
+
+def show(paper: Paper, done: Reproduction, remarks: Sequence[str] = (), console: Console | None = None) -> None:
+    """Print every table, then the checks, then what a reader must know.
+
+    Args:
+        paper: which one; it names the columns by which rows belong together.
+        done: what came of it.
+        remarks: what was cut or left out.
+        console: where to print; by default standard output.
+    """
+    where = console or Console()
+    if not where.is_terminal:
+        # A file has no width; cut columns would lose numbers.
+        where.width = WIDE
+    _say(where, f"{paper.title}, scale {done.scale}, seed {done.seed}, {done.seconds:.0f} seconds")
+    for name, rows in done.tables.items():
+        published = done.published.get(name, [])
+        where.print(table(name, rows, published, paper.keys[name]))
+        for row in published:
+            if CLAIM in row:
+                _say(where, f"Published: {row[CLAIM]} ({row['source']})")
+    _say(where, "\nChecks:")
+    for check in done.checks:
+        verdict = "holds" if check.holds else "does not hold"
+        _say(where, f"- {verdict}: {check.name} is {_text(check.value)}, expected {check.expected}")
+    for remark in remarks:
+        _say(where, f"\n{remark}")
+
+
+def table(name: str, rows: Sequence[Row], published: Sequence[Row], keys: Sequence[str]) -> Table:
+    """Return a table of ours with a column more for each number that was published.
+
+    A number and the ends of its interval become one column; a column without any number is left out.
+    """
+    known = {tuple(row.get(key) for key in keys): row for row in published if CLAIM not in row}
+    numbers = [
+        column
+        for column in (rows[0] if rows else {})
+        if column not in keys and not column.endswith(_ENDS) and any(row[column] is not None for row in rows)
+    ]
+    shared = [column for column in numbers if any(column in row for row in known.values())]
+    found = Table(title=name, title_justify="left")
+    for key in keys:
+        found.add_column(_words(key), justify="right" if rows and not isinstance(rows[0][key], str) else "left")
+    for column in numbers:
+        found.add_column(_words(column), justify="right", no_wrap=True)
+        if column in shared:
+            found.add_column(f"{_words(column)}, published", justify="right")
+    for row in rows:
+        other = known.get(tuple(row[key] for key in keys), {})
+        cells = [_text(row[key]) for key in keys]
+        for column in numbers:
+            cells.append(_text(row[column]) if len(numbers) > CROWDED else _measured(row, column))
+            if column in shared:
+                cells.append(_text(other.get(column)))
+        found.add_row(*cells)
+    return found
+
+
+def _measured(row: Row, column: str) -> str:
+    low, high = (row.get(column + end) for end in _ENDS)
+    around = "" if low is None or high is None else f" ({_text(low)} to {_text(high)})"
+    return f"{_text(row[column])}{around}"
+
+
+def _text(value: object) -> str:
+    if value is None:
+        return NOTHING
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
+
+
+def _words(column: str) -> str:
+    return column.replace("_", " ")
+
+
+def _say(where: Console, text: str) -> None:
+    where.print(text, markup=False, highlight=False, soft_wrap=not where.is_terminal)

@@ -1,0 +1,70 @@
+"""`leaktight reproduce`: run a paper's experiment and show our numbers beside the published ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from leaktight.cli.audit import INTERRUPTED, SOME_FAILED, cores
+
+EXAMPLES = """
+\b
+Examples:
+  leaktight reproduce polarization-network
+  leaktight reproduce polarization-network --scale small --data sets --json ours.json
+  leaktight reproduce polarization-network --scale paper --data sets --steps 1
+"""
+
+
+def reproduce(
+    paper: Annotated[str, typer.Argument(help="Which paper: polarization-network.", metavar="PAPER", show_default=False)],
+    scale: Annotated[
+        Literal["smoke", "small", "paper"],
+        typer.Option(help="Minutes on bundled data, within the hour on real sets, or the full experiment."),
+    ] = "smoke",
+    data: Annotated[
+        Path | None, typer.Option(help="The folder with real sets, a sub-folder each: cifar10, mnist, ...", show_default=False)
+    ] = None,
+    json: Annotated[Path | None, typer.Option(help="Write the result to this file.", show_default=False)] = None,
+    out: Annotated[Path | None, typer.Option(help="The folder for the audits.", show_default="leaktight-PAPER-SCALE")] = None,
+    workers: Annotated[int | None, typer.Option(help="Worker processes.", show_default="one per core")] = None,
+    seed: Annotated[int, typer.Option(help="What all randomness derives from.")] = 0,
+    steps: Annotated[
+        int | None,
+        typer.Option(
+            help="Cut rounds, local steps and attack iterations to so many: a proof that every part runs.", show_default=False
+        ),
+    ] = None,
+) -> None:
+    """Reproduce a paper's experiment and show our numbers beside the published ones.
+
+    Finished cells are kept: after an interruption the same command goes on where it stopped.
+    """
+    from leaktight.audit.private import write_private
+    from leaktight.cli.beside import show
+    from leaktight.cli.outcome import reasons
+    from leaktight.cli.progress import Bar
+    from leaktight.core.record import Status
+    from leaktight.papers import Order, find_paper
+    from leaktight.papers import reproduce as reproduced
+
+    found = find_paper(paper)
+    order = Order(scale=scale, data=data or "", seed=seed, steps=steps)
+    folder = out or Path(f"leaktight-{paper}-{scale}")
+    try:
+        with Bar() as bar:
+            count = cores() if workers is None else workers
+            done = reproduced(found, order, folder, workers=count, progress=bar.step)
+    except KeyboardInterrupt:
+        typer.echo("Interrupted: finished cells are kept; run the same command to go on.", err=True)
+        raise typer.Exit(INTERRUPTED) from None
+    show(found, done.reproduction, found.remarks(order))
+    if json is not None:
+        write_private(json, done.reproduction.model_dump_json(indent=2).encode() + b"\n")
+        typer.echo(f"\nWritten: {json}")
+    if done.failed:
+        for reason in reasons(done.failed, Status.FAILED):
+            typer.echo(f"Failed: {reason}", err=True)
+        raise typer.Exit(SOME_FAILED)

@@ -1,0 +1,110 @@
+"""The message that a label party sends in split learning: one row of numbers per example of the batch."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import torch
+from torch import Tensor
+
+from leaktight.core.errors import InvalidValue, Refusal
+from leaktight.core.local import Local
+from leaktight.core.message import Kind, Message
+from leaktight.defences.finite import finite
+
+# Squares of entries between these neither overflow nor vanish: in single and in double precision.
+SINGLE, DOUBLE = (1e-15, 1e15), (1e-150, 1e150)
+
+
+@dataclasses.dataclass(frozen=True)
+class Rows:
+    """A cut gradient as a matrix, whatever tensors it came in.
+
+    Args:
+        matrix: one row per example, in single precision, or in double precision where squares would not fit.
+        norms: the length of each row.
+    """
+
+    matrix: Tensor
+    norms: Tensor
+
+    def __len__(self) -> int:
+        return len(self.matrix)
+
+    @property
+    def dimensions(self) -> int:
+        """How many numbers each example has."""
+        return self.matrix.shape[1]
+
+
+def rows_of(message: Message, kind: str) -> Rows:
+    """Return a cut gradient row by row, or raise: `Refusal` for another kind of message, `InvalidValue` for one without sense.
+
+    Args:
+        message: what the label party is about to send. Several tensors are taken together, example by example.
+        kind: the defence's kind, for the error's sentence.
+
+    Example:
+        >>> message = Message(Kind.CUT_GRADIENT, "label-party", "feature-party", 0, {"cut": torch.tensor([[3.0, 4.0], [0.0, 2.0]])})
+        >>> rows_of(message, "max_norm").norms
+        tensor([5., 2.])
+    """
+    if message.kind is not Kind.CUT_GRADIENT:
+        raise Refusal(
+            f"{kind} protects cut gradients, which have one row per example. Got a message of kind {message.kind} instead; "
+            "take it for the label party of split learning only."
+        )
+    tensors = message.tensors.values()
+    owner = f"The {message.kind} of {message.sender} in round {message.round} under {kind}"
+    if len({tensor.shape[:1] for tensor in tensors}) != 1 or any(tensor.dim() == 0 for tensor in tensors):
+        shapes = ", ".join(f"`{name}` of shape {tuple(tensor.shape)}" for name, tensor in message.tensors.items())
+        raise InvalidValue(f"{owner} must have one row per example in every tensor. Got {shapes or 'no tensor'} instead.")
+    if not all(tensor.is_floating_point() and tensor.numel() for tensor in tensors):
+        finite(message, kind)
+    matrix = _matrix([tensor.flatten(1) if tensor.dim() > 1 else tensor[:, None] for tensor in tensors])
+    norms = torch.linalg.vector_norm(matrix, dim=1)
+    # One pass finds most messages sound: NaN, infinity and overflow all end up in the largest norm.
+    if matrix.numel() and SINGLE[0] < norms.max().item() < SINGLE[1]:
+        return Rows(matrix, norms)
+    finite(message, kind)
+    matrix = matrix.double()
+    largest = matrix.abs().max().item() if matrix.numel() else 0.0
+    if largest and not DOUBLE[0] < largest < DOUBLE[1]:
+        raise InvalidValue(f"{owner} must be of a size between {DOUBLE[0]:g} and {DOUBLE[1]:g}. Got {largest:g} instead.")
+    return Rows(matrix, torch.linalg.vector_norm(matrix, dim=1))
+
+
+def with_rows(message: Message, matrix: Tensor, kind: str) -> Message:
+    """Return the message with a matrix's rows in its tensors' own shapes and types, or raise if they are not finite there."""
+    widths = [math.prod(tensor.shape[1:]) for tensor in message.tensors.values()]
+    parts = zip(message.tensors.items(), torch.split(matrix, widths, dim=1), strict=True)
+    sent = {name: part.to(tensor.dtype).reshape(tensor.shape) for (name, tensor), part in parts}
+    changed = dataclasses.replace(message, tensors=sent)
+    total = sum(tensor.sum().item() for tensor in sent.values())
+    return changed if math.isfinite(total) else finite(changed, kind)
+
+
+def positives(local: Local, examples: int, kind: str) -> Tensor:
+    """Return which examples of the current batch are positive, or raise unless there is a label 0 or 1 for each row.
+
+    Example:
+        >>> from leaktight.core.task import Batch
+        >>> local = Local("label-party", seed=0)
+        >>> local.now.batch = Batch(torch.zeros(3, 1), torch.tensor([0, 1, 0]))
+        >>> positives(local, 3, "sumkl")
+        tensor([False,  True, False])
+    """
+    if local.batch is None or len(local.batch) != examples:
+        got = "no batch" if local.batch is None else f"{len(local.batch)} labels for {examples} rows"
+        raise InvalidValue(f"{kind} must know the label of each row of a cut gradient. Got {got} instead.")
+    labels = local.batch.labels
+    found = labels == 1
+    if labels.dim() != 1 or not bool((found | (labels == 0)).all()):
+        raise Refusal(f"{kind} hides which of two classes an example has. Got labels other than 0 and 1 instead.")
+    return found
+
+
+def _matrix(parts: list[Tensor]) -> Tensor:
+    joined = parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
+    return joined.detach() if joined.dtype is torch.float64 else joined.detach().float()

@@ -1,0 +1,109 @@
+"""The exchange of split learning: messages back and forth, and what an audit writes down beside them."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from collections.abc import Callable
+
+import torch
+from torch import nn
+
+from leaktight.core.local import Memory
+from leaktight.core.message import Message
+from leaktight.core.party import Party, Seat
+from leaktight.core.run import Inside, MessageKey
+from leaktight.core.scenario import Enter
+from leaktight.core.task import Batch, Model, Task
+from leaktight.learning.feature_party import FeatureParty
+from leaktight.learning.label_party import LabelParty
+from leaktight.learning.task import classification
+
+
+def play(
+    feature: Party, label: Party, opening: Message, steps: int, after: Callable[[int, tuple[Message, Message]], None]
+) -> None:
+    """Exchange messages for some steps, until both parties have applied the last; `after` gets the steps played and the messages."""
+    if not steps:
+        return
+    activations = feature.respond(opening)
+    for played in range(1, steps + 1):
+        gradient = label.respond(activations)
+        following = feature.respond(gradient)
+        after(played, (activations, gradient))
+        activations = following
+
+
+def agreed(bottom: nn.Module, shape: tuple[int, ...], classes: int) -> Task:
+    """Return what both parties know: the layers before the cut, without their weights, and what is learned.
+
+    The task's `model.body` is the bottom with every parameter at zero; of the top nothing is public.
+    """
+    blank = copy.deepcopy(bottom)
+    with torch.no_grad():
+        for parameter in blank.parameters():
+            parameter.zero_()
+    return classification(Model(blank, nn.Identity()), shape, classes)
+
+
+@dataclasses.dataclass
+class Watch:
+    """Writes down what an audit needs beside the messages, where neither party nor who may take its seat can reach it.
+
+    Args:
+        public: what both parties know.
+        feature: the honest feature party.
+        label: the honest label party.
+        inside: both sides of each gradient that the label party sent.
+        seen: for each step what the feature party computed its activations from: `inputs` and the bottom's `parameters`.
+    """
+
+    public: Task
+    feature: FeatureParty
+    label: LabelParty
+    inside: dict[MessageKey, Inside] = dataclasses.field(default_factory=dict)
+    seen: Memory = dataclasses.field(default_factory=dict)
+
+    def chairs(self, enter: Enter | None = None) -> tuple[Party, Party]:
+        """Return who plays: the honest parties, watched, unless somebody takes a chair."""
+        feature, label = self.feature, self.label
+        # It has no labels; the place for them says so.
+        known = Batch(feature.inputs, torch.full((len(feature.inputs),), -1, device=feature.inputs.device))
+        return (
+            _seated(self._features, Seat(feature.name, self.public, known, feature.local, feature), enter),
+            _seated(self._labels, Seat(label.name, self.public, label.data, label.local, label), enter),
+        )
+
+    def _features(self, message: Message) -> Message:
+        party = self.feature
+        found = party.respond(message)
+        parameters = {name: tensor.detach().clone() for name, tensor in party.bottom.named_parameters()}
+        self.seen[str(found.round)] = {"inputs": party.rows(found.round), "parameters": parameters}
+        return found
+
+    def _labels(self, message: Message) -> Message:
+        party = self.label
+        found = party.answer(message)
+        plain = found.clean if found.used is found.raw else None
+        self.inside[found.sent.key] = Inside(self.public, found.raw, found.used, found.clean, found.sent, plain, party.data)
+        return found.sent
+
+
+@dataclasses.dataclass(frozen=True)
+class _Watched:
+    """An honest party that is watched."""
+
+    honest: Party
+    respond: Callable[[Message], Message]
+
+    @property
+    def name(self) -> str:
+        return self.honest.name
+
+    def close(self) -> Message | None:
+        return self.honest.close()
+
+
+def _seated(watched: Callable[[Message], Message], seat: Seat, enter: Enter | None) -> Party:
+    party = enter(seat) if enter else seat.honest
+    return _Watched(seat.honest, watched) if party is seat.honest else party

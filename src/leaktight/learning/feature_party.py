@@ -1,0 +1,131 @@
+"""The feature party of split learning: it has features and the layers before the cut, and no labels."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+
+import torch
+from torch import Tensor, nn
+
+from leaktight.core.defence import Defence, Undefended
+from leaktight.core.errors import InvalidValue
+from leaktight.core.local import Local, Memory
+from leaktight.core.message import Kind, Message
+from leaktight.core.task import Batch
+from leaktight.learning.boundary import ACTIVATIONS, FEATURE_PARTY, GRADIENT, LABEL_PARTY, received, require_placeable
+from leaktight.learning.checkpoint import follow, forget, restored, saved
+from leaktight.learning.optimiser import Adam, Optimiser
+from leaktight.learning.order import Order
+
+
+@dataclasses.dataclass
+class FeatureParty:
+    r"""A party that answers the gradient at the cut of step t by the activations of step t + 1.
+
+    With bottom model f, its parameters \(\theta\), its rows \(x_i\) of a batch of n, and row \(g_i = \partial \bar L / \partial f(x_i)\) of
+    the message, \(\bar L\) the mean loss over the batch, it follows
+
+    .. math:: \nabla_\theta \bar L = \sum_i (\partial f(x_i) / \partial \theta)^T g_i.
+
+    A gradient is applied at most once: `step` is the step whose activations were sent and whose gradient is awaited. The gradient of the step
+    before it, which is what the label party sends again when it does not know whether it arrived, is answered by the same activations and
+    changes nothing; so is the empty message of step -1, which opens the exchange. Everything else is refused, and changes nothing either.
+
+    Args:
+        bottom: the layers before the cut; nothing in it may draw random numbers.
+        inputs: its rows, in the agreed order of people.
+        order: which rows make the batch of a step.
+        local: what it never sends.
+        optimiser: how its parameters follow gradients.
+        defence: what it does to activations before they go out.
+        name: the name it sends under.
+        peer: who has the labels.
+    """
+
+    bottom: nn.Module
+    inputs: Tensor
+    order: Order
+    local: Local
+    optimiser: Optimiser = dataclasses.field(default_factory=Adam)
+    defence: Defence = dataclasses.field(default_factory=Undefended)
+    name: str = FEATURE_PARTY
+    peer: str = LABEL_PARTY
+
+    def __post_init__(self) -> None:
+        require_placeable(self.defence)
+        if len(self.inputs) != self.order.count:
+            raise InvalidValue(f"{self.name} must hold the {self.order.count} agreed rows. Got {len(self.inputs)} instead.")
+        self.step = 0
+        self.local.now.examples = len(self.inputs)
+        self._learned = tuple(self.bottom.parameters())
+        self._steps = self.optimiser.over(self._learned)
+        self._made: Tensor | None = None
+        self._sent: Message | None = None
+
+    def respond(self, message: Message) -> Message:
+        """Apply the gradient of the awaited step, if this is it, and return the activations of the next."""
+        if message.round == self.step:
+            self._apply(message)
+        elif message.round != self.step - 1:
+            raise InvalidValue(
+                f"{self.name} awaits the gradient of step {self.step}. Got that of step {message.round} instead; resume both parties from one step."
+            )
+        if self._sent is None:
+            self._sent = self._activations()
+        return self._sent
+
+    def close(self) -> Message | None:
+        """Reveal what the defence reveals at the end, if anything."""
+        tensors = self.defence.on_close(self._own())
+        return Message(Kind.REVEAL, self.name, self.peer, self.step, tensors) if tensors else None
+
+    def rows(self, step: int) -> Tensor:
+        """Return the party's rows of a step."""
+        return self.inputs[self.order.at(step).to(self.inputs.device)]
+
+    def features(self, inputs: Tensor, chunk: int = 4096) -> Tensor:
+        """Return the activations of any rows, as the party sends them to have them scored."""
+        with torch.no_grad():
+            return torch.cat([self.bottom(inputs[at : at + chunk]) for at in range(0, len(inputs), chunk)])
+
+    def state(self) -> Memory:
+        """Return a checkpoint of everything that changes: tensors and numbers, by nested name."""
+        sent = {} if self._sent is None else {"sent": self._sent.tensors[ACTIVATIONS].clone()}
+        memory = copy.deepcopy(self.local.memory)
+        return {**saved(self.bottom, self._steps), "step": float(self.step), "memory": memory, **sent}
+
+    def restore(self, state: Memory) -> None:
+        """Go on from a checkpoint. Without what was `sent`, the awaited step's activations are made anew."""
+        restored(self.bottom, self._steps, state)
+        self.step = int(state["step"])
+        self.local.memory.clear()
+        self.local.memory.update(copy.deepcopy(state.get("memory", {})))
+        self._made = None
+        self._sent = self._message(state["sent"].clone()) if "sent" in state else None
+
+    def _apply(self, message: Message) -> None:
+        if self._made is None:
+            self._made = self.bottom(self.rows(self.step))
+        made = self._made
+        gradient = received(message, Kind.CUT_GRADIENT, GRADIENT, tuple(made.shape))
+        forget(self._learned)
+        torch.autograd.backward(made, gradient.to(made))
+        follow(self._steps, self.optimiser, self.step)
+        self._made = self._sent = None
+        self.step += 1
+
+    def _activations(self) -> Message:
+        self.local.begin(self.step)
+        rows = self.rows(self.step)
+        self._made = self.bottom(rows)
+        # It has no labels; the place for them says so.
+        self.local.now.batch = Batch(rows, torch.full((len(rows),), -1, device=rows.device))
+        return self.defence.on_message(self._message(self._made.detach()), self._own())
+
+    def _message(self, activations: Tensor) -> Message:
+        facts = {"examples": float(len(activations))}
+        return Message(Kind.ACTIVATION, self.name, self.peer, self.step, {ACTIVATIONS: activations}, facts)
+
+    def _own(self) -> Local:
+        return self.local.scope("defence")

@@ -1,0 +1,175 @@
+"""The label party of split learning: it has the labels and the layers after the cut."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from leaktight.core.defence import Defence, Undefended
+from leaktight.core.errors import InvalidValue, Refusal
+from leaktight.core.local import Local, Memory
+from leaktight.core.message import Kind, Message
+from leaktight.core.task import Batch
+from leaktight.learning.boundary import (
+    ACTIVATIONS,
+    FEATURE_PARTY,
+    GRADIENT,
+    LABEL_PARTY,
+    received,
+    require_finite,
+    require_placeable,
+)
+from leaktight.learning.checkpoint import follow, forget, restored, saved
+from leaktight.learning.optimiser import Adam, Optimiser
+from leaktight.learning.order import Order
+from leaktight.learning.task import cross_entropy
+from leaktight.models.halves import Top
+
+
+@dataclasses.dataclass(frozen=True)
+class Answer:
+    """Both sides of the gradient of one step; only the label party itself and an audit may see any but what was sent."""
+
+    raw: Batch = dataclasses.field(repr=False)
+    used: Batch = dataclasses.field(repr=False)
+    clean: Message = dataclasses.field(repr=False)
+    sent: Message = dataclasses.field(repr=False)
+    loss: Tensor
+
+
+@dataclasses.dataclass
+class LabelParty:
+    r"""A party that answers the activations of step t by the gradient at the cut of step t.
+
+    With top model h, activations \(a_i\) and labels \(y_i\) of a batch of n, row i of the clean message is
+
+    .. math:: g_i = \frac{\partial}{\partial a_i} \frac{1}{n} \sum_j L(h(a_j), y_j) = \frac{1}{n} \nabla_{a_i} L(h(a_i), y_i),
+
+    the paper's gradient divided by the batch size, so that the feature party's step is that of the mean loss. Noise of a fixed scale has to
+    be chosen with that in mind. The defence changes it in `on_message`, where `local.batch` holds the labels, before anything
+    else changes: a defence that raises, or activations that are refused, leave the party as it was. A step is taken at most once; activations
+    of the step before the awaited one, sent again, get the same answer again.
+
+    Args:
+        top: the layers after the cut, and the wide part.
+        labels: its labels, in the agreed order of people.
+        order: which rows make the batch of a step.
+        local: what it never sends.
+        shape: the agreed shape of one example's activations.
+        inputs: its own rows, for the wide part; None if it has no features.
+        optimiser: how its parameters follow gradients.
+        defence: what it does about leakage.
+        loss: (scores, labels) to one loss for each example.
+        name: the name it sends under.
+        peer: who has the features.
+    """
+
+    top: Top
+    labels: Tensor
+    order: Order
+    local: Local
+    shape: tuple[int, ...]
+    inputs: Tensor | None = None
+    optimiser: Optimiser = dataclasses.field(default_factory=Adam)
+    defence: Defence = dataclasses.field(default_factory=Undefended)
+    loss: Callable[[Any, Tensor], Tensor] = cross_entropy
+    name: str = LABEL_PARTY
+    peer: str = FEATURE_PARTY
+
+    def __post_init__(self) -> None:
+        require_placeable(self.defence)
+        if len(self.labels) != self.order.count:
+            raise InvalidValue(f"{self.name} must hold the {self.order.count} agreed rows. Got {len(self.labels)} instead.")
+        if len(torch.unique(self.labels)) < 2:
+            only = self.labels[0].item()
+            raise InvalidValue(
+                f"The labels of {self.name} must be of at least 2 classes. Got only {only} instead; check the file."
+            )
+        own = self.labels.new_zeros((len(self.labels), 0), dtype=torch.float32) if self.inputs is None else self.inputs
+        self.data = Batch(own, self.labels)
+        self.step = 0
+        self.local.now.examples = len(self.labels)
+        self._learned = tuple(self.top.parameters())
+        self._steps = self.optimiser.over(self._learned)
+        self._sent: Message | None = None
+
+    def opening(self) -> Message:
+        """Return what to send when a connection is made: the last gradient again, or before the first step an empty message."""
+        return self._sent or Message(Kind.CUT_GRADIENT, self.name, self.peer, self.step - 1, {})
+
+    def respond(self, message: Message) -> Message:
+        """Take one step on activations of the awaited step, or repeat the last answer."""
+        if self._sent is not None and message.round == self.step - 1:
+            return self._sent
+        return self.answer(message).sent
+
+    def answer(self, message: Message) -> Answer:
+        """Take one step, and return both sides of the answer."""
+        if message.round != self.step:
+            raise InvalidValue(
+                f"{self.name} awaits the activations of step {self.step}. Got those of step {message.round} instead; resume both parties from one step."
+            )
+        index = self.order.at(self.step).to(self.labels.device)
+        activations = received(message, Kind.ACTIVATION, ACTIVATIONS, (len(index), *self.shape))
+        self.local.begin(self.step)
+        raw = self.local.now.batch = self.data.take(index)
+        used = self.local.now.batch = self.defence.on_batch(raw, self._own())
+        if len(used) != len(raw):
+            raise Refusal(
+                f"{self.defence.kind} changes how many examples a batch has. In split learning both parties agree on them."
+            )
+        leaf = activations.to(raw.inputs).detach().requires_grad_(True)
+        forget(self._learned)
+        loss = self.loss(self.top(leaf, used.inputs), used.labels).mean()
+        torch.autograd.backward(loss)
+        clean = self._message(leaf.grad if leaf.grad is not None else torch.zeros_like(leaf))
+        for tensor in (clean.tensors[GRADIENT], *(own.grad for own in self._learned)):
+            if tensor is not None:
+                require_finite(tensor, f"The gradients of {self.name} in step {self.step}")
+        sent = self.defence.on_message(clean, self._own())
+        if sent is not clean:
+            received(sent, Kind.CUT_GRADIENT, GRADIENT, tuple(leaf.shape))
+        follow(self._steps, self.optimiser, self.step)
+        self.step += 1
+        self._sent = sent
+        return Answer(raw, used, clean, sent, loss.detach())
+
+    def close(self) -> Message | None:
+        """Reveal what the defence reveals at the end, if anything."""
+        tensors = self.defence.on_close(self._own())
+        return Message(Kind.REVEAL, self.name, self.peer, self.step, tensors) if tensors else None
+
+    def scores(self, activations: Tensor, inputs: Tensor | None = None) -> Tensor:
+        """Return class scores for activations of any rows; `inputs` are the party's own rows of the same people."""
+        own = activations.new_zeros((len(activations), 0)) if inputs is None else inputs
+        with torch.no_grad():
+            found: Tensor = self.top(activations, own)
+        return found
+
+    def state(self) -> Memory:
+        """Return a checkpoint of everything that changes: tensors and numbers, by nested name."""
+        sent = {} if self._sent is None else {"sent": self._sent.tensors[GRADIENT].clone()}
+        memory = copy.deepcopy(self.local.memory)
+        return {**saved(self.top, self._steps), "step": float(self.step), "memory": memory, **sent}
+
+    def restore(self, state: Memory) -> None:
+        """Go on from a checkpoint. Without what was `sent`, the last answer cannot be repeated."""
+        restored(self.top, self._steps, state)
+        self.step = int(state["step"])
+        self.local.memory.clear()
+        self.local.memory.update(copy.deepcopy(state.get("memory", {})))
+        self._sent = self._message(state["sent"].clone(), self.step - 1) if "sent" in state else None
+
+    def _message(self, gradient: Tensor, step: int | None = None) -> Message:
+        facts = {"examples": float(len(gradient))}
+        return Message(
+            Kind.CUT_GRADIENT, self.name, self.peer, self.step if step is None else step, {GRADIENT: gradient}, facts
+        )
+
+    def _own(self) -> Local:
+        return self.local.scope("defence")

@@ -1,0 +1,273 @@
+"""The split scenario: a feature party and a label party train one model that is cut in two."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar, Literal
+
+import torch
+from pydantic import Field, SerializeAsAny
+from torch import Tensor
+
+from leaktight.core.defence import Defence, Undefended
+from leaktight.core.device import DeviceName, device_of
+from leaktight.core.errors import InvalidValue
+from leaktight.core.interval import wilson
+from leaktight.core.local import Local
+from leaktight.core.message import Message
+from leaktight.core.metric import Reading
+from leaktight.core.random import seed_of
+from leaktight.core.run import Run, largest
+from leaktight.core.scenario import Enter, Observation, Progress, Scenario, Snapshot, Training
+from leaktight.core.task import Batch
+from leaktight.data.columns import Columns
+from leaktight.data.source import Data, Source
+from leaktight.learning.auc import delong
+from leaktight.learning.boundary import FEATURE_PARTY, LABEL_PARTY
+from leaktight.learning.evaluate import hits, majority
+from leaktight.learning.exchange import Watch, agreed, play
+from leaktight.learning.feature_party import FeatureParty
+from leaktight.learning.label_party import LabelParty
+from leaktight.learning.optimiser import Adam, Optimiser
+from leaktight.learning.order import Order
+from leaktight.models.halves import Halves, Statistics, halves
+from leaktight.models.network import Network
+
+
+class Split(Scenario):
+    """A party with features and a party with labels train one network that is cut between them.
+
+    Nothing is shared but activations and gradients at the cut; the order of examples is public. The defence under audit is the label party's.
+
+    An observation takes up the training at a stage and goes on with it, as many steps as there are victims: with the training's own
+    batch size it replays the very messages of that training. The stage `training` spreads the victims over `moments` that were
+    kept, from the first step to near the last.
+
+    What the feature party knows of its own is in its memory, so a view from its seat has it: `memory["seen"][str(round)]` holds the `inputs`
+    and the bottom's `parameters` of each step; `layer_gradients` makes the rest of them.
+
+    Args:
+        data: where the examples come from.
+        model: the network that is trained.
+        cut: the last layer of the feature party, such as `relu3`; empty cuts before the head.
+        label_party: columns that the label party holds, beside the labels, for a wide part; `*` stands for any text, as in `I*`.
+        feature_party: columns that the feature party holds; empty means all that the label party does not. A column may be with both.
+        optimiser: how each party's parameters follow gradients; each keeps its own moments.
+        rounds: how many steps a training takes; 0 leaves the model untrained.
+        batch_size: examples per step, at least 2.
+        moments: how many evenly spread moments of the training are kept for the stage `training`, at least 1.
+        feature_defence: what the feature party does to its activations.
+        normalise: whether numbers are standardised by constants of the public part of the data.
+        device: where tensors live: `cpu`, `cuda`, `mps`, or `auto`.
+
+    Example:
+        >>> from leaktight.data import RareDigit
+        >>> from leaktight.models import MLP
+        >>> small = Split(data=RareDigit(), model=MLP(hidden=(16,)), label_party=("r0*",), rounds=20)
+        >>> training = small.train(Undefended(), seed=0)
+        >>> run = small.observe(training, Undefended(), Observation("end", batch_size=64, victims=1, seed=0))
+        >>> [(message.kind.value, tuple(next(iter(message.tensors.values())).shape)) for message in run.transcript]
+        [('activation', (64, 16)), ('cut_gradient', (64, 16))]
+
+    Differs from the paper: Two scores with softmax in place of one logit, and each party's own optimiser in place of one for both, which
+    for SGD and Adam is the same. The paper's wide part takes all features, here those columns that the label party holds.
+
+    References:
+        Gupta and Raskar, Distributed Learning of Deep Neural Network over Multiple Agents, 2018; Li et al., Label Leakage and Protection in
+        Two-party Split Learning, Section 2.1 and Table 1.
+    """
+
+    kind: Literal["split"] = "split"
+    stages: ClassVar[tuple[str, ...]] = (*Scenario.stages, "training")
+    data: SerializeAsAny[Source]
+    model: SerializeAsAny[Network]
+    cut: str = ""
+    label_party: tuple[str, ...] = ()
+    feature_party: tuple[str, ...] = ()
+    optimiser: SerializeAsAny[Optimiser] = Adam()
+    rounds: int = Field(200, ge=0)
+    batch_size: int = Field(256, ge=2)
+    moments: int = Field(20, ge=1)
+    feature_defence: SerializeAsAny[Defence] = Undefended()
+    normalise: bool = True
+    device: DeviceName = "cpu"
+
+    def early(self) -> int:
+        """Return after how many steps the `early` stage is: a tenth of the training, at least one."""
+        return min(self.rounds, max(1, self.rounds // 10))
+
+    def spread(self) -> tuple[int, ...]:
+        """Return the steps at which a moment is kept."""
+        count = min(self.moments, max(1, self.rounds))
+        return tuple(at * self.rounds // count for at in range(count))
+
+    def halves(self, data: Data, seed: int) -> Halves:
+        """Return the model in two halves, on the device, with its initial weights."""
+        ours, theirs = self._columns(data)
+        statistics = data.statistics() if self.normalise else None
+        if ours is None:
+            inputs: Columns | tuple[int, ...] = data.shape
+        else:
+            inputs = _described(data).take(ours)
+        made = halves(
+            self.model,
+            inputs,
+            data.classes,
+            seed_of(seed, "model"),
+            cut=self.cut,
+            own=_described(data).take(theirs) if theirs else None,
+            statistics=_taken(statistics, ours),
+            own_statistics=_taken(statistics, theirs),
+        )
+        device = device_of(self.device)
+        return Halves(made.bottom.to(device), made.top.to(device), made.shape)
+
+    def parties(
+        self, data: Data, defence: Defence, seed: int, batch_size: int | None = None
+    ) -> tuple[FeatureParty, LabelParty]:
+        """Return the two honest parties, each with its half of the model, its columns and its own Local."""
+        made, device = self.halves(data, seed), device_of(self.device)
+        features, own = self.held(data.train.inputs)
+        count, size = len(data.train), batch_size or self.batch_size
+        feature = FeatureParty(
+            bottom=made.bottom,
+            inputs=features.to(device),
+            order=Order(count, size, seed),
+            local=Local(FEATURE_PARTY, seed),
+            optimiser=self.optimiser,
+            defence=self.feature_defence,
+        )
+        label = LabelParty(
+            top=made.top,
+            labels=data.train.labels.to(device),
+            order=Order(count, size, seed),
+            local=Local(LABEL_PARTY, seed),
+            shape=made.shape,
+            inputs=None if own is None else own.to(device),
+            optimiser=self.optimiser,
+            defence=defence,
+        )
+        return feature, label
+
+    def held(self, inputs: Tensor) -> tuple[Tensor, Tensor | None]:
+        """Return what the feature party and what the label party holds of rows; None for a label party without features."""
+        ours, theirs = self._columns(self.data.load())
+        if ours is None:
+            return inputs, None
+        return inputs[:, list(ours)], inputs[:, list(theirs)] if theirs else None
+
+    def train(self, defence: Defence, seed: int, progress: Progress | None = None) -> Training:
+        """Train all steps under the label party's defence; keep the stages, the utility on test data and the parties' notes."""
+        data = self.data.load()
+        feature, label = self.parties(data, defence, seed)
+        wanted = {"initial": 0, "early": self.early(), "end": self.rounds}
+        wanted |= {f"moment-{number}": step for number, step in enumerate(self.spread())}
+        snapshots: dict[str, Snapshot] = {}
+
+        def after(played: int) -> None:
+            taken = _snapshot(feature, label) if played in wanted.values() else None
+            if taken is not None:
+                snapshots.update({stage: taken for stage, step in wanted.items() if step == played})
+            if progress is not None and played:
+                progress(played, self.rounds)
+
+        after(0)
+        play(feature, label, label.opening(), self.rounds, lambda played, _: after(played))
+        notes = largest(party.local.notes for party in (feature, label))
+        return Training(snapshots, self.utility(feature, label, data), notes)
+
+    def utility(self, feature: FeatureParty, label: LabelParty, data: Data) -> tuple[Reading, ...]:
+        """Return test AUC, for two classes, and accuracy of what the two parties can predict together."""
+        features, own = self.held(data.test.inputs)
+        device = device_of(self.device)
+        activations = feature.features(features.to(device))
+        scores = label.scores(activations, None if own is None else own.to(device)).cpu()
+        labels = data.test.labels
+        correct = int(hits(scores, labels).sum())
+        low, high = wilson(correct, len(labels))
+        share = Reading(
+            name="accuracy", value=correct / len(labels), low=low, high=high, n=len(labels), chance=majority(labels)
+        )
+        if data.classes != 2 or len(torch.unique(labels)) < 2:
+            return (share,)
+        # A model that has diverged ranks nobody.
+        value, (low, high) = delong((scores[:, 1] - scores[:, 0]).nan_to_num(0.0, 1e30, -1e30), labels)
+        return Reading(name="auc", value=value, low=low, high=high, n=len(labels), chance=0.5), share
+
+    def observe(self, training: Training, defence: Defence, observation: Observation, enter: Enter | None = None) -> Run:
+        """Go on with a training from a stage, one step for each victim, and write down both sides of every gradient."""
+        data = self.data.load()
+        feature, label = self.parties(data, defence, observation.seed, observation.batch_size)
+        public = agreed(feature.bottom, tuple(feature.inputs.shape[1:]), data.classes)
+        watch = Watch(public, feature, label)
+        chairs = watch.chairs(enter)
+        transcript: list[Message] = []
+        for snapshot, steps in self._starts(training, observation):
+            feature.restore(snapshot.memories[feature.name])
+            label.restore(snapshot.memories[label.name])
+            play(*chairs, label.opening(), steps, lambda _, messages: transcript.extend(messages))
+        # The last answer of the feature party is to a step that nobody observes any more.
+        feature.local.memory["seen"] = {
+            str(message.round): watch.seen[str(message.round)] for message in transcript if watch.seen
+        }
+        features, _ = self.held(data.test.inputs)
+        return Run(
+            transcript=tuple(transcript),
+            public=public,
+            defence=defence,
+            inside=watch.inside,
+            locals={party.name: party.local for party in (feature, label)},
+            auxiliary=Batch(features, data.test.labels).to(public.device),
+            notes=largest(party.local.notes for party in (feature, label)),
+        )
+
+    def _starts(self, training: Training, observation: Observation) -> Iterator[tuple[Snapshot, int]]:
+        """Return where to take the training up, and for how many steps."""
+        if observation.stage != "training":
+            if observation.stage not in training.snapshots:
+                raise InvalidValue(f"There is no stage `{observation.stage}` in split learning.")
+            yield training.snapshots[observation.stage], observation.victims
+            return
+        count = len(self.spread())
+        most = count * (self.rounds // count)
+        if observation.victims > most:
+            raise InvalidValue(
+                f"The victims of the stage `training` must be at most {most}, for {self.rounds} steps and {count} moments. Got {observation.victims} instead."
+            )
+        chosen = [victim * count // observation.victims for victim in range(observation.victims)]
+        for number in sorted(set(chosen)):
+            yield training.snapshots[f"moment-{number}"], chosen.count(number)
+
+    def _columns(self, data: Data) -> tuple[tuple[int, ...] | None, tuple[int, ...]]:
+        """Return the positions that the feature party and that the label party holds; None for images, which stay whole."""
+        if len(data.shape) != 1:
+            if self.label_party or self.feature_party:
+                raise InvalidValue(f"The columns of split must be left out for images. Got data of shape {data.shape} instead.")
+            return None, ()
+        columns = _described(data)
+        theirs = columns.find(self.label_party, "the label party")
+        ours = columns.find(self.feature_party, "the feature party")
+        if not self.feature_party:
+            ours = tuple(at for at in range(len(columns)) if at not in set(theirs))
+        if not ours:
+            raise InvalidValue("The `label_party` of split must leave the feature party a column. Got all columns instead.")
+        return ours, theirs
+
+
+def _snapshot(feature: FeatureParty, label: LabelParty) -> Snapshot:
+    """Return both parties' states; nothing of split learning is public, and a message under way is made anew."""
+    states = {party.name: party.state() for party in (feature, label)}
+    for state in states.values():
+        state.pop("sent", None)
+    return Snapshot({}, states)
+
+
+def _described(data: Data) -> Columns:
+    return data.columns or Columns.plain(data.shape[0])
+
+
+def _taken(statistics: Statistics | None, positions: tuple[int, ...] | None) -> Statistics | None:
+    if statistics is None or positions is None:
+        return statistics
+    mean, std = statistics
+    return tuple(mean[at] for at in positions), tuple(std[at] for at in positions)

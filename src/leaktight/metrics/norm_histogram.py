@@ -1,0 +1,93 @@
+"""Norm histogram: how long the gradients of positives and of negatives are, beside each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar, Literal
+
+import torch
+from torch import Tensor
+
+from leaktight.core.attack import Guess
+from leaktight.core.message import Kind
+from leaktight.core.metric import MESSAGE, Direction, Metric, Reading
+from leaktight.core.random import Stream
+from leaktight.core.run import Inside
+from leaktight.core.task import Batch
+
+LOWEST, HIGHEST, WIDTH = -3.0, 2.0, 0.05
+"""The bins, in decades of the norm relative to its mean over the step; what lies outside is counted in the first and the last."""
+BINS = round((HIGHEST - LOWEST) / WIDTH)
+
+
+class NormHistogram(Metric):
+    r"""Histograms of the norms of cut gradients as they were sent, by class: what the norm attack lives on.
+
+    With \(g_i\) the gradient of example i and n examples in the step, what is counted is
+
+    .. math:: \log_{10} \frac{\|g_i\|_2}{\frac1n \sum_j \|g_j\|_2},
+
+    over all steps measured; relative to the step, because norms shrink by orders of magnitude as a training goes on, and an attacker compares
+    examples of one step. `norm_negative` and `norm_positive` hold the median relative norm of their class; `each` is the count in each of
+    `BINS` bins of fixed width. Steps without any gradient are left out.
+
+    It is a statistic of the label party's private labels, and no attacker has it. Nothing is kept of a single example but that it
+    fell in a bin; still a bin with one example in it tells of that example, so a redacted report leaves the counts out.
+
+    Example:
+        >>> counts = histogram(torch.tensor([1.0, 1.0, 10.0, 1e9]))
+        >>> len(counts), int(counts.sum()), int(counts[-1])
+        (100, 4, 1)
+
+    Differs from the paper: It plots the norms themselves, of single steps, without saying of which.
+
+    References:
+        Li et al., Label Leakage and Protection in Two-party Split Learning, 2021, Fig. 1 (distribution of gradient norms).
+    """
+
+    kind: Literal["norm_histogram"] = "norm_histogram"
+    claim: ClassVar[str] = MESSAGE
+    leaks: ClassVar[Direction | None] = None
+
+    def grade(self, guess: Guess, truth: Sequence[Inside], rng: Stream, public: Batch | None = None) -> tuple[Reading, ...]:
+        """Return one reading for each of two classes; nothing for other messages than cut gradients."""
+        found: dict[int, list[Tensor]] = {0: [], 1: []}
+        for inside in truth:
+            if inside.sent.kind is Kind.CUT_GRADIENT and inside.task.classes == len(found):
+                norms = relative(*inside.sent.tensors.values())
+                labels = inside.raw.labels.to(norms.device)
+                for label, group in found.items():
+                    group.append(norms[labels[: len(norms)] == label])
+        norms_of = {label: torch.cat(group) for label, group in found.items() if group}
+        return tuple(
+            Reading(
+                name=f"norm_{name}",
+                value=norms_of[label].median().item(),
+                n=len(norms_of[label]),
+                against="raw",
+                each=tuple(histogram(norms_of[label]).tolist()),
+            )
+            for label, name in enumerate(("negative", "positive"))
+            if label in norms_of and len(norms_of[label])
+        )
+
+
+def relative(rows: Tensor) -> Tensor:
+    """Return the norm of each row relative to their mean; none of rows that are all zero.
+
+    Example:
+        >>> relative(torch.tensor([[3.0, 4.0], [0.0, 15.0]])).tolist()
+        [0.5, 1.5]
+    """
+    flat = rows.detach().flatten(1).double()
+    norms = flat.norm(dim=1)
+    mean = norms.mean()
+    found: Tensor = (norms / mean).cpu() if len(norms) and mean > 0 and torch.isfinite(mean) else norms[:0].cpu()
+    return found
+
+
+def histogram(norms: Tensor) -> Tensor:
+    """Return how many relative norms fall in each bin."""
+    decades = norms.double().clamp_min(1e-300).log10()
+    bins = ((decades - LOWEST) / WIDTH).floor().clamp(0, BINS - 1).long()
+    return torch.bincount(bins, minlength=BINS)

@@ -1,0 +1,16 @@
+"""The catalogue: every paper that can be reproduced, by name."""
+
+from __future__ import annotations
+
+from leaktight.core.errors import unknown
+from leaktight.papers.paper import Paper
+from leaktight.papers.polarization_network import PolarizationNetwork
+
+PAPERS: dict[str, Paper] = {paper.name: paper for paper in (PolarizationNetwork(),)}
+
+
+def find_paper(name: str) -> Paper:
+    """Return the paper of this name, or raise an error that names the closest."""
+    if name not in PAPERS:
+        raise unknown("paper", name, PAPERS)
+    return PAPERS[name]

@@ -1,0 +1,68 @@
+"""Papers: what every published experiment offers, so that one command serves them all."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+from pydantic import Field
+
+from leaktight.audit.plan import Plan
+from leaktight.core.record import Record
+from leaktight.core.value import Value
+from leaktight.data.files import Location
+from leaktight.papers.reproduction import Check, Scale, Tables
+
+Plans = dict[str, Plan]
+"""The audits of an experiment by name; each gets a folder of that name."""
+Records = Mapping[str, Sequence[Record]]
+"""The records of those audits, under the same names."""
+
+
+class Order(Value):
+    """What a person asks of a reproduction.
+
+    Args:
+        scale: `smoke` runs in minutes on bundled data, `small` within the hour on real sets, `paper` is the full experiment.
+        data: the folder with real data sets, a sub-folder each; empty if there is none.
+        seed: what all randomness derives from.
+        steps: cut rounds, local steps and attack iterations to so many, and everything that is counted to its least, to prove
+            that every part runs; None runs what the scale says.
+    """
+
+    scale: Scale = "smoke"
+    data: Location = ""
+    seed: int = Field(0, ge=0)
+    steps: int | None = Field(None, ge=1)
+
+
+class Paper(abc.ABC):
+    """One paper's experiment: plans for a scale, tables from their records, what was published, and what is claimed.
+
+    `keys` names for each table the columns by which our rows and the published ones belong together.
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    keys: ClassVar[Mapping[str, tuple[str, ...]]]
+
+    @abc.abstractmethod
+    def plans(self, order: Order) -> Plans:
+        """Return the audits that an order takes, in the order in which they are run."""
+
+    @abc.abstractmethod
+    def tables(self, order: Order, records: Records) -> Tables:
+        """Return the tables that follow from the records of all plans."""
+
+    @abc.abstractmethod
+    def published(self) -> Tables:
+        """Return the published numbers under the names of our tables."""
+
+    @abc.abstractmethod
+    def checks(self, tables: Tables) -> list[Check]:
+        """Return what the paper claims, and whether it holds in these tables."""
+
+    def remarks(self, order: Order) -> list[str]:
+        """Return what a reader of the numbers must know: what was cut, and which data sets were left out."""
+        return []

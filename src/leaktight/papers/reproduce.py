@@ -1,0 +1,66 @@
+"""Reproducing: the plans of a paper are run one after the other, and their records become its tables."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from leaktight.audit.driver import Progress, Step, run
+from leaktight.core.record import Record, Status
+from leaktight.papers.paper import Order, Paper
+from leaktight.papers.reproduction import Reproduction
+
+
+@dataclasses.dataclass(frozen=True)
+class Reproduced:
+    """What `reproduce` returns.
+
+    Args:
+        reproduction: tables, published numbers and checks.
+        failed: the record of every cell that failed; the tables have gaps where they would be.
+    """
+
+    reproduction: Reproduction
+    failed: tuple[Record, ...] = ()
+
+
+def reproduce(paper: Paper, order: Order, out: str | Path, workers: int = 1, progress: Progress | None = None) -> Reproduced:
+    """Run a paper's experiment and return its tables beside the published ones.
+
+    Each plan is an audit in a folder of its own below `out`, so it is resumed after an interruption, and `leaktight report` shows
+    it like any other.
+
+    Args:
+        paper: which one; `find_paper` knows them by name.
+        order: scale, data, seed and steps.
+        out: the folder for the audits.
+        workers: how many processes do the work, at least 1.
+        progress: called after each job, and now and then while a training lasts.
+    """
+    started = time.monotonic()
+    plans = paper.plans(order)
+    records = {}
+    for number, (name, plan) in enumerate(plans.items(), start=1):
+        told = progress and _told(progress, f"{name} ({number} of {len(plans)})")
+        records[name] = run(plan, Path(out) / name, workers=workers, progress=told)
+    tables = paper.tables(order, records)
+    reproduction = Reproduction(
+        paper=paper.name,
+        scale=order.scale,
+        seed=order.seed,
+        seconds=time.monotonic() - started,
+        tables=tables,
+        published=paper.published(),
+        checks=tuple(paper.checks(tables)),
+    )
+    failed = [record for found in records.values() for record in found if record.status is Status.FAILED]
+    return Reproduced(reproduction, tuple(failed))
+
+
+def _told(progress: Progress, part: str) -> Callable[[Step], None]:
+    def step(step: Step) -> None:
+        progress(dataclasses.replace(step, text=f"{part}: {step.text}"))
+
+    return step

@@ -1,0 +1,118 @@
+"""Reproductions: what came of a paper's experiment, beside what was published."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Literal
+
+from leaktight.core.metric import Reading
+from leaktight.core.value import Value
+
+Scale = Literal["smoke", "small", "paper"]
+Cell = str | int | float | bool | None
+Row = dict[str, Cell]
+"""One flat line of a table."""
+Tables = dict[str, list[Row]]
+
+CLAIM = "claim"
+"""The column of a published table that was only drawn or told: each row holds a sentence and its source."""
+
+
+class Check(Value):
+    """Something the paper says, and whether it holds here.
+
+    Args:
+        name: what is claimed, in words.
+        value: what was measured; None if it could not be.
+        expected: which values hold, in words.
+        holds: whether it does. What could not be measured does not.
+    """
+
+    name: str
+    value: float | None
+    expected: str
+    holds: bool
+
+
+class Reproduction(Value):
+    """A paper's experiment at one scale: our tables, the published ones under the same names, and the checks.
+
+    Args:
+        paper: its name.
+        scale: `smoke`, `small` or `paper`.
+        seed: what all randomness derives from.
+        seconds: how long this run took; what was kept from an earlier one took none.
+        tables: our numbers, a list of flat rows for each name.
+        published: the published numbers, or the claims of the text where there are only figures.
+        checks: what the paper claims, and whether it holds.
+    """
+
+    paper: str
+    scale: Scale
+    seed: int
+    seconds: float
+    tables: Tables
+    published: Tables
+    checks: tuple[Check, ...]
+
+
+def above(name: str, value: float | None, least: float) -> Check:
+    """Return the check that a number is above another.
+
+    Example:
+        >>> above("two above one", 2 - 1, least=0).holds, above("nothing measured", None, least=0).holds
+        (True, False)
+    """
+    return Check(name=name, value=value, expected=f"above {least:g}", holds=value is not None and value > least)
+
+
+def at_least(name: str, value: float | None, least: float) -> Check:
+    """Return the check that a number is not below another.
+
+    Example:
+        >>> at_least("a point at most", -0.005, least=-0.01).expected
+        'at least -0.01'
+    """
+    return Check(name=name, value=value, expected=f"at least {least:g}", holds=value is not None and value >= least)
+
+
+def columns(name: str, reading: Reading | None) -> Row:
+    """Return a reading as three columns: its value and the ends of its interval; None where there is none.
+
+    Example:
+        >>> columns("accuracy", Reading(name="accuracy", value=0.5, low=0.4, high=0.6))
+        {'accuracy': 0.5, 'accuracy_low': 0.4, 'accuracy_high': 0.6}
+    """
+    low, high = (reading.low, reading.high) if reading else (None, None)
+    return interval_columns(name, reading.value if reading else None, low, high)
+
+
+def interval_columns(name: str, value: float | None, low: float | None, high: float | None) -> Row:
+    """Return a number and the ends of its interval as three columns; what is not finite is not a number of JSON."""
+    return {name: _finite(value), f"{name}_low": _finite(low), f"{name}_high": _finite(high)}
+
+
+def claims(*sentences: tuple[str, str]) -> list[Row]:
+    """Return a published table of sentences, each with its source."""
+    return [{CLAIM: sentence, "source": source} for sentence, source in sentences]
+
+
+def number(row: Row, column: str) -> float | None:
+    """Return a column's number; None if the row has none there."""
+    value = row.get(column)
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def rows_where(rows: Sequence[Row], **wanted: Cell) -> list[Row]:
+    """Return the rows whose columns have these values.
+
+    Example:
+        >>> rows_where([{"a": 1, "b": 2}, {"a": 1, "b": 3}], b=3)
+        [{'a': 1, 'b': 3}]
+    """
+    return [row for row in rows if all(row.get(name) == value for name, value in wanted.items())]
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None

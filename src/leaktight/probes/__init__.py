@@ -1,0 +1,6 @@
+"""Measurements that need no attack."""
+
+from leaktight.probes.class_gradients import ClassGradients
+from leaktight.probes.utility import Utility
+
+__all__ = ["ClassGradients", "Utility"]

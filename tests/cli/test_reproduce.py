@@ -1,0 +1,180 @@
+"""`leaktight reproduce`, with a paper that takes a moment; the papers' own experiments have tests of their own."""
+
+from __future__ import annotations
+
+import json
+import stat
+from collections.abc import Callable, Mapping
+from io import StringIO
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+from rich.console import Console
+
+from leaktight.audit import Grid, Plan
+from leaktight.cli.beside import show, table
+from leaktight.cli.main import main
+from leaktight.data import Digits
+from leaktight.defences import GaussianNoise
+from leaktight.learning import Federated
+from leaktight.models import MLP
+from leaktight.papers import PAPERS, Check, Order, Paper, Reproduction, Tables
+from leaktight.papers.paper import Plans, Records
+from leaktight.papers.reproduction import above, claims, columns
+from leaktight.probes import Utility
+
+
+class Toy(Paper):
+    """One training with noise and one without."""
+
+    name: ClassVar[str] = "toy"
+    title: ClassVar[str] = "A toy [1]"
+    keys: ClassVar[Mapping[str, tuple[str, ...]]] = {"accuracy": ("defence",), "figure": ("defence",)}
+
+    def plans(self, order: Order) -> Plans:
+        scenario = Federated(data=Digits(), model=MLP(), participants=2, rounds=1)
+        grid = Grid(victims=1, seeds=(order.seed,))
+        defences = (GaussianNoise(std=1.0),)
+        return {"one": Plan(scenarios={"1": scenario}, defences=defences, probes={"utility": Utility()}, grid=grid)}
+
+    def tables(self, order: Order, records: Records) -> Tables:
+        measured = [record for record in records["one"] if record.cell.purpose == "measure"]
+        rows = [{"defence": record.cell.defence.kind, **columns("accuracy", record.reading("accuracy"))} for record in measured]
+        return {"accuracy": rows, "figure": [{"defence": row["defence"], "value": 1} for row in rows]}
+
+    def published(self) -> Tables:
+        return {"accuracy": [{"defence": "none", "accuracy": 0.987}], "figure": claims(("It hurts.", "Fig. 1"))}
+
+    def checks(self, tables: Tables) -> list[Check]:
+        return [above("a claim [2]", 1.0, least=0), above("another", None, least=0)]
+
+    def remarks(self, order: Order) -> list[str]:
+        return [f"Cut by --steps {order.steps}."] if order.steps else []
+
+
+@pytest.fixture
+def toy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(PAPERS, "toy", Toy())
+
+
+@pytest.mark.usefixtures("toy")
+def test_ours_stand_beside_the_published_and_then_come_the_checks(leaktight: Callable[..., Any]) -> None:
+    said = leaktight("reproduce", "toy", "--workers", "1")
+    assert (said.code, said.err) == (0, "")
+    [line] = [line for line in said.out.splitlines() if "none" in line and "0.987" in line]
+    assert " to " in line
+    assert "A toy [1], scale smoke, seed 0" in said.out
+    assert "Published: It hurts. (Fig. 1)" in said.out
+    assert "- holds: a claim [2] is 1, expected above 0" in said.out
+    assert "- does not hold: another is -, expected above 0" in said.out
+    assert said.out.index("Published") < said.out.index("Checks:")
+    assert Path("leaktight-toy-smoke", "one", "audit.sqlite").is_file()
+
+
+@pytest.mark.usefixtures("toy")
+def test_the_file_has_exactly_the_promised_keys(leaktight: Callable[..., Any]) -> None:
+    said = leaktight(
+        "reproduce", "toy", "--workers", "1", "--json", "ours.json", "--seed", "4", "--out", "work", "--steps", "1"
+    )
+    assert said.code == 0
+    assert "Written: ours.json" in said.out
+    assert "Cut by --steps 1." in said.out
+    found = json.loads(Path("ours.json").read_text())
+    assert list(found) == ["paper", "scale", "seed", "seconds", "tables", "published", "checks"]
+    assert (found["paper"], found["scale"], found["seed"]) == ("toy", "smoke", 4)
+    assert [set(check) for check in found["checks"]] == [{"name", "value", "expected", "holds"}] * 2
+    assert [row["defence"] for row in found["tables"]["accuracy"]] == ["none", "gaussian_noise"]
+    assert stat.S_IMODE(Path("ours.json").stat().st_mode) == 0o600
+    assert Path("work", "one").is_dir()
+
+
+@pytest.mark.usefixtures("toy")
+def test_what_fails_is_told_and_is_the_exit_code(leaktight: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any) -> None:
+        raise ValueError("No luck")
+
+    monkeypatch.setattr(Federated, "train", fail)
+    said = leaktight("reproduce", "toy", "--workers", "1")
+    assert said.code == 1
+    assert "Failed: " in said.err
+    assert "No luck" in said.err
+    assert "Checks:" in said.out
+
+
+@pytest.mark.usefixtures("toy")
+def test_an_interruption_keeps_what_is_finished(leaktight: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Federated, "train", interrupt)
+    said = leaktight("reproduce", "toy", "--workers", "1")
+    assert said.code == 130
+    assert said.err == "Interrupted: finished cells are kept; run the same command to go on.\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("polarisation-network",), "There is no paper named `polarisation-network`. Did you mean `polarization-network`?"),
+        (
+            ("polarization-network", "--scale", "small"),
+            "The scale `small` needs real data sets. Name their folder with `--data`.",
+        ),
+        (
+            ("polarization-network", "--scale", "paper"),
+            "The scale `paper` needs real data sets. Name their folder with `--data`.",
+        ),
+        (
+            ("polarization-network", "--scale", "small", "--data", "nowhere"),
+            "There is no folder `nowhere`. Check what `--data` names.",
+        ),
+        (
+            ("polarization-network", "--scale", "small", "--data", "."),
+            "The folder `.` must have a sub-folder `cifar10` with that data set: an .npz file, IDX files or CIFAR .bin batches. It has none.",
+        ),
+        (("polarization-network", "--steps", "0"), "The `steps` of Order must be at least 1. Got 0 instead."),
+        (("polarization-network", "--seed", "-1"), "The `seed` of Order must be at least 0. Got -1 instead."),
+    ],
+)
+def test_a_mistake_is_one_sentence(leaktight: Callable[..., Any], words: tuple[str, ...], sentence: str) -> None:
+    said = leaktight("reproduce", *words)
+    assert (said.code, said.out, said.err) == (2, "", f"Error: {sentence}\n")
+
+
+def test_an_unknown_scale_is_refused(leaktight: Callable[..., Any]) -> None:
+    said = leaktight("reproduce", "polarization-network", "--scale", "huge")
+    assert said.code == 2
+    assert "huge" in said.err
+
+
+def test_the_help_names_every_paper(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["reproduce", "--help"]) == 0
+    said = capsys.readouterr().out
+    for name in PAPERS:
+        assert name in said
+
+
+def test_crowded_tables_show_numbers_without_intervals() -> None:
+    few = {"key": "a", "x": 1.5, "x_low": 1.25, "x_high": 1.75}
+    many = {**few, **dict.fromkeys("bcde", 2.0)}
+    for row, shown in ((few, True), (many, False)):
+        out = Console(file=StringIO(), width=200)
+        out.print(table("t", [row], [], ("key",)))
+        assert isinstance(out.file, StringIO)
+        assert ("1.5 (1.25 to 1.75)" in out.file.getvalue()) is shown
+
+
+def test_columns_without_a_number_are_left_out_and_missing_ones_are_a_dash() -> None:
+    rows = [{"key": "a", "x": None, "y": 1.0}, {"key": "b", "x": None, "y": None}]
+    found = table("t", rows, [{"key": "a", "y": 0.5}], ("key",))
+    assert [column.header for column in found.columns] == ["key", "y", "y, published"]
+    assert [list(column.cells) for column in found.columns] == [["a", "b"], ["1", "-"], ["0.5", "-"]]
+
+
+def test_an_empty_table_is_shown_as_one() -> None:
+    done = Reproduction(paper="toy", scale="smoke", seed=0, seconds=0.0, tables={"accuracy": []}, published={}, checks=())
+    out = Console(file=StringIO(), width=80)
+    show(Toy(), done, console=out)
+    assert isinstance(out.file, StringIO)
+    assert "accuracy" in out.file.getvalue()

@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+from leaktight.core.defence import Undefended
+from leaktight.core.errors import InvalidValue
+from leaktight.core.scenario import Observation
+from leaktight.data import Digits
+from leaktight.learning import Adam, DecayedSgd, FedAvg, Federated, Sgd
+from leaktight.models import MLP
+
+
+@pytest.mark.parametrize(("round", "rate"), [(0, 0.4), (1, 0.4), (2, 0.2), (4, 0.2), (5, 0.1), (99, 0.1)])
+def test_the_step_size_is_halved_after_the_given_rounds(round: int, rate: float) -> None:
+    decayed = DecayedSgd(learning_rate=0.4, momentum=0.9, rounds=(2, 5))
+    assert decayed.at(round) == Sgd(learning_rate=rate, momentum=0.9)
+
+
+def test_others_are_the_same_in_every_round() -> None:
+    for optimiser in (Sgd(), Adam()):
+        assert optimiser.at(1000) is optimiser
+
+
+def test_alone_it_is_what_it_is_at_the_start() -> None:
+    leaf = torch.zeros(1, requires_grad=True)
+    [group] = DecayedSgd(learning_rate=0.4, rounds=(1,)).over([leaf]).param_groups
+    assert group["lr"] == 0.4
+
+
+def test_a_participant_takes_the_steps_of_its_round_and_says_so() -> None:
+    """Two rounds of one step each: the second update is half as long as at a constant rate, from the same parameters."""
+
+    def second(optimiser: Sgd | DecayedSgd) -> tuple[dict[str, torch.Tensor], float]:
+        protocol = FedAvg(optimiser=optimiser, local_steps=1)
+        scenario = Federated(data=Digits(), model=MLP(), participants=2, protocol=protocol, rounds=1)
+        run = scenario.observe(scenario.train(Undefended(), 0), Undefended(), Observation("end", 4, 1, 0))
+        return dict(run.transcript[-1].tensors), run.transcript[-1].facts["learning_rate"]
+
+    constant, rate = second(Sgd(learning_rate=0.2))
+    halved, half = second(DecayedSgd(learning_rate=0.2, rounds=(1,)))
+    assert (rate, half) == (0.2, 0.1)
+    for name, tensor in constant.items():
+        torch.testing.assert_close(halved[name], tensor / 2, rtol=1e-3, atol=1e-6)
+
+
+def test_the_factor_must_shorten() -> None:
+    with pytest.raises(InvalidValue, match="The `factor` of decayed_sgd must be below 1"):
+        DecayedSgd(factor=1.0)

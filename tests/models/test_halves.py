@@ -1,0 +1,84 @@
+"""Networks cut in two: the same function, each half from a stream of its own."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from leaktight.core.errors import InvalidValue
+from leaktight.data import Columns
+from leaktight.models import MLP, VGG16, ConvNet, DLNet, LeNet, ResNet20, WideDeep, halves
+from leaktight.models.halves import Top
+
+MIXED = Columns(("a", "x", "b", "y"), (0, 3, 0, 5))
+CUTS = [
+    (MLP(hidden=(9, 7, 5)), (1, 8, 8), ["", "linear1", "relu1", "relu2", "relu3"]),
+    (LeNet(), (1, 16, 16), ["", "conv1", "tanh1", "pool1", "pool2", "flatten", "tanh3"]),
+    (DLNet(width=3), (3, 16, 16), ["", "conv2", "sigmoid4", "flatten"]),
+    (ConvNet(width=4), (1, 16, 16), ["", "relu3", "pool6"]),
+    (ResNet20(), (3, 8, 8), [""]),
+    (VGG16(width=2), (3, 8, 8), ["", "relu2_1"]),
+]
+
+
+@pytest.mark.parametrize(("network", "shape", "cut"), [(n, s, c) for n, s, cuts in CUTS for c in cuts], ids=str)
+def test_a_cut_network_computes_what_the_whole_one_does(network, shape, cut):
+    made = halves(network, shape, classes=3, seed=4, cut=cut)
+    inputs = torch.rand(2, *shape, generator=torch.Generator().manual_seed(1))
+    activations = made.bottom(inputs)
+    assert tuple(activations.shape[1:]) == made.shape
+    body, head = network.parts(shape, 3)
+    layers = [*(body if isinstance(body, nn.Sequential) else [body])]
+    for one, other in zip(layers, [*made.bottom, *made.top.deep.body], strict=True):
+        one.load_state_dict(other.state_dict())
+    head.load_state_dict(made.top.deep.head.state_dict())
+    assert torch.allclose(made.top(activations, torch.zeros(2, 0)), head(body(inputs)), atol=1e-6)
+
+
+@pytest.mark.parametrize("network", [MLP(hidden=(9, 7)), WideDeep(hidden=(9, 7))], ids=str)
+def test_both_halves_follow_from_the_seed_and_leave_the_global_generator_alone(network):
+    torch.manual_seed(5)
+    state = torch.get_rng_state()
+    columns = Columns.plain(6)
+    made, again, other = (halves(network, columns, 2, seed, cut="relu1", own=MIXED) for seed in (1, 1, 2))
+    assert torch.equal(torch.get_rng_state(), state)
+    for half in ("bottom", "top"):
+        one, same, different = (dict(getattr(found, half).named_parameters()) for found in (made, again, other))
+        assert all(torch.equal(one[name], same[name]) for name in one)
+        drawn = [name for name in one if one[name].any()]
+        assert not any(torch.equal(one[name], different[name]) for name in drawn)
+
+
+def test_statistics_standardise_both_parties_rows():
+    own = Columns(("c",), (0,))
+    made = halves(
+        MLP(hidden=(4,)), Columns.plain(2), 2, 0, own=own, statistics=((1.0, 2.0), (2.0, 4.0)), own_statistics=((3.0,), (2.0,))
+    )
+    assert next(iter(dict(made.bottom.named_children()))) == "normalise"
+    with torch.no_grad():
+        made.top.wide.linear.linear.weight.fill_(1.0)
+        plain = halves(MLP(hidden=(4,)), Columns.plain(2), 2, 0)
+        assert torch.allclose(made.bottom(torch.tensor([[3.0, 6.0]])), plain.bottom(torch.tensor([[1.0, 1.0]])))
+    moved = made.top(torch.zeros(1, 4), torch.tensor([[5.0]])) - made.top(torch.zeros(1, 4), torch.tensor([[3.0]]))
+    assert torch.allclose(moved, torch.ones(1, 2))
+
+
+def test_a_top_without_a_wide_part_ignores_the_label_party_s_rows():
+    top = Top(nn.Linear(3, 2))
+    assert torch.equal(top(torch.ones(4, 3), torch.zeros(4, 0)), top.deep(torch.ones(4, 3)))
+
+
+@pytest.mark.parametrize(
+    ("network", "shape", "cut", "sentence"),
+    [
+        (MLP(hidden=(4,)), (6,), "rleu1", "Got 'rleu1' instead. Did you mean `relu1`?"),
+        (MLP(hidden=(4,)), (6,), "flatten", "cut after `linear1`"),
+        (MLP(hidden=()), (6,), "", "mlp must have a layer before its head that learns. Got none; give it a hidden layer"),
+        (LeNet(), (6,), "", "lenet needs images"),
+    ],
+)
+def test_a_cut_that_cannot_be_made_is_said(network, shape, cut, sentence):
+    with pytest.raises(InvalidValue) as error:
+        halves(network, shape, 2, 0, cut=cut)
+    assert sentence in str(error.value)

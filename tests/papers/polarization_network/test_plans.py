@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+import pytest
+
+from leaktight.attacks.matching import GradientMatching
+from leaktight.core.defence import Chain, Undefended
+from leaktight.core.probe import Attempt
+from leaktight.core.threat import Knows
+from leaktight.defences import GaussianNoise, LaplaceNoise, TopK
+from leaktight.defences.polarization import Polarization
+from leaktight.learning import Adam, DecayedSgd, FedAvg, Federated, FedSGD, RoundRobin, Standalone
+from leaktight.models.dlnet import DLNet
+from leaktight.papers import Order
+from leaktight.papers.paper import Plans
+from leaktight.papers.polarization_network.mechanisms import MECHANISMS, swept
+from leaktight.papers.polarization_network.plans import METRICS, PARTITIONS, plans_of
+from leaktight.papers.polarization_network.settings import Study, studies
+
+
+@pytest.fixture(scope="module")
+def study() -> Study:
+    [found] = studies(Order())
+    return found
+
+
+@pytest.fixture(scope="module")
+def plans(study: Study) -> Plans:
+    return plans_of(study, seed=5)
+
+
+def test_each_part_has_a_plan(plans: Plans) -> None:
+    parts = ["accuracy", "attack-1", "adaptive-1", "attack-4", "adaptive-4", "alexnet-federated", "alexnet-standalone"]
+    assert list(plans) == [f"digits-{part}" for part in parts]
+    assert {plan.grid.seeds for plan in plans.values()} == {(5,)}
+
+
+def test_accuracies_come_from_round_robin_over_ten_participants(plans: Plans, study: Study) -> None:
+    [scenario] = plans["digits-accuracy"].scenarios.values()
+    assert isinstance(scenario, Federated)
+    assert scenario.participants == 10
+    # 1,438 digits, ten participants, batches of 32: four whole batches are an epoch.
+    assert scenario.protocol == RoundRobin(optimiser=Adam(learning_rate=0.003), local_steps=4)
+    assert (scenario.model, scenario.normalise) == (DLNet(), False)
+    assert plans["digits-accuracy"].defences == tuple(swept(study.noise, study.alpha2).values())
+
+
+def test_attacks_see_one_gradient_of_the_initial_network(plans: Plans) -> None:
+    plan = plans["digits-attack-1"]
+    [scenario] = plan.scenarios.values()
+    assert isinstance(scenario, Federated)
+    assert (scenario.protocol, scenario.rounds, scenario.participants) == (FedSGD(), 0, 10)
+    [(label, probe)] = plan.probes.items()
+    assert isinstance(probe, Attempt)
+    assert isinstance(probe.attack, GradientMatching)
+    assert (label, probe.attack.initial, probe.attack.labels, probe.attack.distance) == ("fan2020", "pattern", "joint", "l2")
+    assert probe.metrics == METRICS
+    assert Knows.DEFENCE not in probe.threat.knows
+
+
+def test_the_first_sweep_carries_the_ablations(plans: Plans, study: Study) -> None:
+    first, other = (plans[f"digits-attack-{size}"].defences for size in (1, 4))
+    assert other == tuple(swept(study.sweeps[1].noise, study.sweeps[1].alpha2).values())
+    more = [defence for defence in first if defence not in swept(study.noise, study.alpha2).values()]
+    assert more == [Polarization(alpha2=0.5, bits=128, bound=0.3), LaplaceNoise(scale=0.001, each="step")]
+
+
+def test_the_adaptive_attacker_knows_the_defence_and_attacks_polarization_alone(plans: Plans) -> None:
+    plan = plans["digits-adaptive-1"]
+    [probe] = plan.probes.values()
+    assert isinstance(probe, Attempt)
+    assert probe.attack.adaptive
+    probe.attack.check(probe.threat.knows)
+    assert {defence.kind for defence in plan.defences} == {"polarization"}
+
+
+def test_federations_differ_in_clients_and_partition_alone(plans: Plans) -> None:
+    federated, alone = (plans[f"digits-alexnet-{part}"] for part in ("federated", "standalone"))
+    assert list(federated.scenarios) == ["IID, 4 clients", "Dirichlet 0.9, 4 clients"] == list(alone.scenarios)
+    for name, scenario in federated.scenarios.items():
+        assert isinstance(scenario, Federated)
+        assert scenario.partition == PARTITIONS[name.split(",")[0]]
+        assert isinstance(scenario.protocol, FedAvg)
+        assert scenario.protocol.local_steps == 1438 // 4 // 32
+        assert alone.scenarios[name] == Standalone(federation=scenario, sample=1)
+    assert federated.defences == (Polarization(alpha2=0.1),)
+    assert alone.defences == ()
+
+
+def test_the_full_experiment_halves_its_learning_rate_and_trains_the_others(study: Study) -> None:
+    [small] = study.federations
+    full = small.model_copy(update={"halved": (100, 200), "others": True})
+    plan = plans_of(study.model_copy(update={"federations": (full,)}), 0)["digits-alexnet-federated"]
+    [first, _] = plan.scenarios.values()
+    assert isinstance(first, Federated)
+    assert first.protocol.optimiser == DecayedSgd(learning_rate=0.05, momentum=0.9, rounds=(100, 200))
+    assert [defence.kind for defence in plan.defences] == ["polarization", "gaussian_noise", "chain", "chain"]
+
+
+def test_mechanisms_are_those_of_table_2() -> None:
+    made = {mechanism.name: mechanism.make(0.1) for mechanism in MECHANISMS}
+    noise = GaussianNoise(std=0.1, each="step")
+    assert made == {
+        "Gaussian": noise,
+        "PPDL-0.05": Chain(links=(noise, TopK(share=0.05))),
+        "PPDL-0.3": Chain(links=(noise, TopK(share=0.3))),
+        "SPN": Polarization(alpha2=0.1, bits=64, alpha1=1.0, bound=0.3),
+    }
+    assert Undefended() not in swept((0.1,), (0.1,)).values()

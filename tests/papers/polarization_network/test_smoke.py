@@ -1,0 +1,60 @@
+"""The whole experiment at its smallest scale, on bundled digits."""
+
+from __future__ import annotations
+
+import pytest
+
+from leaktight.papers import Order, Reproduction, find_paper, reproduce
+from leaktight.papers.polarization_network import PolarizationNetwork
+from leaktight.papers.reproduction import number, rows_where
+
+PAPER = PolarizationNetwork()
+# The whole run is one fixture; on a busy machine it may take its time.
+pytestmark = pytest.mark.timeout(900)
+
+
+@pytest.fixture(scope="module")
+def smoke(tmp_path_factory: pytest.TempPathFactory) -> Reproduction:
+    done = reproduce(find_paper("polarization-network"), Order(), tmp_path_factory.mktemp("smoke"))
+    assert done.failed == ()
+    return done.reproduction
+
+
+def test_every_table_is_full(smoke: Reproduction) -> None:
+    assert smoke.tables.keys() == smoke.published.keys() == PAPER.keys.keys()
+    for name, rows in smoke.tables.items():
+        for row in rows:
+            assert (
+                number(row, {"ppc": "reconstruction", "cap": "cap", "bits": "ratio", "laplace": "ratio"}.get(name, "accuracy"))
+                is not None
+            )
+
+
+def test_what_must_be_so_is_so(smoke: Reproduction) -> None:
+    """Noise and polarization lower the ratio as they grow; an undefended gradient gives more away than one under strong noise."""
+    points = rows_where(smoke.tables["ppc"], batch_size=1)
+    for mechanism in ("Gaussian", "PPDL-0.05", "PPDL-0.3", "SPN"):
+        weak, strong = (number(row, "ratio") for row in rows_where(points, mechanism=mechanism))
+        assert weak is not None
+        assert strong is not None
+        assert weak > strong
+    errors = [
+        number(rows_where(points, mechanism=name, strength=at)[0], "reconstruction")
+        for name, at in (("none", 0.0), ("Gaussian", 0.5))
+    ]
+    assert errors[0] is not None
+    assert errors[1] is not None
+    assert errors[0] < errors[1]
+
+
+def test_training_learns_without_defence(smoke: Reproduction) -> None:
+    [row] = rows_where(smoke.tables["accuracy"], mechanism="none")
+    low = number(row, "accuracy_low")
+    assert low is not None
+    assert low > 0.3
+
+
+def test_every_claim_is_answered(smoke: Reproduction) -> None:
+    assert len(smoke.checks) == 12
+    for check in smoke.checks:
+        assert check.value is not None or "ratio is below 1" in check.name

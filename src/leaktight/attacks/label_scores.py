@@ -25,9 +25,9 @@ class LabelAttack(Attack):
     """Scores each example behind every cut gradient that was received, at one layer or at all of them.
 
     Write `score`. The rows it gets are those of one step at one layer, flattened; tiny or huge ones are scaled first, so that no square
-    of them vanishes, and no score may rest on the scale of a batch. The gradient at a layer before the cut is what the feature party's own backward pass makes of
-    the one it received, so only its own seat has it; the cut gradient is also seen on the wire. An example whose label was
-    hinted and used is not scored.
+    of them vanishes, and no score may rest on the scale of a batch. The gradient at a layer before the cut is what the feature party's own
+    backward pass makes of the one it received, so only its own seat has it; the cut gradient is also seen on the wire. An example whose
+    label was hinted and used is not scored.
 
     A row at a layer before the cut depends on the feature party's own inputs too, through the slopes of the layers in between, and they may
     tell of the label by themselves. So the attack also scores noise in place of the message there: what that reaches is no leak of

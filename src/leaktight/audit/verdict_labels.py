@@ -29,7 +29,9 @@ def of_nothing(row: Row) -> str:
             f"Without defence, no attack tried told labels measurably better than guessing: AUC {leak.value:.2f} {_guessing(leak)} ({_detail(row)}). "
             "That does not show that none can: see the doubts."
         )
-    return f"Without defence, {who} can tell positive from negative labels with AUC {leak.value:.2f} {_how(row)} ({_detail(row)})."
+    return (
+        f"Without defence, {who} can tell positive from negative labels with AUC {leak.value:.2f} {_how(row)} ({_detail(row)})."
+    )
 
 
 def of_defence(row: Row, base: Row | None, tone: Literal["leaks", "reduces", "stops", "unknown"]) -> str:

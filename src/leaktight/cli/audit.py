@@ -65,7 +65,9 @@ def audit(
         raise typer.Exit(INTERRUPTED) from None
     show(records, list(plan.scenarios))
     written = write_report(folder, redact=redact)
-    private = "" if redact else " (it shows private images; --redact leaves them out)"
+    images = any(record.reading("psnr") for record in records)
+    held = "shows private images" if images else "may hold private values"
+    private = "" if redact else f" (it {held}; --redact leaves them out)"
     typer.echo(f"\nReport: {written}{private}")
     if any(record.status is Status.FAILED for record in records):
         raise typer.Exit(SOME_FAILED)

@@ -2,22 +2,38 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-TEMPLATE = Path(__file__).parent / "audit.toml"
+
+class Template(StrEnum):
+    """What a plan starts from."""
+
+    FEDERATED = "federated"
+    SPLIT = "split"
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return Path(__file__).parent / ("split.toml" if self is Template.SPLIT else "audit.toml")
+
 
 EXAMPLES = """
 \b
 Example:
   leaktight init audit.toml && leaktight audit audit.toml
+  leaktight init --scenario split labels.toml && leaktight audit labels.toml
 """
 
 
 def init(
     file: Annotated[Path, typer.Argument(help="The file to write; one that is there is left alone.")] = Path("audit.toml"),
+    scenario: Annotated[
+        Template, typer.Option(help="Who learns from whom: participants, or two parties with a cut.")
+    ] = Template.FEDERATED,
 ) -> None:
     """Write a plan with a comment on every setting, ready to run."""
     from leaktight.audit.private import reason
@@ -25,7 +41,7 @@ def init(
 
     try:
         with file.open("x", encoding="utf-8") as new:
-            new.write(TEMPLATE.read_text(encoding="utf-8"))
+            new.write(scenario.path.read_text(encoding="utf-8"))
     except FileExistsError:
         raise InvalidValue(f"There is a file `{file}` already. Name another one, or move it away.") from None
     except OSError as error:

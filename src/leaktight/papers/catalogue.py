@@ -5,8 +5,9 @@ from __future__ import annotations
 from leaktight.core.errors import unknown
 from leaktight.papers.paper import Paper
 from leaktight.papers.polarization_network import PolarizationNetwork
+from leaktight.papers.split_label_leakage import SplitLabelLeakage
 
-PAPERS: dict[str, Paper] = {paper.name: paper for paper in (PolarizationNetwork(),)}
+PAPERS: dict[str, Paper] = {paper.name: paper for paper in (PolarizationNetwork(), SplitLabelLeakage())}
 
 
 def find_paper(name: str) -> Paper:

@@ -56,13 +56,18 @@ def labels_section(page: Page) -> Section | None:
     for number, rows in enumerate(groups.values()):
         courses = [course for row in rows for course in courses_of(row, [records[key] for key in row.cells if key in records])]
         panels = _panels(courses)
-        captions = {}
+        captions: dict[str, str] = {}
         for place, panel in enumerate(panels.values()):
             if len(plots) < MOST_FIGURES and any(course.values for course in panel):
                 name = f"plot-labels-{number}-{place}"
                 plots[name] = figure_of(panel, legend=not captions)
                 captions[name] = _caption(panel[0])
-        block = {"setting": rows[0].setting, "captions": captions, "left": len(panels) - len(captions), "tables": _tables(courses)}
+        block = {
+            "setting": rows[0].setting,
+            "captions": captions,
+            "left": len(panels) - len(captions),
+            "tables": _tables(courses),
+        }
         blocks.append(block)
     values = {"blocks": blocks, "several": len(blocks) > 1, "redact": page.redact}
     return Section("labels", "Labels over training", "labels.html", values, plots)
@@ -74,7 +79,9 @@ def courses_of(row: Row, records: Sequence[Record]) -> list[Course]:
     done = [record for record in records if record.status is Status.DONE]
     found = []
     for found_at in (reading for reading in row.readings if reading.name == LEAK_AUC):
-        each = [r.each for record in done for r in record.readings if r.name == LEAK_AUC and r.layer == found_at.layer and r.each]
+        each = [
+            r.each for record in done for r in record.readings if r.name == LEAK_AUC and r.layer == found_at.layer and r.each
+        ]
         # Steps with one class alone are left out, in other seeds others: then only one seed's can be drawn.
         alike = each if len({len(values) for values in each}) == 1 else each[:1]
         values = tuple(map(fmean, zip(*alike, strict=True)))

@@ -11,8 +11,8 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from leaktight.audit.pool import high, low
 from leaktight.audit.label_leak import place_of, tells_labels
+from leaktight.audit.pool import high, low
 from leaktight.audit.rows import PSNR, STATEMENT, Row
 from leaktight.audit.utility import ACCURACY, utility_name, utility_text
 from leaktight.audit.verdict import Judgement

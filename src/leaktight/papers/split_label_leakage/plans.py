@@ -21,13 +21,21 @@ LOOKS = 4
 
 def plans_of(study: Study, seed: int) -> Plans:
     """Return the audits of a study by name: distributions, leakage and utility, and the choice of the number of steps."""
-    found = {
-        f"{study.name}-{DISTRIBUTIONS}": _distributions(study, seed),
-        f"{study.name}-{LEAK}": _leak(study, seed),
-    }
+    found = {folder(study, DISTRIBUTIONS): _distributions(study, seed), folder(study, LEAK): _leak(study, seed)}
     if study.candidates:
-        found[f"{study.name}-{STEPS}"] = _steps(study, seed)
+        found[folder(study, STEPS)] = _steps(study, seed)
     return found
+
+
+def folder(study: Study, part: str) -> str:
+    """Return the name of one of its audits, which also names a folder.
+
+    Example:
+        >>> from leaktight.data import RareDigit
+        >>> folder(Study(name="Rare digit, all", data=RareDigit(), label_party=("r0*",)), LEAK)
+        'rare-digit-all-leak'
+    """
+    return f"{study.name.lower().replace(',', '').replace(' ', '-')}-{part}"
 
 
 def _distributions(study: Study, seed: int) -> Plan:

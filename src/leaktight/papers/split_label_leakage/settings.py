@@ -21,7 +21,7 @@ from leaktight.papers.split_label_leakage.sources import find_credit, need_crite
 BOUNDS = (0.1, 0.2, 0.3, 0.4)
 RATIOS = (0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 25.0)
 """Of Fig. 2(c) 5; the range is that of the published code."""
-CRITEO, CRITEO_ALL, CREDIT = "Criteo", "Criteo, all columns wide", "UCI credit"
+CRITEO, CRITEO_ALL, CREDIT = "Criteo", "Criteo, wide part on all", "UCI credit"
 _EVERY = ("*",)
 
 

@@ -7,14 +7,22 @@ from typing import Any
 import pytest
 import torch
 
-from leaktight.audit.control import control_cells, exposed, null_cells, nulled
+from leaktight.attacks import Clustering, Direction, GradientNorm
+from leaktight.audit.control import control_cells, exposed, null_cells, nulled, proof
+from leaktight.audit.flags_soundness import is_exact, null_above_chance
+from leaktight.audit.job import Job, perform
+from leaktight.audit.trainings import Trainings
 from leaktight.core.defence import Undefended
 from leaktight.core.message import Kind
+from leaktight.core.probe import Attempt
 from leaktight.core.random import stream
+from leaktight.core.record import Cell
 from leaktight.core.run import Run
 from leaktight.core.scenario import Observation
+from leaktight.core.threat import Knows, ThreatModel
 from leaktight.learning.federated import Federated
-from leaktight.metrics import PSNR
+from leaktight.learning.split import Split
+from leaktight.metrics import PSNR, LeakAUC
 
 
 @pytest.fixture
@@ -108,3 +116,52 @@ def test_a_federation_has_an_exposed_form_and_a_toy_has_none(toys: ModuleType) -
     assert control_cells(toys.ToyScenario(), (0,), 4, ()) == []
     cells = control_cells(scenario, (0, 7), 4, (PSNR(),))
     assert [(cell.seed, cell.purpose, cell.batch_size) for cell in cells] == [(0, "control", 1), (7, "control", 1)]
+
+
+def split(form: str = "numbers", **settings: Any) -> Split:
+    data = {"kind": "rare_digit", "form": form}
+    model = {"kind": "wide_deep", "hidden": [16, 8]} if form != "image" else {"kind": "convnet"}
+    own = {"label_party": ["r0*"]} if form != "image" else {}
+    return Split.model_validate({"data": data, "model": model, "rounds": 20, "batch_size": 64, **own, **settings})
+
+
+def test_split_learning_is_exposed_by_a_linear_top(toys: ModuleType) -> None:
+    scenario = split(cut="relu1", feature_defence={"kind": "gaussian_noise", "std": 0.1})
+    control = exposed(scenario)
+    assert isinstance(control, Split)
+    assert (control.model, control.cut, control.rounds) == (scenario.model, "", 0)
+    assert (control.feature_defence.kind, control.data, control.label_party) == ("none", scenario.data, ("r0*",))
+    assert exposed(split("image")).model.kind == "mlp"
+    attack, threat, batch_size = proof(control)
+    assert (attack.kind, threat.seat, threat.knows, batch_size) == ("direction", "feature-party", {Knows.HINTS}, 64)
+    assert proof(toys.ToyScenario())[0].kind == "analytic"
+
+
+@pytest.mark.parametrize("form", ["numbers", "levels", "image"])
+def test_the_control_of_split_learning_tells_every_label(form: str, tmp_path: Any) -> None:
+    (cell,) = control_cells(split(form), (3,), 4, (LeakAUC(),))
+    assert (cell.label, cell.purpose, cell.batch_size) == ("direction", "control", 64)
+    record = perform(Job(cell), Trainings(tmp_path)).record
+    assert record is not None
+    reading = record.reading("leak_auc")
+    assert reading is not None
+    assert reading.each == (1.0,) * 4
+    assert is_exact(record)
+
+
+@pytest.mark.parametrize("attack", [GradientNorm(layer="all"), Direction(layer="first"), Clustering(layer="all")], ids=str)
+def test_a_null_view_of_split_learning_is_scored_at_the_cut_alone(attack: Any, tmp_path: Any) -> None:
+    probe = Attempt(
+        attack=attack, threat=ThreatModel(seat="feature-party", knows=frozenset({Knows.HINTS})), metrics=(LeakAUC(),)
+    )
+    measured = Cell(
+        scenario=split(), defence=Undefended(), probe=probe, stage="training", batch_size=128, victims=20, label="it"
+    )
+    (cell,) = null_cells([measured])
+    assert (cell.purpose, cell.label, cell.stage, cell.probe.attack.layer) == ("null", "it", "training", "cut")
+    assert measured.probe.attack.layer == attack.layer
+    record = perform(Job(cell), Trainings(tmp_path)).record
+    assert record is not None
+    assert {reading.layer for reading in record.readings} == {None}
+    assert abs(record.reading("leak_auc").value - record.reading("leak_auc").chance) < 0.1
+    assert null_above_chance([record]) == []

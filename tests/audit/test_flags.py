@@ -7,6 +7,7 @@ from leaktight.audit.flags import CHECKS, raise_flags
 from leaktight.audit.flags_attacks import attack_at_chance, leakage_grows, only_non_adaptive, simple_beats_strong
 from leaktight.audit.flags_soundness import (
     control_not_exact,
+    far_from_chance,
     incomplete,
     null_above_chance,
     privacy_without_epsilon,
@@ -16,7 +17,7 @@ from leaktight.core.defence import Chain
 from leaktight.core.metric import Reading
 from leaktight.core.record import Status
 from leaktight.core.threat import Knows
-from leaktight.defences import DPSGD, GaussianNoise, LaplaceNoise, TopK
+from leaktight.defences import DPSGD, GaussianNoise, IsotropicNoise, LaplaceNoise, SumKL, TopK
 
 
 def test_every_check_says_why_it_exists():
@@ -185,3 +186,32 @@ def test_a_model_that_learned_nothing_in_one_scenario_does_not_excuse_the_other(
     first, second = utility_at_majority(records)
     assert first.sentence.startswith("In scenario 1: With top-k")
     assert second.sentence.startswith("In scenario 2: Even without defence")
+
+
+def test_the_control_of_labels_must_tell_every_one(made):
+    def told(*each):
+        reading = Reading(name="leak_auc", value=1.0, n=len(each), chance=0.5, leaks="high", against="raw", each=each)
+        return made.control(psnr=None, extra=(reading,))
+
+    assert control_not_exact([told(1.0, 1.0)]) == []
+    assert control_not_exact([told(1.0, 0.9)])
+
+
+def test_noise_that_hides_labels_is_not_called_private(made):
+    records = [made.record(SumKL(), psnr=None), made.record(IsotropicNoise(), psnr=None)]
+    (flag,) = privacy_without_epsilon(records)
+    assert (flag.name, flag.severity, len(flag.cells)) == ("noise_is_not_privacy", "info", 2)
+    assert "The noise of sumKL and isotropic noise hides labels without an epsilon" in flag.sentence
+    assert "dp_sgd" not in flag.sentence
+
+
+def test_a_null_view_that_is_lucky_raises_no_flag_and_one_that_knows_does(made):
+    def told(value):
+        reading = Reading(name="leak_auc", value=value, low=value - 0.03, high=value + 0.03, n=40, chance=0.5, leaks="high")
+        return made.null(psnr=None, extra=(reading,))
+
+    assert null_above_chance([told(0.45), told(0.5), told(0.54)]) == []
+    (flag,) = null_above_chance([told(0.57)])
+    assert "leak AUC" in flag.sentence
+    assert far_from_chance(Reading(name="label_distance", value=0.1, low=0.0, high=0.2, chance=0.9, leaks="low"))
+    assert not far_from_chance(Reading(name="psnr", value=30, leaks="high"))

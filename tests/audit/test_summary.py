@@ -162,11 +162,11 @@ def test_labels_have_a_sentence_of_their_own(made):
 
 def test_any_reading_about_leakage_can_carry_a_verdict(made):
     def auc(value):
-        return (Reading(name="leak_auc", value=value, low=value - 0.02, high=value + 0.02, chance=0.5, leaks="high"),)
+        return (Reading(name="other_auc", value=value, low=value - 0.02, high=value + 0.02, chance=0.5, leaks="high"),)
 
     records = [made.record(psnr=None, extra=auc(0.95)), made.record(TopK(), psnr=None, extra=auc(0.51))]
     summary = summarise(records)
-    assert "reached leak auc 0.95, chance 0.5" in summary.verdict[0]
+    assert "reached other auc 0.95, chance 0.5" in summary.verdict[0]
     assert summary.judgements[1].tone == "stops"
     assert "no better than chance" in summary.verdict[1]
 

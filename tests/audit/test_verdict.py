@@ -29,7 +29,7 @@ def test_a_cost_is_said_with_its_interval_and_no_more(reading, text):
 
 
 def auc(made, defence, value, **more):
-    reading = Reading(name="leak_auc", value=value, low=value - 0.02, high=value + 0.02, chance=0.5, leaks="high")
+    reading = Reading(name="other_auc", value=value, low=value - 0.02, high=value + 0.02, chance=0.5, leaks="high")
     return made.record(defence, psnr=None, extra=(reading,), **more)
 
 
@@ -44,7 +44,7 @@ def auc(made, defence, value, **more):
 def test_numbers_that_are_no_images_are_set_beside_chance(made, value, tone, words):
     _, found = judge(rows_of([auc(made, None, 0.95), auc(made, TopK(), value)]))
     assert found.tone == tone
-    assert f"reached leak auc {value}, chance 0.5, against leak auc 0.95, chance 0.5 without it, {words}" in found.sentence
+    assert f"reached other auc {value}, chance 0.5, against other auc 0.95, chance 0.5 without it, {words}" in found.sentence
 
 
 def test_without_anything_to_compare_with_no_effect_is_claimed(made):

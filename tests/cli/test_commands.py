@@ -13,6 +13,7 @@ from leaktight.attacks import Analytic
 from leaktight.attacks.presets import PRESETS
 from leaktight.audit import Grid, Plan, Store, read_plan
 from leaktight.audit.presets import quick
+from leaktight.audit.rehearsal import rehearse
 from leaktight.cli.export import COLUMNS
 from leaktight.cli.listing import FAMILIES
 from leaktight.core import registry
@@ -38,6 +39,35 @@ def test_init_writes_a_plan_that_can_be_read_and_leaves_files_alone(leaktight: C
     assert (tmp_path / "mine.toml").read_text() == "precious"
     assert leaktight("init").code == 0
     assert (tmp_path / "audit.toml").is_file()
+
+
+def test_init_writes_a_plan_of_split_learning_too(leaktight: Call, tmp_path: Path) -> None:
+    assert leaktight("init", "labels.toml", "--scenario", "split").code == 0
+    plan = read_plan(tmp_path / "labels.toml")
+    [scenario] = plan.scenarios.values()
+    assert (scenario.kind, scenario.data.kind, plan.grid.stages) == ("split", "rare_digit", ("training",))
+    assert plan.grid.batch_sizes == (scenario.batch_size,)
+    assert list(plan.probes) == ["norm", "direction", "clustering"]
+    assert {defence.kind for defence in plan.defences} == {"sumkl", "isotropic_noise", "max_norm"}
+    rehearse(plan)
+    assert leaktight("init", "labels.toml", "--scenario", "vertical").code == 2
+
+
+def test_other_data_in_the_plan_of_split_learning_is_valid(leaktight: Call, tmp_path: Path) -> None:
+    leaktight("init", "labels.toml", "--scenario", "split")
+    text = (tmp_path / "labels.toml").read_text()
+    for kind, others in (("criteo", 'path = "train.txt.gz"'), ("csv", 'path = "loans.csv"\nlabel = "default"')):
+        changed = text.replace('kind = "rare_digit"', f'kind = "{kind}"\n{others}')
+        (tmp_path / f"{kind}.toml").write_text(changed)
+        [scenario] = read_plan(tmp_path / f"{kind}.toml").scenarios.values()
+        assert scenario.data.kind == kind
+
+
+def test_the_plan_for_criteo_can_be_read() -> None:
+    plan = read_plan(Path(__file__).parents[2] / "docs" / "criteo.toml")
+    [scenario] = plan.scenarios.values()
+    assert (scenario.data.kind, scenario.cut, len(plan.defences)) == ("criteo", "relu3", 9)
+    assert plan.grid.victims <= scenario.moments * (scenario.rounds // scenario.moments)
 
 
 def test_what_the_template_comments_out_is_valid_too(leaktight: Call, tmp_path: Path) -> None:

@@ -150,3 +150,22 @@ def test_settings_of_a_class_and_of_a_value() -> None:
 
     assert any(line.startswith("share") and line.endswith("0.1") for line in settings(TopK))
     assert any(line.startswith("share") and line.endswith("0.5") for line in settings(TopK, TopK(share=0.5)))
+
+
+def test_labels_have_columns_of_their_own(made: Any) -> None:
+    def told(value: float, layer: str | None = None) -> tuple[Reading, ...]:
+        common: dict[str, Any] = {"leaks": "high", "layer": layer, "n": 9}
+        return (
+            Reading(name="leak_auc", value=value, low=value - 0.01, high=value + 0.01, chance=0.5, **common),
+            Reading(name="leak_auc_q95", value=value + 0.02, chance=0.6, **common),
+        )
+
+    auc = Reading(name="auc", value=0.8765, chance=0.5)
+    leaky = made.record(psnr=None, accuracy=None, extra=(*told(0.7), *told(0.9, "linear1"), auc))
+    refused = made.record(psnr=None, accuracy=None, label="other", status=Status.REFUSED, reason="no")
+    console, text = screen()
+    console.print(table(summarise([leaky, refused]).rows))
+    shown = text.getvalue()
+    for words in ("Leak AUC (95 %)", "95 % quantile", "Test AUC", "0.90 (0.89 to 0.91)", "0.92", "0.876", "refused"):
+        assert words in shown
+    assert "PSNR" not in shown

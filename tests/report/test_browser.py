@@ -11,6 +11,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from leaktight.core.metric import Reading
+from leaktight.defences import SumKL
+from leaktight.metrics.norm_histogram import BINS
+
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 pytestmark = [
     pytest.mark.browser,
@@ -68,6 +72,30 @@ def test_characteristics_are_drawn_with_both_axes_and_fit_a_phone(browse, site, 
     frame = site / "swept-phone.html"
     frame.write_text('<body style="margin:0"><iframe src="swept.html" style="width:390px;height:6000px;border:0"></iframe>')
     pixels = picture(browse, frame, site / "swept-phone.png", 700, 6000)
+    assert pixels[:, 395:].std() == 0
+    assert pixels[:, :390].std() > 10
+
+
+def test_labels_over_training_are_drawn_and_fit_a_phone(browse, site, report, made):
+    def told(value):
+        each = tuple(value + 0.01 * (step % 2) for step in range(20))
+        counts = tuple(float(place in (40, 60)) for place in range(BINS))
+        leak = {"value": value, "low": value - 0.02, "high": value + 0.02, "chance": 0.5, "leaks": "high", "n": 20}
+        layers = [Reading(name="leak_auc", layer=layer, each=each, **leak) for layer in (None, "linear1")]
+        norms = [Reading(name=f"norm_{label}", value=1.0, n=20, each=counts) for label in ("negative", "positive")]
+        return (*layers, *norms, Reading(name="auc", value=0.9, low=0.88, high=0.92, chance=0.5))
+
+    defended = [made.record(SumKL(bound=bound), psnr=None, accuracy=None, extra=told(1 - bound)) for bound in (0.1, 0.2, 0.4)]
+    page = site / "labels.html"
+    page.write_text(report([made.record(psnr=None, accuracy=None, extra=told(0.97)), *defended], gallery=lambda key: None))
+    result = browse(page.as_uri(), "--dump-dom")
+    shown = result.stdout.split('id="plots"')[0]
+    for name, count in (("labels", 2), ("norms", 4)):
+        assert len(re.findall(rf'<div id="plot-{name}-[^"]*"[^>]*class="[^"]*js-plotly-plot', shown)) == count
+    assert console(result) == []
+    frame = site / "labels-phone.html"
+    frame.write_text('<body style="margin:0"><iframe src="labels.html" style="width:390px;height:6000px;border:0"></iframe>')
+    pixels = picture(browse, frame, site / "labels-phone.png", 700, 6000)
     assert pixels[:, 395:].std() == 0
     assert pixels[:, :390].std() > 10
 

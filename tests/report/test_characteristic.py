@@ -120,4 +120,4 @@ def test_a_utility_that_is_not_accuracy_keeps_its_name(made, page):
         made.record(GaussianNoise(std=s), accuracy=None, extra=made.characteristic(1 / s, 0.5) + auc) for s in (0.1, 1.0)
     ]
     (figure,) = characteristic_section(page(records)).plots.values()
-    assert figure["layout"]["yaxis"]["title"]["text"] == "AUC"
+    assert figure["layout"]["yaxis"]["title"]["text"] == "test AUC"

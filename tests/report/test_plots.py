@@ -67,7 +67,7 @@ def test_any_reading_about_leakage_can_be_drawn(made):
 
     records = [made.record(psnr=None, extra=auc(0.9)), made.record(TopK(), psnr=None, extra=auc(0.6))]
     figure = tradeoff(judgements(records))
-    assert figure["layout"]["yaxis"]["title"]["text"] == "leak auc"
+    assert figure["layout"]["yaxis"]["title"]["text"] == "leak AUC"
     assert figure["data"][0]["y"] == pytest.approx([0.6])
 
 

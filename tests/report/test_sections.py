@@ -49,7 +49,7 @@ def test_the_table_shows_every_reading_with_its_interval(page, made):
     assert bare["accuracy lost (points)"] == bare["epsilon"] == "-"
     assert private["accuracy lost (points)"] == "10.0 (6.2 to 13.7)"
     assert private["epsilon"] == "3.21"
-    assert private["leak auc"] == "0.75 (0.7 to 0.8)"
+    assert private["leak AUC"] == "0.75 (0.7 to 0.8)"
     assert private["place"] == ["dlg2019", "1", "before training"]
 
 
@@ -267,7 +267,7 @@ def test_a_utility_that_is_not_accuracy_has_columns_of_its_own(page, made):
     ]
     section = table_section(page(records))
     first, second, third = (line(section, number) for number in range(3))
-    assert (first["accuracy"][:4], first["AUC"]) == ("80 %", "-")
-    assert (second["accuracy"], second["AUC"]) == ("-", "80 % (70 to 90)")
-    assert third["AUC lost (points)"].startswith("10.0 (")
-    assert section.values["columns"].count("AUC") == 1
+    assert (first["accuracy"][:4], first["test AUC"]) == ("80 %", "-")
+    assert (second["accuracy"], second["test AUC"]) == ("-", "0.800 (0.700 to 0.900)")
+    assert third["test AUC lost (points)"].startswith("10.0 (")
+    assert section.values["columns"].count("test AUC") == 1

@@ -23,6 +23,7 @@ from leaktight.learning.boundary import FEATURE_PARTY
 from leaktight.learning.federated import Federated
 from leaktight.learning.protocol import FedSGD
 from leaktight.learning.split import Split
+from leaktight.models.wide_deep import WideDeep
 
 
 @singledispatch
@@ -44,7 +45,8 @@ def _(scenario: Federated) -> Scenario:
 @exposed.register
 def _(scenario: Split) -> Scenario:
     # Cut before the head, so that the top is linear; untrained, because a sure model's gradients drown in rounding.
-    plain = {"kind": "mlp"}
+    # A table with categories is for embeddings alone, and below its head Wide & Deep is as good.
+    plain = scenario.model if isinstance(scenario.model, WideDeep) else {"kind": "mlp"}
     return Split.model_validate(
         {**dict(scenario), "model": plain, "cut": "", "rounds": 0, "moments": 1, "feature_defence": Undefended()}
     )

@@ -7,9 +7,11 @@ from collections.abc import Sequence
 
 from leaktight.audit.flag import Flag, Severity
 from leaktight.audit.label_leak import LEAK_AUC
+from leaktight.audit.pool import high, low
 from leaktight.audit.rows import PSNR, Row, epsilon_of, rows_of
 from leaktight.audit.utility import ignorance, utility_name
 from leaktight.audit.words import family_of, label_of, links, listed, name_of, setting_of, title_of, undefended
+from leaktight.core.metric import Reading
 from leaktight.core.record import Record, Status
 
 EXACT_PSNR = 60.0
@@ -71,8 +73,24 @@ def null_above_chance(records: Sequence[Record]) -> list[Flag]:
         )
         for record in records
         if record.cell.purpose == "null"
-        and (names := list(dict.fromkeys(title_of(r.name) for r in record.readings if r.beats_chance())))
+        and (names := list(dict.fromkeys(title_of(r.name) for r in record.readings if far_from_chance(r))))
     ]
+
+
+def far_from_chance(reading: Reading) -> bool:
+    """Return whether a reading on noise lies on the leaking side of chance by more than twice its interval.
+
+    Where the chance level is exact, as that of an AUC is, one null cell in forty lies beyond its interval by luck alone, and an audit has many.
+
+    Example:
+        >>> lucky = Reading(name="leak_auc", value=0.55, low=0.51, high=0.58, chance=0.5, leaks="high")
+        >>> lucky.beats_chance(), far_from_chance(lucky)
+        (True, False)
+    """
+    if reading.chance is None or not reading.beats_chance():
+        return False
+    half = reading.value - low(reading) if reading.leaks == "high" else high(reading) - reading.value
+    return abs(reading.value - reading.chance) > 2 * half
 
 
 def utility_at_majority(records: Sequence[Record]) -> list[Flag]:

@@ -14,18 +14,23 @@ EXAMPLES = """
 Examples:
   leaktight reproduce polarization-network
   leaktight reproduce polarization-network --scale small --data sets --json ours.json
+  leaktight reproduce split-label-leakage --scale small --data sets
   leaktight reproduce polarization-network --scale paper --data sets --steps 1
 """
 
 
 def reproduce(
-    paper: Annotated[str, typer.Argument(help="Which paper: polarization-network.", metavar="PAPER", show_default=False)],
+    paper: Annotated[
+        str,
+        typer.Argument(help="Which paper: polarization-network or split-label-leakage.", metavar="PAPER", show_default=False),
+    ],
     scale: Annotated[
         Literal["smoke", "small", "paper"],
         typer.Option(help="Minutes on bundled data, within the hour on real sets, or the full experiment."),
     ] = "smoke",
     data: Annotated[
-        Path | None, typer.Option(help="The folder with real sets, a sub-folder each: cifar10, mnist, ...", show_default=False)
+        Path | None,
+        typer.Option(help="The folder with real sets, a sub-folder each: cifar10, mnist, ctr, ...", show_default=False),
     ] = None,
     json: Annotated[Path | None, typer.Option(help="Write the result to this file.", show_default=False)] = None,
     out: Annotated[Path | None, typer.Option(help="The folder for the audits.", show_default="leaktight-PAPER-SCALE")] = None,

@@ -64,5 +64,25 @@ class Paper(abc.ABC):
         """Return what the paper claims, and whether it holds in these tables."""
 
     def remarks(self, order: Order) -> list[str]:
-        """Return what a reader of the numbers must know: what was cut, and which data sets were left out."""
+        """Return what a reader of the numbers must know: what was cut, which data sets were left out, and the paper's own notes."""
+        found = []
+        if order.steps is not None:
+            found.append(
+                f"Cut by --steps {order.steps}: {self.cut(order)}. The numbers show that every part runs, and nothing else."
+            )
+        missing = self.left_out(order)
+        if missing:
+            found.append(f"Left out, because the data folder has no such set: {', '.join(missing)}.")
+        return [*found, *self.notes(order)]
+
+    def cut(self, order: Order) -> str:
+        """Return what `steps` cuts, as the middle of a sentence."""
+        return f"at most {order.steps} of everything that is counted"
+
+    def left_out(self, order: Order) -> list[str]:
+        """Return the paper's data sets that an order does without because they are not in the folder."""
+        return []
+
+    def notes(self, order: Order) -> list[str]:
+        """Return what else a reader must know to compare our numbers with the published ones."""
         return []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from leaktight.audit.driver import Progress, Step, run
@@ -54,9 +54,24 @@ def reproduce(paper: Paper, order: Order, out: str | Path, workers: int = 1, pro
         tables=tables,
         published=paper.published(),
         checks=tuple(paper.checks(tables)),
+        remarks=(*paper.remarks(order), *_remarks(order, [record for found in records.values() for record in found])),
     )
     failed = [record for found in records.values() for record in found if record.status is Status.FAILED]
     return Reproduced(reproduction, tuple(failed))
+
+
+def _remarks(order: Order, records: Sequence[Record]) -> list[str]:
+    """Return what is to be said of every paper's run: data that nobody read, and cells that have no number."""
+    found = []
+    if order.scale == "smoke" and order.data:
+        found.append("The scale `smoke` runs on bundled data: what `--data` names was not read.")
+    for status, what in ((Status.REFUSED, "refused"), (Status.FAILED, "failed")):
+        reasons = [record.reason for record in records if record.status is status]
+        if reasons:
+            count = "1 cell was" if len(reasons) == 1 else f"{len(reasons)} cells were"
+            count = count if status is Status.REFUSED else count.rsplit(" ", 1)[0]
+            found.append(f"{count} {what}, so the tables have gaps there: {' '.join(dict.fromkeys(reasons))}")
+    return found
 
 
 def _told(progress: Progress, part: str) -> Callable[[Step], None]:

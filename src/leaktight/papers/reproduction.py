@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from statistics import fmean
 from typing import Literal
 
+from leaktight.core.interval import Interval
 from leaktight.core.metric import Reading
 from leaktight.core.value import Value
 
@@ -27,12 +29,31 @@ class Check(Value):
         value: what was measured; None if it could not be.
         expected: which values hold, in words.
         holds: whether it does. What could not be measured does not.
+        low: the lower end of the value's 95 % interval; None if it has none.
+        high: the upper end.
+        undecided: whether the interval has values that hold and values that do not.
     """
 
     name: str
     value: float | None
     expected: str
     holds: bool
+    low: float | None = None
+    high: float | None = None
+    undecided: bool = False
+
+
+class Estimate(Value):
+    """A number with the ends of its 95 % interval, None where they are not known; what checks reckon with."""
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+
+    @property
+    def interval(self) -> Interval:
+        """Both ends."""
+        return self.low, self.high
 
 
 class Reproduction(Value):
@@ -46,6 +67,7 @@ class Reproduction(Value):
         tables: our numbers, a list of flat rows for each name.
         published: the published numbers, or the claims of the text where there are only figures.
         checks: what the paper claims, and whether it holds.
+        remarks: what a reader of the numbers must know, a sentence or two each.
     """
 
     paper: str
@@ -55,26 +77,107 @@ class Reproduction(Value):
     tables: Tables
     published: Tables
     checks: tuple[Check, ...]
+    remarks: tuple[str, ...] = ()
 
 
-def above(name: str, value: float | None, least: float) -> Check:
+def judged(
+    name: str, value: float | None, expected: str, test: Callable[[float], bool], interval: Interval = (None, None)
+) -> Check:
+    """Return the check that a number passes a test; undecided if the value and the ends of its interval do not agree.
+
+    Example:
+        >>> judged("small", 0.05, "between -0.1 and 0.1", lambda value: abs(value) <= 0.1, (-0.2, 0.2)).undecided
+        True
+    """
+    low, high = interval
+    agree = {test(each) for each in (value, low, high) if each is not None}
+    return Check(
+        name=name,
+        value=value,
+        expected=expected,
+        holds=value is not None and test(value),
+        low=low,
+        high=high,
+        undecided=value is not None and len(agree) > 1,
+    )
+
+
+def above(name: str, value: float | None, least: float, interval: Interval = (None, None)) -> Check:
     """Return the check that a number is above another.
 
     Example:
         >>> above("two above one", 2 - 1, least=0).holds, above("nothing measured", None, least=0).holds
         (True, False)
     """
-    return Check(name=name, value=value, expected=f"above {least:g}", holds=value is not None and value > least)
+    return judged(name, value, f"above {least:g}", lambda each: each > least, interval)
 
 
-def at_least(name: str, value: float | None, least: float) -> Check:
+def at_least(name: str, value: float | None, least: float, interval: Interval = (None, None)) -> Check:
     """Return the check that a number is not below another.
 
     Example:
         >>> at_least("a point at most", -0.005, least=-0.01).expected
         'at least -0.01'
     """
-    return Check(name=name, value=value, expected=f"at least {least:g}", holds=value is not None and value >= least)
+    return judged(name, value, f"at least {least:g}", lambda each: each >= least, interval)
+
+
+def within(name: str, value: float | None, most: float, interval: Interval = (None, None)) -> Check:
+    """Return the check that a number is no further from 0 than another.
+
+    Example:
+        >>> within("almost the same", -0.05, most=0.1).expected
+        'between -0.1 and 0.1'
+    """
+    return judged(name, value, f"between {-most:g} and {most:g}", lambda each: abs(each) <= most, interval)
+
+
+def estimate(row: Row, column: str) -> Estimate | None:
+    """Return a column's number with its interval; None if the row has none there."""
+    value = number(row, column)
+    if value is None:
+        return None
+    return Estimate(value=value, low=number(row, f"{column}_low"), high=number(row, f"{column}_high"))
+
+
+def mean_of(estimates: Sequence[Estimate | None]) -> Estimate | None:
+    """Return the mean; its interval is that of errors which all have the same sign. None of nothing, or with a gap.
+
+    Example:
+        >>> mean_of([Estimate(value=1.0, low=0.5, high=2.0), Estimate(value=2.0, low=1.5, high=4.0)])
+        Estimate(value=1.5, low=1.0, high=3.0)
+    """
+    known = [one for one in estimates if one is not None]
+    if not known or len(known) < len(estimates):
+        return None
+    lows, highs = [one.low for one in known if one.low is not None], [one.high for one in known if one.high is not None]
+    whole = len(lows) == len(highs) == len(known)
+    return Estimate(
+        value=fmean(one.value for one in known), low=fmean(lows) if whole else None, high=fmean(highs) if whole else None
+    )
+
+
+def difference(one: Estimate | None, other: Estimate | None) -> Estimate | None:
+    r"""Return one number less another, with Newcombe's interval of a difference.
+
+    With \(h\) the distance from a value to the end of its interval, the lower end is \(d - \sqrt{h_{one,low}^2 + h_{other,high}^2}\), as if
+    both were independent. Numbers on the same victims or test data vary together, which makes the interval cautious.
+
+    Example:
+        >>> difference(Estimate(value=2.0, low=1.7, high=2.3), Estimate(value=1.0, low=0.6, high=1.4)).interval
+        (0.5, 1.5)
+
+    References:
+        Newcombe, "Interval estimation for the difference between independent proportions", 1998, method 10.
+    """
+    if one is None or other is None:
+        return None
+    value = one.value - other.value
+    if one.low is None or one.high is None or other.low is None or other.high is None:
+        return Estimate(value=value)
+    below = math.hypot(one.value - one.low, other.high - other.value)
+    over = math.hypot(one.high - one.value, other.value - other.low)
+    return Estimate(value=value, low=value - below, high=value + over)
 
 
 def columns(name: str, reading: Reading | None) -> Row:

@@ -19,6 +19,7 @@ from leaktight.report.page import Page, Section
 from leaktight.report.plots import COLOURS, escaped, layout, plain_figure
 
 MOST_FIGURES = 12
+FIRST, SMALL = 460, 260
 BARE = "#6b7280"
 _NONE = "-"
 
@@ -60,12 +61,13 @@ def labels_section(page: Page) -> Section | None:
         for place, panel in enumerate(panels.values()):
             if len(plots) < MOST_FIGURES and any(course.values for course in panel):
                 name = f"plot-labels-{number}-{place}"
-                plots[name] = figure_of(panel, legend=not captions)
+                plots[name] = figure_of(panel, height=FIRST if not captions else SMALL)
                 captions[name] = _caption(panel[0])
         block = {
             "setting": rows[0].setting,
             "captions": captions,
             "left": len(panels) - len(captions),
+            "key": legend_of(rows) if captions else [],
             "tables": _tables(courses),
         }
         blocks.append(block)
@@ -120,7 +122,7 @@ def smooth(values: Sequence[float]) -> list[float]:
     return [median(values[max(0, at - reach) : at + reach + 1]) for at in range(len(values))]
 
 
-def figure_of(panel: Sequence[Course], legend: bool) -> dict[str, Any]:
+def figure_of(panel: Sequence[Course], height: int = SMALL) -> dict[str, Any]:
     """Return a line for each defence, and to the right of it its median (dot) and 95 % quantile (triangle)."""
     figure = go.Figure()
     shades = _shades([course.row for course in panel])
@@ -129,7 +131,7 @@ def figure_of(panel: Sequence[Course], legend: bool) -> dict[str, Any]:
     for course in panel:
         colour, opacity = shades[course.row.defence.key]
         name = escaped(name_of(course.row.defence))
-        shared = {"name": name, "legendgroup": name, "opacity": opacity}
+        shared = {"name": name, "opacity": opacity}
         figure.add_trace(
             go.Scatter(
                 **shared,
@@ -137,7 +139,6 @@ def figure_of(panel: Sequence[Course], legend: bool) -> dict[str, Any]:
                 y=smooth(course.values),
                 mode="lines",
                 line={"color": colour, "width": 1.6},
-                showlegend=legend,
                 hovertemplate=f"{name}<br>AUC %{{y:.2f}} at %{{x:.3g}}<extra></extra>",
             )
         )
@@ -145,7 +146,7 @@ def figure_of(panel: Sequence[Course], legend: bool) -> dict[str, Any]:
     chance = _chance(panel)
     figure.add_hline(y=chance, line={"color": BARE, "dash": "dash", "width": 1.2})
     lowest = min([chance, *(value for course in panel for value in smooth(course.values))])
-    figure.update_layout(**{**layout(height=460 if legend else 260), "showlegend": legend})
+    figure.update_layout(**{**layout(height=height), "showlegend": False})
     training = panel[0].row.stage == "training"
     figure.update_xaxes(title_text="share of the training" if training else "step", ticksuffix=" %" if training else "")
     figure.update_xaxes(range=[0, rim * 1.02], zeroline=False)
@@ -164,7 +165,6 @@ def _ends(course: Course, rim: float, colour: str, shared: dict[str, Any]) -> go
         marker={"color": colour, "symbol": [symbol for _, symbol, _ in marked], "size": 8},
         customdata=[words for _, _, words in marked],
         hovertemplate=f"{shared['name']}<br>%{{customdata}} %{{y:.3f}}<extra></extra>",
-        showlegend=False,
     )
 
 
@@ -180,8 +180,8 @@ def _panels(courses: Iterable[Course]) -> dict[tuple[str, str | None], list[Cour
 def _shades(rows: Iterable[Row]) -> dict[str, tuple[str, float]]:
     """Return a colour for each kind of defence, the fuller the stronger; grey for none."""
     families: dict[str, list[str]] = {}
-    for row in rows:
-        families.setdefault("" if undefended(row.defence) else family_of(row.defence), []).append(row.defence.key)
+    for defence in {row.defence.key: row.defence for row in rows}.values():
+        families.setdefault("" if undefended(defence) else family_of(defence), []).append(defence.key)
     named = [family for family in families if family]
     found = {}
     for family, keys in families.items():
@@ -189,6 +189,12 @@ def _shades(rows: Iterable[Row]) -> dict[str, tuple[str, float]]:
         for place, key in enumerate(keys, start=1):
             found[key] = colour, 0.3 + 0.7 * place / len(keys)
     return found
+
+
+def legend_of(rows: Sequence[Row]) -> list[tuple[str, str, float]]:
+    """Return each defence with its colour and how full it is; beside the figures, for a phone has no room for it in them."""
+    names = {row.defence.key: name_of(row.defence) for row in rows}
+    return [(names[key], *shade) for key, shade in _shades(rows).items()]
 
 
 def _chance(panel: Sequence[Course]) -> float:

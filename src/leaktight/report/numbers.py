@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from leaktight.audit.flags_soundness import EXACT_AUC, EXACT_ERROR, EXACT_PSNR, is_exact
+from leaktight.audit.flags_soundness import EXACT_AUC, EXACT_ERROR, EXACT_PSNR, far_from_chance, is_exact
 from leaktight.audit.label_leak import LEAK_AUC
 from leaktight.audit.rows import LABELS, PSNR, SSIM, STATEMENT, Row
 from leaktight.audit.utility import utility_name, utility_text
@@ -157,7 +157,7 @@ def _check(record: Record) -> dict[str, object]:
         if r.leaks is not None and r.against != "used"
     ]
     done = record.status is Status.DONE
-    passed = is_exact(record) if control else done and not any(r.beats_chance() for r in record.readings)
+    passed = is_exact(record) if control else done and not any(map(far_from_chance, record.readings))
     return {
         "kind": "control: the answer is known" if control else "null: only noise was sent",
         "name": label_of(record.cell),

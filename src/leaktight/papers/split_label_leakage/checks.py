@@ -33,7 +33,7 @@ def _checks(tables: Tables, name: str) -> list[Check]:
     found.append(at_most(f"Test AUC(unprotected) - Test AUC({PROTECTED}), {name}", lost, LOST))
     for attack in (ATTACKS[0], STRONGEST):
         gain = _value(own["equal_leak"], "gain", attack=attack)
-        measured = "the strongest attack's" if attack == STRONGEST else f"the {attack} attack's"
+        measured = "the strongest attack's (our own measure)" if attack == STRONGEST else f"the {attack} attack's"
         found.append(above(f"Test AUC({PROTECTED}) - Test AUC(isotropic) at {measured} equal leak AUC, {name}", gain, 0))
     if own["steps"]:
         found.append(_chosen(own["steps"], name))

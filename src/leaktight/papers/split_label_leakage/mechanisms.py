@@ -17,6 +17,7 @@ from leaktight.defences.max_norm import MaxNorm
 from leaktight.defences.sumkl import SumKL
 from leaktight.learning.boundary import FEATURE_PARTY
 from leaktight.metrics.leak_auc import LeakAUC
+from leaktight.metrics.norm_histogram import NormHistogram
 
 NONE, MAX_NORM = "none", "max-norm"
 NORM, DIRECTION, CLUSTERING = "gradient norm", "direction", "clustering"
@@ -55,11 +56,16 @@ def defences(bounds: Sequence[float], ratios: Sequence[float]) -> dict[str, Defe
 
 
 def attacks() -> dict[str, Attempt]:
-    """Return the attacks by name, each from the feature party's seat with no more than it needs; the norm at every layer."""
+    """Return the attacks by name, each from the feature party's seat with no more than it needs; the norm at every layer.
+
+    Histograms of norms are there for the reports of the audits.
+    """
     found: dict[str, Attack] = {NORM: GradientNorm(layer=ALL), DIRECTION: Direction(), CLUSTERING: Clustering()}
     return {
         name: Attempt(
-            attack=attack, threat=ThreatModel(seat=FEATURE_PARTY, knows=frozenset(attack.needs)), metrics=(LeakAUC(),)
+            attack=attack,
+            threat=ThreatModel(seat=FEATURE_PARTY, knows=frozenset(attack.needs)),
+            metrics=(LeakAUC(), NormHistogram()),
         )
         for name, attack in found.items()
     }

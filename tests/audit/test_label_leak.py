@@ -1,0 +1,68 @@
+"""Leak AUCs are compared by what they tell beyond their own chance level, at the layer that tells most."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from leaktight.audit.label_leak import excess, place_of, strongest_layer, tells_labels, weight
+from leaktight.audit.rows import rows_of
+from leaktight.core.metric import Reading
+
+
+def auc(value, chance=0.5, spread=0.02, layer=None, name="leak_auc"):
+    return Reading(
+        name=name, value=value, low=value - spread, high=value + spread, n=40, chance=chance, leaks="high", layer=layer
+    )
+
+
+def test_only_the_median_over_steps_speaks_for_labels():
+    assert tells_labels(auc(0.7))
+    assert not tells_labels(auc(0.7, name="leak_auc_q95"))
+    assert not tells_labels(None)
+
+
+def test_certainty_is_one_and_chance_is_zero_whatever_the_chance_level():
+    assert [excess(auc(1.0, chance)) for chance in (0.5, 0.56, None)] == [1, 1, 1]
+    assert [excess(auc(chance, chance)) for chance in (0.5, 0.56)] == [0, 0]
+    assert excess(auc(0.45)) == pytest.approx(-0.1)
+
+
+@given(st.floats(0, 1), st.floats(0, 1), st.floats(0.5, 1))
+def test_a_larger_auc_never_weighs_less_at_one_chance_level(one, other, chance):
+    less, more = sorted((one, other))
+    assert excess(auc(less, chance)) <= excess(auc(more, chance))
+
+
+def test_an_attack_that_beats_chance_weighs_more_than_one_that_does_not():
+    surely, perhaps = auc(0.56, spread=0.01), auc(0.7, chance=0.56, spread=0.2)
+    assert excess(perhaps) > excess(surely)
+    assert weight(surely) > weight(perhaps)
+
+
+def test_the_layer_that_tells_most_beyond_its_own_chance_counts():
+    readings = [auc(0.6), auc(0.62, chance=0.6, layer="linear1"), auc(0.61, layer="relu1"), auc(0.99, name="leak_auc_q95")]
+    assert strongest_layer(readings).layer == "relu1"
+    assert strongest_layer([auc(0.9), auc(0.9, layer="relu1")]).layer is None
+    assert strongest_layer([auc(0.9, name="psnr")]) is None
+
+
+def test_a_layer_is_named():
+    assert (place_of(auc(1.0)), place_of(auc(1.0, layer="relu2"))) == ("at the cut", "at the layer relu2")
+
+
+def test_a_row_is_judged_by_its_strongest_layer_and_ranked_by_it(made):
+    weak = made.record(psnr=None, label="norm", extra=(auc(0.6), auc(0.8, layer="linear1")))
+    strong = made.record(psnr=None, label="clustering", extra=(auc(0.82, chance=0.7),))
+    rows = {row.attack: row for row in rows_of([weak, strong])}
+    assert rows["norm"].leak.layer == "linear1"
+    assert rows["norm"].severity > rows["clustering"].severity
+
+
+def test_images_come_before_labels(made):
+    (row,) = rows_of([made.record(psnr=30, extra=(auc(0.99),))])
+    assert row.leak.name == "reconstruction_statement"
+
+
+def test_a_row_knows_who_attacks_from_where(made):
+    (row,) = rows_of([made.record()])
+    assert (row.kind, row.seat) == (made.DLG.kind, "server")

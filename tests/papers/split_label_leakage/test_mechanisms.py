@@ -1,0 +1,25 @@
+from __future__ import annotations
+
+from leaktight.attacks.gradient_norm import GradientNorm
+from leaktight.core.defence import Undefended
+from leaktight.metrics import LeakAUC
+from leaktight.papers.split_label_leakage.mechanisms import BASELINE, PROTECTED, attacks, defences
+from leaktight.papers.split_label_leakage.settings import BOUNDS, RATIOS
+
+
+def test_names_are_different_and_the_unprotected_training_comes_first() -> None:
+    found = defences(BOUNDS, RATIOS)
+    assert len(found) == 2 + len(BOUNDS) + len(RATIOS)
+    assert next(iter(found.values())) == Undefended()
+    assert len({defence.key for defence in found.values()}) == len(found)
+
+
+def test_figure_2c_compares_the_strongest_bound_with_a_variance_of_25() -> None:
+    assert (PROTECTED, BASELINE) == ("sumKL L=0.4", "isotropic 5")
+    assert {PROTECTED, BASELINE} <= defences(BOUNDS, RATIOS).keys()
+
+
+def test_the_norm_is_taken_at_every_layer_and_graded_by_leak_auc() -> None:
+    found = attacks()
+    assert found["gradient norm"].attack == GradientNorm(layer="all")
+    assert all(LeakAUC() in probe.metrics for probe in found.values())

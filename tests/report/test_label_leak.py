@@ -1,0 +1,197 @@
+"""Labels over training: a panel for each attack and layer, a line for each defence, numbers in tables, nothing single redacted."""
+
+import json
+
+import pytest
+
+from leaktight.attacks import Clustering, GradientNorm
+from leaktight.audit.rows import rows_of
+from leaktight.core.defence import Undefended
+from leaktight.core.metric import Reading
+from leaktight.core.probe import Attempt
+from leaktight.core.record import Cell
+from leaktight.core.threat import ThreatModel
+from leaktight.defences import MaxNorm, SumKL
+from leaktight.learning import Split
+from leaktight.metrics.norm_histogram import BINS
+from leaktight.report.findings import glossary_section, tiles, verdict_section
+from leaktight.report.label_leak import courses_of, labels_section, legend_of, smooth, steps_of
+from leaktight.report.numbers import checks_section, table_section
+from leaktight.report.page import Page
+from leaktight.report.plots import tradeoff_section
+from leaktight.report.redaction import redacted
+from leaktight.report.settings import in_words
+
+DEFENCES = (Undefended(), SumKL(bound=0.1), SumKL(bound=0.4), MaxNorm())
+
+
+@pytest.fixture(scope="module")
+def scenario():
+    data, model = {"kind": "rare_digit"}, {"kind": "mlp", "hidden": [8]}
+    return Split.model_validate({"data": data, "model": model, "rounds": 40, "batch_size": 64, "moments": 4})
+
+
+@pytest.fixture
+def record(made, scenario):
+    def make(defence, value, attack="norm", seed=0, layers=(None, "linear1"), steps=8, **more):
+        readings = []
+        for layer in layers:
+            each = tuple(value + 0.01 * (step % 3 - 1) for step in range(steps))
+            common = {"n": steps, "leaks": "high", "against": "raw", "layer": layer, "chance": 0.5}
+            readings += [
+                Reading(name="leak_auc", value=value, low=value - 0.02, high=value + 0.02, each=each, **common),
+                Reading(name="leak_auc_q95", value=value + 0.01, low=value, high=value + 0.02, **common),
+            ]
+        counts = {"norm_negative": 10, "norm_positive": 60}
+        readings += [
+            Reading(name=name, value=1.0, n=20, against="raw", each=tuple(20.0 * (at == place) for at in range(BINS)))
+            for name, place in counts.items()
+        ]
+        readings.append(Reading(name="auc", value=0.9, low=0.88, high=0.92, chance=0.5))
+        probe = Attempt(attack=GradientNorm() if attack == "norm" else Clustering(), threat=ThreatModel(seat="feature-party"))
+        settings = {"scenario": scenario, "probe": probe, "batch_size": 64, "victims": 8, "stage": "training", **more}
+        return made.record(defence, psnr=None, accuracy=None, label=attack, seed=seed, extra=tuple(readings), **settings)
+
+    return make
+
+
+@pytest.fixture
+def records(record):
+    values = dict(zip(DEFENCES, (0.97, 0.8, 0.51, 0.7), strict=True))
+    return [record(defence, value, attack) for attack in ("norm", "clustering") for defence, value in values.items()]
+
+
+@pytest.fixture
+def page(made):
+    def make(records, redact=False):
+        shown = redacted(records) if redact else records
+        return Page.of(shown, made.plan(), made.VERSIONS, lambda key: None, redact)
+
+    return make
+
+
+def test_a_panel_for_each_attack_and_layer_the_cut_first(page, records):
+    section = labels_section(page(records))
+    (block,) = section.values["blocks"]
+    assert list(block["captions"].values()) == [
+        "clustering, at the cut",
+        "norm, at the cut",
+        "clustering, at the layer linear1",
+        "norm, at the layer linear1",
+    ]
+    assert list(section.plots) == list(block["captions"])
+    assert block["left"] == 0
+
+
+def test_a_line_and_two_marks_for_each_defence(page, records):
+    figure = next(iter(labels_section(page(records)).plots.values()))
+    lines = [trace for trace in figure["data"] if trace["mode"] == "lines"]
+    marks = [trace for trace in figure["data"] if trace["mode"] == "markers"]
+    assert [trace["name"] for trace in lines] == ["no defence", "max-norm", "sumKL (bound 0.1)", "sumKL (bound 0.4)"]
+    assert len(marks) == len(lines)
+    assert list(marks[0]["y"]) == pytest.approx([0.97, 0.98])
+    assert list(marks[0]["marker"]["symbol"]) == ["circle", "triangle-up"]
+    (guessing,) = figure["layout"]["shapes"]
+    assert (guessing["y0"], guessing["line"]["dash"]) == (0.5, "dash")
+    assert figure["layout"]["yaxis"]["title"]["text"] == "leak AUC"
+    assert json.dumps(figure)
+
+
+def test_one_kind_of_defence_has_one_colour_fuller_where_stronger(records):
+    legend = {name: shade for name, *shade in legend_of(rows_of(records))}
+    weak, strong = legend["sumKL (bound 0.1)"], legend["sumKL (bound 0.4)"]
+    assert weak[0] == strong[0] != legend["max-norm"][0]
+    assert weak[1] < strong[1] == 1
+    assert len(legend) == len(DEFENCES)
+
+
+def test_steps_are_where_the_scenario_looked(scenario):
+    cell = Cell(scenario=scenario, defence=Undefended(), probe=Attempt(attack=GradientNorm()), stage="training", victims=8)
+    # Moments at steps 0, 10, 20 and 30 of 40, two steps from each on.
+    assert steps_of(cell, 8) == (0.0, 2.5, 25.0, 27.5, 50.0, 52.5, 75.0, 77.5)
+    assert steps_of(cell, 4) == (12.5, 37.5, 62.5, 87.5)
+    assert steps_of(cell.model_copy(update={"stage": "end"}), 3) == (1, 2, 3)
+    assert steps_of(cell, 0) == ()
+
+
+def test_the_line_is_a_running_median():
+    assert smooth([0.5, 0.9, 0.6]) == [0.5, 0.9, 0.6]
+    values = [0.5] * 40
+    values[7] = 1.0
+    assert smooth(values) == [0.5] * 40
+
+
+def test_seeds_are_averaged_and_seeds_of_other_length_are_not_mixed(record):
+    both = [record(None, 0.9, seed=0), record(None, 0.7, seed=1)]
+    (row,) = rows_of(both)
+    course = courses_of(row, both)[0]
+    assert course.values[1] == pytest.approx(0.8)
+    odd = [record(None, 0.9, seed=0), record(None, 0.7, seed=1, steps=5)]
+    assert courses_of(rows_of(odd)[0], odd)[0].values[1] == pytest.approx(0.9)
+
+
+def test_tables_hold_median_quantile_and_chance(page, records):
+    (block,) = labels_section(page(records)).values["blocks"]
+    norm = next(table for table in block["tables"] if table["attack"] == "norm")
+    assert norm["layers"] == ["cut", "linear1"]
+    assert norm["lines"]["no defence"][0] == {"text": "0.97 / 0.98", "chance": "0.50", "tone": "leaks", "top": True}
+    assert [cell["tone"] for cell in norm["lines"]["sumKL (bound 0.4)"]] == ["stops", "stops"]
+
+
+def test_a_redacted_report_keeps_the_tables_and_no_step(page, records, report, made):
+    section = labels_section(page(records, redact=True))
+    (block,) = section.values["blocks"]
+    assert (section.plots, block["captions"], len(block["tables"])) == ({}, {}, 2)
+    text = report(records, redact=True, gallery=lambda key: None)
+    assert "The single steps are left out of a redacted report." in text
+    assert "Gradient norms by class" not in text
+
+
+def test_a_layer_that_one_defence_lacks_is_left_open(page, record):
+    (block,) = labels_section(page([record(None, 0.9), record(MaxNorm(), 0.6, layers=(None,))])).values["blocks"]
+    assert block["tables"][0]["lines"]["max-norm"][1]["text"] == "-"
+
+
+def test_an_audit_of_images_has_no_such_section(page, made):
+    assert labels_section(page(made.audit())) is None
+
+
+def test_the_rest_of_the_page_speaks_of_labels(page, records):
+    found = page(records)
+    assert verdict_section(found).values["threshold"] is None
+    (tile, *_) = tiles(found)
+    assert (tile["figure"], tile["label"]) == ("0.97", "AUC, how well labels are told without defence")
+    values = glossary_section(found).values
+    assert (values["images"], values["labels"]) == (False, True)
+    section = table_section(found)
+    assert section.values["images"] is False
+    assert {"test AUC", "leak AUC", "leak AUC, 95 % quantile"} <= set(section.values["columns"])
+    assert in_words(ThreatModel(seat="feature-party"))["seat"].startswith("the feature party: it follows the protocol")
+
+
+def test_the_trade_off_is_test_auc_against_leak_auc(page, records):
+    section = tradeoff_section(page(records))
+    figure = section.plots["plot-tradeoff-1"]
+    assert section.values["captions"]["plot-tradeoff-1"] == "Test AUC against leakage"
+    assert figure["layout"]["xaxis"]["title"]["text"] == "test AUC of the trained model"
+    assert figure["layout"]["xaxis"]["ticksuffix"] == ""
+    assert figure["layout"]["yaxis"]["title"]["text"] == "leak AUC"
+    assert all(list(trace["x"]) == pytest.approx([0.9] * len(trace["x"])) for trace in figure["data"])
+    assert "leak AUC: 0.970 at the cut" in figure["data"][-1]["customdata"][0]
+
+
+def test_the_control_of_labels_is_explained(page, made, records):
+    exact = Reading(name="leak_auc", value=1.0, n=4, chance=0.5, leaks="high", against="raw", each=(1.0,) * 4)
+    values = checks_section(page([*records, made.control(psnr=None, extra=(exact,))])).values
+    assert (values["labels"], values["examples"]) == (True, False)
+    assert values["checks"][0]["passed"]
+    values = checks_section(page([made.control()])).values
+    assert (values["labels"], values["examples"]) == (False, True)
+
+
+def test_the_page_shows_it_all(report, records):
+    text = report(records, gallery=lambda key: None)
+    for words in ("Labels over training", "Gradient norms by class", "Leak AUC</dt>", "at the layer linear1"):
+        assert words in text
+    for words in ("An image counts as recognised", "PSNR</dt>", "Images are compared"):
+        assert words not in text

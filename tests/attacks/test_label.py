@@ -7,12 +7,13 @@ import torch
 from torch import nn
 
 from leaktight.attacks import Analytic
-from leaktight.attacks.label import read_labels
+from leaktight.attacks.label import read_labels, steps_moved
 from leaktight.attacks.replay import Replay
 from leaktight.core.errors import Refusal
 from leaktight.core.random import stream
 from leaktight.core.task import Model
 from leaktight.core.threat import ThreatModel
+from leaktight.learning.optimiser import Sgd
 
 
 def read(run):
@@ -42,6 +43,26 @@ def test_repeated_labels_are_counted_also_beyond_the_number_of_classes(observe):
 def test_labels_are_read_off_an_update(observe):
     for found, truth in read(observe(victims=4, batch=2, steps=2, rate=0.01)):
         assert (found == truth).float().mean() >= 0.5
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.5, 0.9])
+def test_steps_with_momentum_go_as_far_as_torch_takes_them(momentum):
+    leaf = torch.zeros(1, requires_grad=True)
+    optimiser = Sgd(learning_rate=1.0, momentum=momentum).over([leaf])
+    for steps in range(1, 6):
+        leaf.grad = torch.ones(1)
+        optimiser.step()
+        assert steps_moved(steps, momentum) == pytest.approx(-leaf.item())
+
+
+def test_momentum_changes_no_count_where_steps_are_alike(observe):
+    """Three in four examples are of one class; read as plain steps, an update with momentum 0.9 seems to hold almost no other."""
+    settings = {"victims": 3, "batch": 8, "steps": 4, "labels": ([0] * 6 + [2] * 2) * 4}
+    runs = [observe(optimiser=Sgd(learning_rate=1e-3, momentum=momentum), **settings) for momentum in (0.0, 0.9)]
+    plain, moved = ([found.bincount(minlength=4) for found, _ in read(run)] for run in runs)
+    for one, other in zip(plain, moved, strict=True):
+        assert (one - other).abs().sum() <= 4
+        assert (other - torch.tensor([24, 0, 8, 0])).abs().sum() <= 4
 
 
 def test_a_head_that_is_not_linear_is_refused(observe):

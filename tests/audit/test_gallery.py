@@ -60,6 +60,14 @@ def test_bytes_are_rounded_and_clamped(insides: tuple[Inside, ...]) -> None:
     assert gallery_of(finding((one,), [guess]))["guess"].flatten().tolist() == [0, 128, 255, 255]
 
 
+def test_guesses_are_paired_as_they_are_shown(insides: tuple[Inside, ...]) -> None:
+    """As numbers, a dark guess with one runaway pixel would stand for the white image."""
+    truth = Batch(torch.stack([torch.ones(1, 2, 2), torch.full((1, 2, 2), 0.2)]), torch.arange(2))
+    one = dataclasses.replace(insides[0], used=truth, raw=truth)
+    guess = torch.stack([torch.full((1, 2, 2), 0.5), torch.tensor([[[9.0, 0.0], [0.0, 0.0]]])])
+    assert gallery_of(finding((one,), [guess]))["guess"].flatten(1).tolist() == [[128] * 4, [255, 0, 0, 0]]
+
+
 def test_a_missing_guess_is_grey_and_has_no_label(insides: tuple[Inside, ...]) -> None:
     [inside, *_] = insides
     shown = gallery_of(finding((inside,), [inside.used.inputs[:1]], [torch.tensor([5])]))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from leaktight.audit.private import private_file, private_folder, write_private
+from leaktight.audit.private import check_writable, private_file, private_folder, write_private
 from leaktight.core.errors import InvalidValue, LeaktightError
 
 
@@ -71,3 +71,20 @@ def test_a_file_in_the_way_is_one_sentence(tmp_path: Path) -> None:
         private_folder(tmp_path / "file" / "folder")
     with pytest.raises(InvalidValue, match=r"The file `.*` cannot be written: .*\. Choose another folder\."):
         private_file(tmp_path)
+
+
+def test_a_file_that_can_be_written_is_not_made_by_asking(tmp_path: Path) -> None:
+    check_writable(tmp_path / "new" / "result.json")
+    assert list((tmp_path / "new").iterdir()) == []
+
+
+def test_a_target_that_cannot_be_written_is_told_beforehand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(InvalidValue, match=r"cannot be written: it is a folder. Name a file in it."):
+        check_writable(tmp_path)
+
+    def refuse(**_: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr("tempfile.TemporaryFile", refuse)
+    with pytest.raises(InvalidValue, match=r"cannot be written: permission denied. Choose another folder."):
+        check_writable(tmp_path / "result.json")

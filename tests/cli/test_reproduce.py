@@ -13,13 +13,14 @@ import pytest
 from rich.console import Console
 
 from leaktight.audit import Grid, Plan
-from leaktight.cli.beside import show, table
+from leaktight.cli.beside import parts, show, table
 from leaktight.cli.main import main
 from leaktight.data import Digits
 from leaktight.defences import GaussianNoise
 from leaktight.learning import Federated
 from leaktight.models import MLP
 from leaktight.papers import PAPERS, Check, Order, Paper, Reproduction, Tables
+from leaktight.papers.estimate import Estimate
 from leaktight.papers.paper import Plans, Records
 from leaktight.papers.reproduction import above, claims, columns
 from leaktight.probes import Utility
@@ -81,9 +82,10 @@ def test_the_file_has_exactly_the_promised_keys(leaktight: Callable[..., Any]) -
     assert "Written: ours.json" in said.out
     assert "Cut by --steps 1." in said.out
     found = json.loads(Path("ours.json").read_text())
-    assert list(found) == ["paper", "scale", "seed", "seconds", "tables", "published", "checks"]
+    assert list(found) == ["paper", "scale", "seed", "seconds", "tables", "published", "checks", "remarks"]
+    assert found["remarks"] == ["Cut by --steps 1."]
     assert (found["paper"], found["scale"], found["seed"]) == ("toy", "smoke", 4)
-    assert [set(check) for check in found["checks"]] == [{"name", "value", "expected", "holds"}] * 2
+    assert [set(check) for check in found["checks"]] == [{"name", "value", "expected", "holds", "low", "high", "undecided"}] * 2
     assert [row["defence"] for row in found["tables"]["accuracy"]] == ["none", "gaussian_noise"]
     assert stat.S_IMODE(Path("ours.json").stat().st_mode) == 0o600
     assert Path("work", "one").is_dir()
@@ -142,6 +144,19 @@ def test_a_mistake_is_one_sentence(leaktight: Callable[..., Any], words: tuple[s
     assert (said.code, said.out, said.err) == (2, "", f"Error: {sentence}\n")
 
 
+@pytest.mark.usefixtures("toy")
+def test_a_file_that_cannot_be_written_is_told_before_anything_runs(leaktight: Callable[..., Any]) -> None:
+    Path("folder").mkdir()
+    Path("file").write_text("")
+    for target, sentence in (
+        ("folder", "The file `folder` cannot be written: it is a folder. Name a file in it."),
+        ("file/ours.json", "The folder `file` cannot be made: file exists. Choose another one."),
+    ):
+        said = leaktight("reproduce", "toy", "--workers", "1", "--json", target)
+        assert (said.code, said.out, said.err) == (2, "", f"Error: {sentence}\n")
+    assert not Path("leaktight-toy-smoke").exists()
+
+
 def test_an_unknown_scale_is_refused(leaktight: Callable[..., Any]) -> None:
     said = leaktight("reproduce", "polarization-network", "--scale", "huge")
     assert said.code == 2
@@ -170,6 +185,35 @@ def test_columns_without_a_number_are_left_out_and_missing_ones_are_a_dash() -> 
     found = table("t", rows, [{"key": "a", "y": 0.5}], ("key",))
     assert [column.header for column in found.columns] == ["key", "y", "y, published"]
     assert [list(column.cells) for column in found.columns] == [["a", "b"], ["1", "-"], ["0.5", "-"]]
+
+
+def test_too_many_columns_are_shown_in_parts_that_all_name_their_rows() -> None:
+    row = {"key": "a", **{f"x{number}": 1.0 for number in range(11)}}
+    shown = parts("t", [row], [{"key": "a", "x9": 0.5}], ("key",))
+    assert [part.title for part in shown] == ["t (1 of 2)", "t (2 of 2)"]
+    headers = [[str(column.header) for column in part.columns] for part in shown]
+    assert headers == [["key", *(f"x{n}" for n in range(6))], ["key", "x6", "x7", "x8", "x9", "x9, published", "x10"]]
+    [whole] = parts("t", [{"key": "a", "x": 1.0}], [], ("key",))
+    assert whole.title == "t"
+
+
+def test_a_check_whose_interval_straddles_is_undecided() -> None:
+    checks = (
+        above("one", Estimate(value=0.1, low=-0.1, high=0.3), 0),
+        above("two", Estimate(value=0.2, low=0.1, high=0.3), 0),
+        above("three", Estimate(value=-0.2, low=-0.5, high=0.1), 0),
+    )
+    done = Reproduction(
+        paper="toy", scale="smoke", seed=0, seconds=0.0, tables={}, published={}, checks=checks, remarks=("Mind the gap.",)
+    )
+    out = Console(file=StringIO(), width=200)
+    show(Toy(), done, console=out)
+    assert isinstance(out.file, StringIO)
+    said = out.file.getvalue()
+    assert "- undecided, the value holds: one is 0.1 (-0.1 to 0.3), expected above 0" in said
+    assert "- holds: two is 0.2 (0.1 to 0.3), expected above 0" in said
+    assert "- undecided, the value does not hold: three is -0.2 (-0.5 to 0.1), expected above 0" in said
+    assert said.rstrip().endswith("Mind the gap.")
 
 
 def test_an_empty_table_is_shown_as_one() -> None:

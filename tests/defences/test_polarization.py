@@ -188,6 +188,19 @@ def test_the_head_is_remembered_and_trained_between_messages() -> None:
     assert not torch.equal(first["head.private.weight"], second["head.private.weight"])
 
 
+def test_noise_on_steps_reaches_the_private_head_and_noise_on_messages_does_not() -> None:
+    def head(*links: Defence) -> torch.Tensor:
+        defence = Chain(links=(Polarization(bits=BITS), *links))
+        client = Client("client-0", task(), batch(20), defence, Local("client-0", seed=0), batch_size=5, shares=Kind.UPDATE)
+        client.respond(Server(task().public_parameters()).ask("client-0", 0))
+        found: torch.Tensor = client.local.memory["private"]["head.private.weight"]
+        return found
+
+    clean, outside, inside = head(), head(GaussianNoise(std=1.0)), head(GaussianNoise(std=1.0, each="step"))
+    assert torch.equal(clean, outside)
+    assert not torch.allclose(clean, inside, atol=0.01)
+
+
 def test_no_secret_is_in_the_transcript_or_in_a_view() -> None:
     scenario = Federated(data=Digits(), model=DLNet(width=3), participants=3, rounds=1, batch_size=8)
     defence = Polarization(bits=BITS)

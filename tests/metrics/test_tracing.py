@@ -119,6 +119,48 @@ def test_reconstructions_that_collapsed_need_none_either(monkeypatch):
     assert not pairs
 
 
+def rechecked(monkeypatch):
+    """Count the pairs that are left after single precision."""
+    pairs, original = [], tracing._candidates
+
+    def counting(queries, known, squares, precision):
+        near = original(queries, known, squares, precision)
+        if precision is torch.float32:
+            pairs.append(int(near[near.sum(1) > 1].sum()))
+        return near
+
+    monkeypatch.setattr(tracing, "_candidates", counting)
+    return pairs
+
+
+@pytest.mark.parametrize("far", [1e6, -1e6])
+def test_one_runaway_reconstruction_makes_no_other_pair_be_compared_again(monkeypatch, far):
+    left, pairs = rechecked(monkeypatch), counted(monkeypatch)
+    rng = torch.Generator().manual_seed(3)
+    queries, known = torch.rand(60, 3, 16, 16, generator=rng), torch.rand(40, 3, 16, 16, generator=rng)
+    known[7] = far
+    assert trace(queries, known).tolist() == literal(queries, known)
+    assert left == [0]
+    assert not pairs
+
+
+@settings(deadline=None, max_examples=100)
+@given(crowds(), st.sampled_from([1e3, 1e6, 1e12, 1e200]))
+def test_beside_runaways_the_answer_is_that_of_the_double_loop(crowd, far):
+    queries, known = crowd
+    known = torch.cat([known, far * known[:1].double(), -far * known[:1].double()])
+    assert trace(queries.double(), known).tolist() == literal(queries, known)
+
+
+def test_overflow_in_double_precision_is_compared_pair_by_pair(monkeypatch):
+    pairs = counted(monkeypatch)
+    rng = torch.Generator().manual_seed(4)
+    queries, known = torch.rand(9, 5, generator=rng).double(), torch.rand(6, 5, generator=rng).double()
+    known[2] = 1e300
+    assert trace(queries, known).tolist() == literal(queries, known)
+    assert len(pairs) <= 2 * len(queries)
+
+
 def test_overflowing_numbers_are_compared_in_double_precision():
     queries = torch.tensor([[3e25, 0.0], [-2e25, 1e25]])
     known = torch.tensor([[-3e25, 0.0], [2e25, 0.0], [0.0, 0.0]])
@@ -246,6 +288,16 @@ def test_unknown_owners_give_no_reading(insides):
     assert TracingDistance(queries="owned").grade(guess, truth, stream(0)) == ()
     half = [*owning(truth[:1], rows(0.0)), truth[1]]
     assert TracingDistance(queries="owned").grade(guess, half, stream(0)) == ()
+
+
+@pytest.mark.parametrize("queries", ["attacked", "owned"])
+def test_reconstructed_images_are_cut_to_the_pixel_range(insides, queries):
+    """What runs away beyond white is white on a screen, and nearest to the white image; other data are taken as they are."""
+    for shape, value in (((1, 2, 2), 0), ((4,), 0.5)):
+        white, dark = torch.ones(1, *shape), torch.full((1, *shape), 0.1)
+        truth = owning(insides([white, dark]), white, dark)
+        guess = guessed([9 * white, 0.5 * white], ["a", "b"])
+        assert TracingDistance(queries=queries).grade(guess, truth, stream(0))[0].value == value
 
 
 def test_scores_are_not_graded(insides):

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from leaktight.audit import Step, Store
-from leaktight.core.errors import InvalidValue
+from leaktight.core.errors import InvalidValue, Refusal
 from leaktight.core.record import Status
 from leaktight.learning import Federated
 from leaktight.papers import PAPERS, Order, Paper, find_paper, reproduce
@@ -63,6 +63,31 @@ def test_what_fails_leaves_a_gap_and_is_told(toy: Paper, tmp_path: Path, monkeyp
     assert "No luck" in done.failed[0].reason
     assert done.reproduction.tables["accuracy"][1]["accuracy"] is None
     assert not done.reproduction.checks[0].holds
+
+
+def test_remarks_say_what_was_cut_what_was_not_read_and_where_gaps_are(
+    toy: Paper, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert reproduce(toy, Order(), tmp_path / "plain").reproduction.remarks == ()
+
+    def refuse(*_: Any) -> None:
+        raise Refusal("Not with me.")
+
+    monkeypatch.setattr(Federated, "train", refuse)
+    done = reproduce(toy, Order(steps=1, data="sets"), tmp_path / "cut").reproduction
+    cut, unread, gap = done.remarks
+    assert cut == "Cut."
+    assert unread == "The scale `smoke` runs on bundled data: what `--data` names was not read."
+    assert gap.startswith("4 cells refused, a gap in the tables: ")
+    assert "Not with me." in gap
+
+
+def test_a_paper_says_by_itself_what_was_cut_and_left_out(toy: Paper, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(type(toy), "left_out", lambda self, order: ["MNIST", "SVHN"])
+    monkeypatch.setattr(type(toy), "notes", lambda self, order: ["Mind the gap."])
+    assert Paper.remarks(toy, Order()) == ["Left out, because the data folder has no such set: MNIST, SVHN.", "Mind the gap."]
+    [cut, *_] = Paper.remarks(toy, Order(steps=2))
+    assert cut.startswith("Cut by --steps 2: at most 2 of everything that is counted. The numbers show")
 
 
 def test_papers_are_found_by_name() -> None:

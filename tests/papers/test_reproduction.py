@@ -7,6 +7,7 @@ import pytest
 
 from leaktight.core.errors import InvalidValue
 from leaktight.core.metric import Reading
+from leaktight.papers.estimate import Estimate
 from leaktight.papers.reproduction import (
     CLAIM,
     Check,
@@ -15,9 +16,11 @@ from leaktight.papers.reproduction import (
     at_least,
     claims,
     columns,
+    estimate,
     interval_columns,
     number,
     rows_where,
+    within,
 )
 
 
@@ -30,9 +33,11 @@ def test_its_json_has_exactly_the_promised_keys() -> None:
     check = above("a claim", 1.0, least=0)
     done = made(tables={"t": [{"a": 1, "b": None, "c": "x", "d": 0.5}]}, checks=(check,))
     found = json.loads(done.model_dump_json())
-    assert list(found) == ["paper", "scale", "seed", "seconds", "tables", "published", "checks"]
+    assert list(found) == ["paper", "scale", "seed", "seconds", "tables", "published", "checks", "remarks"]
     assert found["tables"] == {"t": [{"a": 1, "b": None, "c": "x", "d": 0.5}]}
-    assert found["checks"] == [{"name": "a claim", "value": 1.0, "expected": "above 0", "holds": True}]
+    assert found["checks"] == [
+        {"name": "a claim", "value": 1.0, "expected": "above 0", "holds": True, "low": None, "high": None, "undecided": False}
+    ]
     assert Reproduction.model_validate(found) == done
 
 
@@ -59,6 +64,38 @@ def test_a_scale_is_one_of_three() -> None:
 )
 def test_a_check_holds_or_not_and_never_without_a_number(check: Check, holds: bool) -> None:
     assert check.holds is holds
+
+
+@pytest.mark.parametrize(
+    ("check", "holds", "undecided"),
+    [
+        (above("x", Estimate(value=0.1, low=0.05, high=0.2), 0), True, False),
+        (above("x", Estimate(value=0.1, low=-0.05, high=0.2), 0), True, True),
+        (above("x", Estimate(value=-0.1, low=-0.2, high=-0.05), 0), False, False),
+        (above("x", Estimate(value=-0.1, low=-0.2, high=0.05), 0), False, True),
+        (above("x", Estimate(value=0.1), 0), True, False),
+        (at_least("x", Estimate(value=-0.005, low=-0.02, high=0.02), -0.01), True, True),
+        (within("x", Estimate(value=0.0, low=-0.2, high=0.2), 0.1), True, True),
+        (within("x", Estimate(value=0.0, low=-0.1, high=0.1), 0.1), True, False),
+        (within("x", Estimate(value=-0.3, low=-0.4, high=-0.2), 0.1), False, False),
+        (within("x", 0.2, 0.1), False, False),
+        (within("x", None, 0.1), False, False),
+    ],
+)
+def test_a_check_is_undecided_where_its_interval_has_both(check: Check, holds: bool, undecided: bool) -> None:
+    assert (check.holds, check.undecided) == (holds, undecided)
+
+
+def test_a_check_of_before_intervals_is_still_read() -> None:
+    old = Check.model_validate({"name": "x", "value": 1.0, "expected": "above 0", "holds": True})
+    assert (old.low, old.high, old.undecided) == (None, None, False)
+
+
+def test_estimates_are_read_from_rows() -> None:
+    row = {"a": 1.0, "a_low": 0.5, "a_high": 2.0, "b": None, "c": 3}
+    assert estimate(row, "a") == Estimate(value=1.0, low=0.5, high=2.0)
+    assert estimate(row, "b") is None
+    assert estimate(row, "c") == Estimate(value=3.0)
 
 
 def test_a_reading_becomes_three_columns() -> None:

@@ -22,6 +22,10 @@ def read_labels(replay: Replay, parameters: Tensors, sent: Tensors, rng: Stream)
     estimated by the model's answers to random inputs, and the n labels are dealt one by one to the class with the largest
     rest of n (mean(p_c) - g_c). A head without bias is read by the row sums of its weight's gradient over the mean feature sum.
 
+    An update of K steps of size r with momentum m is -r sum over i < K of (K - i) m^i times the gradient, as far as the gradients of
+    its steps are alike; it is divided by that. With momentum the labels of earlier steps weigh more than those of later ones, so
+    that counts over several steps blur.
+
     A private head beside the public one adds nothing to the public head's gradient, so the labels of a defended message are read
     with the public task. A defence that weighs the public loss by other than 1 scales g: one label stays exact, counts blur.
 
@@ -43,10 +47,20 @@ def read_labels(replay: Replay, parameters: Tensors, sent: Tensors, rng: Stream)
     probabilities, feature_sum = _typical(replay, parameters, rng)
     slope = sent[bias] if bias is not None and bias in sent else sent[weight].sum(1) / feature_sum
     if replay.kind is Kind.UPDATE:
-        slope = -slope / (replay.learning_rate * replay.local_steps)
+        slope = -slope / (replay.learning_rate * steps_moved(replay.local_steps, replay.momentum))
     if replay.examples == 1:
         return slope.argmin()[None]
     return _deal(replay.examples * (probabilities - slope), replay.examples)
+
+
+def steps_moved(steps: int, momentum: float) -> float:
+    """Return how many plain steps along one gradient go as far as so many steps with momentum.
+
+    Example:
+        >>> steps_moved(3, 0.0), steps_moved(2, 0.5)
+        (3.0, 2.5)
+    """
+    return float(sum((steps - lag) * momentum**lag for lag in range(steps)))
 
 
 def _typical(replay: Replay, parameters: Tensors, rng: Stream) -> tuple[Tensor, Tensor]:

@@ -60,8 +60,9 @@ class GradientMatching(Attack):
         >>> GradientMatching(distance="l2", iterations=10)
         GradientMatching(kind='gradient_matching', distance='l2', ..., preset='')
 
-    Differs from the paper: victims are searched together, which changes no victim's result but for float order. L-BFGS stops a
-    victim at its own minimum, where the sources go on evaluating it. The best point of a search is answered, not the last.
+    Differs from the paper: victims are searched together, which changes no victim's result but for float order, unless the
+    defence is modelled and keeps secrets: their unit is the spread over the draws for all victims, so that a victim's search
+    depends a little on how many others there are. L-BFGS stops a victim at its own minimum, where the sources go on evaluating it. The best point of a search is answered, not the last.
     Geiping's and the transformation search's attacks are given the labels by their sources; their presets read them off the
     last layer, unless `labels = "given"` is set. The breaching presets weigh total variation by 0.1, their 0.2 at half scale.
 

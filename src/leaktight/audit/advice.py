@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from leaktight.audit.pool import high
 from leaktight.audit.rows import STATEMENT
 from leaktight.audit.summary import Summary
-from leaktight.audit.utility import ignorance, utility_name
+from leaktight.audit.utility import utility_name
 from leaktight.audit.verdict import Judgement, cost_of
 from leaktight.audit.words import capital, counted, name_of, percent, title_of, undefended
 from leaktight.core.defence import Defence
 
 BUDGETS = (0.01, 0.02, 0.05)
-UNTRAINED = "This cannot be said: even without defence the model is no better than {nothing}, so a price in {name} means nothing. Train longer."
+UNPRICED = "This cannot be said: {why}, so a price in {name} means nothing. Train longer."
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Advice:
 def advise(summary: Summary, budgets: Sequence[float] = BUDGETS) -> tuple[Advice, ...]:
     """Return the best protection within each budget of accuracy, and the cheapest that let nothing through.
 
-    A defence under which the model learned nothing is never recommended, and if it learned nothing without defence, nothing is. A
+    A defence under which the model learned nothing is never recommended, and if it learned nothing without defence, or was never trained, nothing is. A
     defence qualifies by its measured loss; if its interval reaches beyond the budget, the sentence says so. The best is the
     one under which the strongest attack gets least; of equals, the cheapest.
 
@@ -56,9 +56,9 @@ def advise(summary: Summary, budgets: Sequence[float] = BUDGETS) -> tuple[Advice
         defended = [j for j in here if not undefended(j.defence)]
         useful = [j for j in defended if not j.worst.useless]
         prefix = f"Scenario {scenario}: " if several else ""
-        untrained = next((j.worst.utility for j in here if undefended(j.defence) and j.worst.useless), None)
-        if defended and untrained is not None:
-            said = UNTRAINED.format(nothing=ignorance(untrained), name=utility_name(untrained))
+        bare = here[0].worst
+        if defended and bare.unpriced:
+            said = UNPRICED.format(why=bare.unpriced, name=utility_name(bare.utility))
             found.append(Advice(f"{prefix}Which defence?", said))
         elif defended and not useful:
             found.append(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import statistics
 from collections.abc import Mapping, Sequence
 
 from leaktight.audit.rows import LABELS, RATIO, Row
@@ -58,7 +59,8 @@ class Curve:
         stage: when in training it was measured.
         spots: at least two, from weak to strong where the defence says which way that is.
         base: the same without defence: the reference, not a part of the curve; None if it was not measured.
-        caps: for each distance that was measured, the calibrated averaged performance; `n` is its number of strengths.
+        caps: for each distance that was measured, the calibrated averaged performance; `n` is its number of strengths. None where
+            the model is no use even without defence: a product with nothing says nothing.
     """
 
     scenario: int
@@ -75,13 +77,15 @@ class Curve:
 def curves_of(rows: Sequence[Row]) -> tuple[Curve, ...]:
     """Return a curve for every defence that was measured at several strengths, for each attack and setting.
 
+    Where defences have no price (`Row.unpriced`), it is one of distances alone, without CAP.
+
     Example:
         >>> curves_of(())
         ()
     """
     groups: dict[tuple[int, str, int, str], list[Row]] = {}
     for row in rows:
-        if row.utility is not None and any(Spot(0, row).distance(aim) for aim in DISTANCES):
+        if (row.utility is not None or row.unpriced) and any(Spot(0, row).distance(aim) for aim in DISTANCES):
             groups.setdefault((row.scenario, row.attack, row.batch_size, row.stage), []).append(row)
     return tuple(curve for group in groups.values() for curve in _curves(group))
 
@@ -106,7 +110,12 @@ def leading(curves: Sequence[Curve], judgements: Sequence[Judgement]) -> tuple[C
 
 
 def _closeness(curve: Curve) -> float:
-    return next((curve.caps[aim].value for aim in DISTANCES if aim in curve.caps), float("inf"))
+    """Return what is least under the strongest attack: CAP, or the mean distance where there is none."""
+    if curve.caps:
+        return next(curve.caps[aim].value for aim in DISTANCES if aim in curve.caps)
+    distances = ([spot.distance(aim) for spot in curve.spots] for aim in DISTANCES)
+    whole = next(([d.value for d in found if d is not None] for found in distances if all(found)), [])
+    return statistics.fmean(whole) if whole else float("inf")
 
 
 def _curves(group: Sequence[Row]) -> list[Curve]:
@@ -124,12 +133,25 @@ def _curve(sweep: Sweep, by_defence: Mapping[str, Row], base: Row | None) -> Cur
 
 def _cap(spots: Sequence[Spot], aim: str) -> Reading | None:
     """Return the calibrated averaged performance over all strengths; None if one lacks this distance."""
+    if any(spot.row.unpriced for spot in spots):
+        return None
     points = [
         Point(utility, distance, spot.strength, spot.ratio.value if spot.ratio else None)
         for spot in spots
         if (utility := spot.row.utility) and (distance := spot.distance(aim))
     ]
-    if len(points) < len(spots):
+    return cap_reading(aim, points, len(spots))
+
+
+def cap_reading(aim: str, points: Sequence[Point], strengths: int) -> Reading | None:
+    """Return the calibrated averaged performance; None if a strength lacks its point: a mean over fewer would be another number.
+
+    Args:
+        aim: what the attack is after, one of `DISTANCES`.
+        points: the characteristic.
+        strengths: how many points it should have.
+    """
+    if not points or len(points) < strengths:
         return None
     low, high = cap_interval(points)
     return Reading(name=f"cap_{aim}", value=cap(points), low=low, high=high, n=len(points))

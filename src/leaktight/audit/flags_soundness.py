@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from leaktight.audit.flag import Flag, Severity
 from leaktight.audit.label_leak import LEAK_AUC
 from leaktight.audit.pool import high, low
-from leaktight.audit.rows import PSNR, Row, epsilon_of, rows_of
+from leaktight.audit.rows import PSNR, UNTRAINED, Row, epsilon_of, rows_of
 from leaktight.audit.utility import ignorance, utility_name
-from leaktight.audit.words import family_of, label_of, links, listed, name_of, setting_of, title_of, undefended
+from leaktight.audit.words import capital, family_of, label_of, links, listed, name_of, setting_of, title_of
 from leaktight.core.metric import Reading
 from leaktight.core.record import Record, Status
 
@@ -95,18 +95,17 @@ def far_from_chance(reading: Reading) -> bool:
 
 def utility_at_majority(records: Sequence[Record]) -> list[Flag]:
     """A model that has learned nothing is private and useless; a defence must not be praised for it."""
-    rows = [row for row in rows_of(records) if row.useless]
+    rows = [row for row in rows_of(records) if row.useless or row.unpriced == UNTRAINED]
     return [_at_majority([row for row in rows if row.scenario == number]) for number in sorted({row.scenario for row in rows})]
 
 
 def _at_majority(rows: Sequence[Row]) -> Flag:
     cells = tuple(dict.fromkeys(key for row in rows for key in row.cells))
     where = f"In scenario {rows[0].scenario}: " if rows[0].among > 1 else ""
-    utility = rows[0].utility
-    if any(undefended(row.defence) for row in rows):
+    utility, why = rows[0].utility, rows[0].unpriced
+    if why:
         said = (
-            f"Even without defence the model is no better than {ignorance(utility)}, so no price in {utility_name(utility)} can be read "
-            "off. Train longer before comparing defences."
+            f"{capital(why)}, so no price in {utility_name(utility)} can be read off. Train longer before comparing defences."
         )
     else:
         names = listed(list(dict.fromkeys(name_of(row.defence) for row in rows)))
@@ -114,7 +113,7 @@ def _at_majority(rows: Sequence[Row]) -> Flag:
             f"With {names} the model is no better than {ignorance(utility)}, so its privacy is that of a model that learned "
             "nothing. Weaken the defence, or train longer."
         )
-    return Flag("utility_at_majority", f"{where}{said}", cells)
+    return Flag("utility_at_majority", f"{where}{said}", cells, "info" if why == UNTRAINED else "doubt")
 
 
 def privacy_without_epsilon(records: Sequence[Record]) -> list[Flag]:

@@ -10,7 +10,7 @@ from torch import Tensor
 from leaktight.core.attack import Reconstruction
 from leaktight.core.errors import LeaktightError
 from leaktight.core.probe import Finding
-from leaktight.metrics.pairing import UNPAIRED, blank, is_image, pair
+from leaktight.metrics.pairing import UNPAIRED, blank, is_image, on_screen, pair
 
 SHOWN = 8
 
@@ -30,7 +30,7 @@ def gallery_of(finding: Finding, shown: int = SHOWN) -> Gallery:
         return {}
     rows: dict[str, list[Tensor]] = {name: [] for name in ("truth_raw", "truth_used", "guess", "labels", "guess_labels")}
     for number, (inputs, inside) in enumerate(zip(guess.inputs, finding.truth, strict=True)):
-        place = pair(inputs, inside.used.inputs)
+        place = pair(on_screen(inputs), inside.used.inputs)
         labels = guess.labels[number] if guess.labels is not None else None
         for position in range(min(len(inside.used), len(inside.raw))):
             at, used = int(place[position]), inside.used.inputs[position]

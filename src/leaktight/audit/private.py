@@ -51,6 +51,22 @@ def write_private(path: Path, content: bytes) -> None:
             Path(temporary).unlink(missing_ok=True)
 
 
+def check_writable(path: Path) -> None:
+    """Raise the error for a file that could not be written; its folder is made if it was not there.
+
+    Raises:
+        InvalidValue: the path is a folder, or nothing can be written beside it.
+    """
+    if path.is_dir():
+        raise InvalidValue(f"The file `{path}` cannot be written: it is a folder. Name a file in it.")
+    private_folder(path.parent)
+    try:
+        with tempfile.TemporaryFile(dir=path.parent):
+            pass
+    except OSError as error:
+        raise InvalidValue(f"The file `{path}` cannot be written: {reason(error)}. Choose another folder.") from error
+
+
 def reason(error: OSError) -> str:
     """Return what the operating system says, as the middle of a sentence."""
     text = error.strerror or str(error)

@@ -6,12 +6,12 @@ import dataclasses
 import math
 import statistics
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Literal
 
 from leaktight.audit.label_leak import strongest_layer, tells_labels, weight
 from leaktight.audit.pool import leakage, low, pool
-from leaktight.audit.utility import lost, utility_of
+from leaktight.audit.utility import ignorance, is_utility, lost, utility_of
 from leaktight.audit.words import attack_of, label_of, name_of, plain, rank, setting, undefended
 from leaktight.core.defence import Defence
 from leaktight.core.metric import Reading
@@ -21,6 +21,7 @@ from leaktight.core.run import largest
 
 PSNR, SSIM, LABELS, EPSILON = "psnr", "ssim", "label_distance", "epsilon"
 STATEMENT, RATIO = "reconstruction_statement", "gradient_ratio"
+UNTRAINED = "the model was not trained (0 rounds)"
 _EXAMPLE_BY_EXAMPLE = (STATEMENT, PSNR, LABELS, "mse", "rmse_relative")
 
 Against = Literal["raw", "used"]
@@ -48,6 +49,7 @@ class Row:
         messages: how many messages were measured.
         kind: the kind of the attack; empty for a measurement that needs none.
         seat: where the attacker sits.
+        unpriced: why no defence of this scenario has a price; empty if prices can be given.
     """
 
     scenario: int
@@ -67,6 +69,7 @@ class Row:
     messages: int = 0
     kind: str = ""
     seat: str = ""
+    unpriced: str = ""
 
     @property
     def behind(self) -> int:
@@ -144,15 +147,42 @@ def epsilon_of(notes: Mapping[str, float]) -> float | None:
 def rows_of(records: Sequence[Record]) -> tuple[Row, ...]:
     """Return one row for each defence, attack and setting of the measuring cells."""
     scenarios: dict[str, int] = {}
+    untrained: set[int] = set()
     groups: dict[tuple[object, ...], list[Record]] = {}
     for record in records:
         cell = record.cell
         if cell.purpose == "measure":
             number = scenarios.setdefault(cell.scenario.key, len(scenarios) + 1)
+            untrained |= {number} if cell.scenario.untrained else set()
             groups.setdefault((number, cell.defence.key, label_of(cell), cell.batch_size, cell.stage), []).append(record)
     losses = _losses(records)
     rows = [_row(scenarios[group[0].cell.scenario.key], len(scenarios), group, losses) for group in groups.values()]
-    return tuple(sorted(rows, key=_order))
+    return tuple(sorted(_priced(rows, untrained), key=_order))
+
+
+def _priced(rows: Sequence[Row], untrained: Collection[int]) -> list[Row]:
+    """Take prices away in scenarios where none can be given, and say why; where nothing was trained, utilities too."""
+    reasons = {row.scenario: _unpriced([r for r in rows if r.scenario == row.scenario], untrained) for row in rows}
+    return [
+        dataclasses.replace(
+            row,
+            readings=tuple(r for r in row.readings if row.scenario not in untrained or not is_utility(r)),
+            loss=None if reasons[row.scenario] else row.loss,
+            unpriced=reasons[row.scenario],
+        )
+        for row in rows
+    ]
+
+
+def _unpriced(rows: Sequence[Row], untrained: Collection[int]) -> str:
+    """Return why the defences of one scenario have no price; nothing if they have."""
+    if rows[0].scenario in untrained:
+        return UNTRAINED
+    # All undefended rows stand on the same trainings; the one over the most seeds says it best.
+    bare = max((row for row in rows if undefended(row.defence)), key=lambda row: len(row.seeds), default=None)
+    if bare is None or not bare.useless:
+        return ""
+    return f"even without defence the model is no better than {ignorance(bare.utility)}"
 
 
 def _order(row: Row) -> tuple[object, ...]:

@@ -25,8 +25,18 @@ def utility_of(readings: Iterable[Reading]) -> Reading | None:
         >>> utility_of([Reading(name="auc", value=0.9, leaks="high"), Reading(name="auc", value=0.7)]).value
         0.7
     """
-    found = {reading.name: reading for reading in readings if reading.leaks is None and reading.layer is None}
+    found = {reading.name: reading for reading in readings if is_utility(reading)}
     return next((found[name] for name in UTILITIES if name in found), None)
+
+
+def is_utility(reading: Reading) -> bool:
+    """Return whether a reading is about how good the model is, not about what leaks.
+
+    Example:
+        >>> is_utility(Reading(name="auc", value=0.9)), is_utility(Reading(name="auc", value=0.9, leaks="high"))
+        (True, False)
+    """
+    return reading.name in UTILITIES and reading.leaks is None and reading.layer is None
 
 
 def lost(without: Reading, under: Reading) -> Reading:

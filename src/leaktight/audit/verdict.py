@@ -213,7 +213,7 @@ def cost_of(loss: Reading | None) -> str:
 
 
 def _cost(row: Row) -> str:
-    text = cost_of(row.loss)
+    text = f"no price can be given: {row.unpriced}" if row.unpriced else cost_of(row.loss)
     return f"{capital(text)}." if row.loss is None else f"The price: {text}."
 
 

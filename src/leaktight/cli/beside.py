@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from rich.console import Console
 from rich.table import Table
 
 from leaktight.papers.paper import Paper
-from leaktight.papers.reproduction import CLAIM, Reproduction, Row
+from leaktight.papers.reproduction import CLAIM, Check, Reproduction, Row
 
 WIDE = 200
 NOTHING = "-"
 CROWDED = 4
 """With more columns of numbers than this a table shows no intervals; the file has them all."""
+MANY = 8
+"""With more than this it is shown in parts, each with the columns that name a row."""
 _ENDS = ("_low", "_high")
 
 
-def show(paper: Paper, done: Reproduction, remarks: Sequence[str] = (), console: Console | None = None) -> None:
+def show(paper: Paper, done: Reproduction, console: Console | None = None) -> None:
     """Print every table, then the checks, then what a reader must know.
 
     Args:
         paper: which one; it names the columns by which rows belong together.
         done: what came of it.
-        remarks: what was cut or left out.
         console: where to print; by default standard output.
     """
     where = console or Console()
@@ -33,29 +35,43 @@ def show(paper: Paper, done: Reproduction, remarks: Sequence[str] = (), console:
     _say(where, f"{paper.title}, scale {done.scale}, seed {done.seed}, {done.seconds:.0f} seconds")
     for name, rows in done.tables.items():
         published = done.published.get(name, [])
-        where.print(table(name, rows, published, paper.keys[name]))
+        for part in parts(name, rows, published, paper.keys[name]):
+            where.print(part)
         for row in published:
             if CLAIM in row:
                 _say(where, f"Published: {row[CLAIM]} ({row['source']})")
     _say(where, "\nChecks:")
     for check in done.checks:
-        verdict = "holds" if check.holds else "does not hold"
-        _say(where, f"- {verdict}: {check.name} is {_text(check.value)}, expected {check.expected}")
-    for remark in remarks:
+        _say(
+            where,
+            f"- {_verdict(check)}: {check.name} is {_around(check.value, check.low, check.high)}, expected {check.expected}",
+        )
+    for remark in done.remarks:
         _say(where, f"\n{remark}")
 
 
-def table(name: str, rows: Sequence[Row], published: Sequence[Row], keys: Sequence[str]) -> Table:
+def parts(name: str, rows: Sequence[Row], published: Sequence[Row], keys: Sequence[str]) -> list[Table]:
+    """Return a table, or several with some of its columns each if it has too many for one line."""
+    numbers = _numbers(rows, keys)
+    count = max(1, math.ceil(len(numbers) / MANY))
+    if count == 1:
+        return [table(name, rows, published, keys)]
+    size = math.ceil(len(numbers) / count)
+    return [
+        table(f"{name} ({part + 1} of {count})", rows, published, keys, numbers[part * size : (part + 1) * size])
+        for part in range(count)
+    ]
+
+
+def table(
+    name: str, rows: Sequence[Row], published: Sequence[Row], keys: Sequence[str], only: Sequence[str] | None = None
+) -> Table:
     """Return a table of ours with a column more for each number that was published.
 
     A number and the ends of its interval become one column; a column without any number is left out.
     """
     known = {tuple(row.get(key) for key in keys): row for row in published if CLAIM not in row}
-    numbers = [
-        column
-        for column in (rows[0] if rows else {})
-        if column not in keys and not column.endswith(_ENDS) and any(row[column] is not None for row in rows)
-    ]
+    numbers = _numbers(rows, keys) if only is None else only
     shared = [column for column in numbers if any(column in row for row in known.values())]
     found = Table(title=name, title_justify="left")
     for key in keys:
@@ -75,10 +91,27 @@ def table(name: str, rows: Sequence[Row], published: Sequence[Row], keys: Sequen
     return found
 
 
+def _numbers(rows: Sequence[Row], keys: Sequence[str]) -> list[str]:
+    return [
+        column
+        for column in (rows[0] if rows else {})
+        if column not in keys and not column.endswith(_ENDS) and any(row[column] is not None for row in rows)
+    ]
+
+
 def _measured(row: Row, column: str) -> str:
-    low, high = (row.get(column + end) for end in _ENDS)
-    around = "" if low is None or high is None else f" ({_text(low)} to {_text(high)})"
-    return f"{_text(row[column])}{around}"
+    return _around(row[column], *(row.get(column + end) for end in _ENDS))
+
+
+def _around(value: object, low: object, high: object) -> str:
+    """Return a number with its interval, if it has one."""
+    return _text(value) if low is None or high is None else f"{_text(value)} ({_text(low)} to {_text(high)})"
+
+
+def _verdict(check: Check) -> str:
+    """Say whether a claim holds, and whether its interval leaves that open."""
+    said = "holds" if check.holds else "does not hold"
+    return f"undecided, the value {said}" if check.undecided else said
 
 
 def _text(value: object) -> str:

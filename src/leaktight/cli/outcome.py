@@ -109,7 +109,10 @@ def caps(summary: Summary) -> list[str]:
     lines = []
     for curve in leading(summary.curves, summary.judgements):
         found = ", ".join(f"{aim} {interval(cap, 2)}" for aim, cap in curve.caps.items())
-        if found:
+        why = curve.spots[0].row.unpriced
+        if why:
+            lines.append(f"{capital(curve.family)}, {len(curve.spots)} strengths: none, {why}")
+        elif found:
             lines.append(
                 f"{capital(curve.family)}, {len(curve.spots)} strengths: {found} ({curve.attack}; {curve.spots[0].row.setting})"
             )

@@ -47,7 +47,7 @@ def reproduce(
 
     Finished cells are kept: after an interruption the same command goes on where it stopped.
     """
-    from leaktight.audit.private import write_private
+    from leaktight.audit.private import check_writable, write_private
     from leaktight.cli.beside import show
     from leaktight.cli.outcome import reasons
     from leaktight.cli.progress import Bar
@@ -58,6 +58,9 @@ def reproduce(
     found = find_paper(paper)
     order = Order(scale=scale, data=data or "", seed=seed, steps=steps)
     folder = out or Path(f"leaktight-{paper}-{scale}")
+    if json is not None:
+        # A run may take hours: better to know now that its result can be written.
+        check_writable(json)
     try:
         with Bar() as bar:
             count = cores() if workers is None else workers
@@ -65,7 +68,7 @@ def reproduce(
     except KeyboardInterrupt:
         typer.echo("Interrupted: finished cells are kept; run the same command to go on.", err=True)
         raise typer.Exit(INTERRUPTED) from None
-    show(found, done.reproduction, found.remarks(order))
+    show(found, done.reproduction)
     if json is not None:
         write_private(json, done.reproduction.model_dump_json(indent=2).encode() + b"\n")
         typer.echo(f"\nWritten: {json}")

@@ -60,6 +60,11 @@ class Scenario(Kinded):
     family: ClassVar[str] = "scenario"
     stages: ClassVar[tuple[str, ...]] = ("initial", "early", "end")
 
+    @property
+    def untrained(self) -> bool:
+        """Whether a training changes nothing, so that its model is good for nothing."""
+        return False
+
     @abc.abstractmethod
     def train(self, defence: Defence, seed: int, progress: Progress | None = None) -> Training:
         """Train under a defence and keep the stages."""

@@ -21,7 +21,9 @@ class Noise(Defence):
     noise on the steps is what the polarization paper calls "DP": the optimiser sees it and the update carries its sum.
 
     Args:
-        each: `message` adds noise once to what goes out, `step` to the mean gradient of every local step.
+        each: `message` adds noise once to what goes out, `step` to the mean gradient of every local step. A step's gradient holds
+            the private parameters too, such as a private head that another defence keeps at home: with `step` they learn from
+            noisy gradients, with `message` from clean ones.
     """
 
     each: Literal["message", "step"] = "message"

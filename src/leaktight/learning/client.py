@@ -25,6 +25,10 @@ class Client:
     Between messages it holds nothing but its `Local`, so an engine whose processes come and go can rebuild it: the batches of a
     round follow from the seed, the name and the round; private parameters live in `local.memory["private"]`.
 
+    Differs from the paper: McMahan et al. (2017) take plain local steps. With momentum or Adam, a participant's moments start from
+    zero in every round, those of its private parameters too, because nothing but `Local` outlasts a message. The server's own
+    moments, under `fedsgd`, are kept.
+
     Args:
         name: the name it sends under.
         public: the agreed task.

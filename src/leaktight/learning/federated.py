@@ -57,6 +57,11 @@ class Federated(Scenario):
     normalise: bool = True
     device: DeviceName = "cpu"
 
+    @property
+    def untrained(self) -> bool:
+        """Whether there are no rounds."""
+        return self.rounds == 0
+
     def early(self) -> int:
         """Return after how many rounds the `early` stage is: a tenth of the training, at least one."""
         return min(self.rounds, max(1, self.rounds // 10))
@@ -90,12 +95,17 @@ class Federated(Scenario):
         return Training(snapshots, readings, largest(client.local.notes for client in clients))
 
     def observe(self, training: Training, defence: Defence, observation: Observation, enter: Enter | None = None) -> Run:
-        """Let participants send one message each, in turn, until there are as many as asked for."""
+        """Let participants send one message each, in turn, until there are as many as asked for.
+
+        Their steps are as long as in the round that follows on the stage, however messages are numbered.
+        """
         data = self.data.load()
         task = defence.on_agree(self.task(data, observation.seed))
         snapshot = _on(task.device, training.snapshots[observation.stage])
         inside: dict[MessageKey, Inside] = {}
         clients = self.clients(task, data, defence, observation.seed, snapshot.memories, observation.batch_size)
+        for client in clients:
+            client.optimiser = client.optimiser.at(self._played(observation.stage))
         parties = [_seated(client, enter, inside) for client in clients]
         transcript = self._messages(Server(dict(snapshot.parameters)), parties, inside, observation)
         return Run(
@@ -107,6 +117,10 @@ class Federated(Scenario):
             auxiliary=data.test.to(task.device),
             notes=largest(client.local.notes for client in clients),
         )
+
+    def _played(self, stage: str) -> int:
+        """Return after how many rounds a stage is."""
+        return {"initial": 0, "early": self.early()}.get(stage, self.rounds)
 
     def _messages(
         self, server: Server, parties: list[Party], inside: dict[MessageKey, Inside], observation: Observation

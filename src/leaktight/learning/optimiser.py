@@ -49,7 +49,7 @@ class Sgd(Optimiser):
 
 
 class DecayedSgd(Optimiser):
-    """Stochastic gradient descent whose local steps become shorter after some rounds.
+    """Stochastic gradient descent whose steps become shorter after some rounds: the participants', and under `fedsgd` the server's.
 
     Args:
         learning_rate: the first step size, above 0.

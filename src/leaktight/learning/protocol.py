@@ -14,6 +14,7 @@ from leaktight.core.message import Kind, Message
 from leaktight.core.party import Party
 from leaktight.core.value import Kinded
 from leaktight.learning.aggregate import mean, secure_sum
+from leaktight.learning.checkpoint import follow
 from leaktight.learning.optimiser import Optimiser, Sgd
 
 SERVER = "server"
@@ -37,12 +38,12 @@ class Server:
             self._copy = {name: tensor.clone() for name, tensor in self.parameters.items()}
         return Message(Kind.PARAMETERS, SERVER, receiver, round, self._copy)
 
-    def follow(self, gradient: dict[str, Tensor]) -> None:
-        """Take one optimiser step along a gradient."""
+    def follow(self, gradient: dict[str, Tensor], round: int) -> None:
+        """Take one optimiser step along a gradient, of the size that a round has."""
         self._copy = {}
         for name, tensor in self.parameters.items():
             tensor.grad = gradient[name]
-        self._steps.step()
+        follow(self._steps, self.optimiser, round)
 
     def add(self, update: dict[str, Tensor]) -> None:
         """Add an update to the parameters."""
@@ -96,7 +97,7 @@ class FedSGD(Protocol):
     def round(self, server: Server, parties: Sequence[Party], number: int) -> list[Message]:
         """Collect gradients and follow their mean."""
         messages, gradient = self.collect(server, parties, number)
-        server.follow(gradient)
+        server.follow(gradient, number)
         return messages
 
 

@@ -92,6 +92,11 @@ class Split(Scenario):
     normalise: bool = True
     device: DeviceName = "cpu"
 
+    @property
+    def untrained(self) -> bool:
+        """Whether there are no rounds."""
+        return self.rounds == 0
+
     def early(self) -> int:
         """Return after how many steps the `early` stage is: a tenth of the training, at least one."""
         return min(self.rounds, max(1, self.rounds // 10))

@@ -65,6 +65,11 @@ class Standalone(Scenario):
     federation: Federated
     sample: int | None = Field(None, ge=1)
 
+    @property
+    def untrained(self) -> bool:
+        """Whether there are no rounds."""
+        return self.federation.rounds == 0
+
     def train(self, defence: Defence, seed: int, progress: Progress | None = None) -> Training:
         """Train participants one after the other."""
         if not isinstance(defence, Undefended):

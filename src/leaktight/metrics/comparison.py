@@ -17,7 +17,7 @@ from leaktight.core.random import Stream, stream
 from leaktight.core.run import Inside
 from leaktight.core.task import Batch
 from leaktight.metrics.chance import chance_level
-from leaktight.metrics.pairing import arrange_all
+from leaktight.metrics.pairing import arrange_all, on_screen
 
 Against = Literal["raw", "used"]
 AGAINST: tuple[Against, Against] = ("raw", "used")
@@ -39,11 +39,11 @@ def paired(guess: Guess, truth: Sequence[Inside], clamp: bool) -> Iterator[Paire
     Args:
         guess: what the attack claims.
         truth: the other side of each message, in the order of the guess's keys.
-        clamp: whether guesses are cut to [0, 1] first, as a screen would show them.
+        clamp: whether guessed images are cut to [0, 1] first, as a screen would show them: what is scored is what is paired.
     """
     if not isinstance(guess, Reconstruction):
         return
-    inputs = [examples.clamp(0, 1) for examples in guess.inputs] if clamp else guess.inputs
+    inputs = [on_screen(examples) for examples in guess.inputs] if clamp else guess.inputs
     for against in AGAINST:
         truths = [(inside.raw if against == "raw" else inside.used).inputs for inside in truth]
         if any(len(examples) for examples in truths):
@@ -113,6 +113,11 @@ class Comparison(Metric):
     clamp: ClassVar[bool] = False
     share: ClassVar[bool] = False
 
+    @property
+    def clamps(self) -> bool:
+        """Whether guessed images are cut to [0, 1] before they are paired and measured."""
+        return self.clamp
+
     @abc.abstractmethod
     def measure(self, guess: Tensor, truth: Tensor) -> Tensor:
         """Return one value for each pair of examples."""
@@ -125,7 +130,7 @@ class Comparison(Metric):
     def grade(self, guess: Guess, truth: Sequence[Inside], rng: Stream, public: Batch | None = None) -> tuple[Reading, ...]:
         """Return a reading against the raw and one against the used examples."""
         readings = []
-        for pairs in paired(guess, truth, self.clamp):
+        for pairs in paired(guess, truth, self.clamps):
             if not self.applies(pairs.truth.shape[1:]):
                 continue
             values = self.measure(pairs.guess, pairs.truth)

@@ -28,6 +28,16 @@ def blank(truth: Tensor) -> Tensor:
     return torch.full_like(truth, 0.5 if is_image(truth.shape[1:]) else 0.0)
 
 
+def on_screen(examples: Tensor) -> Tensor:
+    """Return guessed images cut to [0, 1], as anyone would see them; other data as they are.
+
+    Example:
+        >>> on_screen(torch.full((1, 1, 1, 1), 7.0)).item(), on_screen(torch.full((1, 1), 7.0)).item()
+        (1.0, 7.0)
+    """
+    return examples.clamp(0, 1) if is_image(examples.shape[1:]) else examples
+
+
 def pair(guess: Tensor, truth: Tensor) -> Tensor:
     r"""Return for each true example the position of its guess, or -1 if it has none.
 

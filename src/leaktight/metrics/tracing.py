@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Sequence
 from typing import ClassVar, Literal
 
@@ -16,6 +17,7 @@ from leaktight.core.random import Stream
 from leaktight.core.run import Inside
 from leaktight.core.task import Batch
 from leaktight.metrics.comparison import AGAINST, Against, of_share, read
+from leaktight.metrics.pairing import on_screen
 
 # Scores held in memory at once: 32 MB in double precision.
 _SCORES = 4_000_000
@@ -31,7 +33,8 @@ def trace(queries: Tensor, reconstructions: Tensor) -> Tensor:
 
     The answer is that of the double loop over all pairs with each squared error in double precision. Matrix products in single precision
     leave for each query the reconstructions that rounding may have put out of order, by a bound that covers the worst case. Those few are
-    compared in double precision, and what is left then, ties but for the last bits, pair by pair.
+    compared in double precision, and what is left then, ties but for the last bits, pair by pair. The bound is each pair's own, so that
+    a reconstruction that ran away blurs no other.
 
     Args:
         queries: examples of any shape, finite numbers.
@@ -104,22 +107,24 @@ def _squared_error(query: Tensor, reconstruction: Tensor) -> float:
 def _candidates(queries: Tensor, known: Tensor, squares: Tensor, precision: torch.dtype) -> Tensor:
     r"""Return which reconstructions may be the nearest of each query, given how far rounding may have moved their scores.
 
-    A product of n terms is off by at most about \(n u \lVert q \rVert \lVert r \rVert\), u the unit of rounding, so products are taken
+    A product of n terms is off by at most about \(n u \lVert q \rVert \lVert r_k \rVert\), u the unit of rounding, so products are taken
     over few terms at a time and added up in double precision. The loop over pairs has rounding errors of its own; they count too.
+    With both in the slack of a pair, k is out if \(score_k - slack_k > \min_j (score_j + slack_j)\).
     """
-    sizes = torch.linalg.vector_norm(queries, dim=1, dtype=torch.float64)
-    largest = squares.max().sqrt()
+    sizes = torch.linalg.vector_norm(queries, dim=1, dtype=torch.float64)[:, None]
+    norms = squares.sqrt()
     scores = squares.repeat(len(queries), 1)
-    if precision is torch.float32 and not _safe(float(sizes.max() * largest)):
+    if precision is torch.float32 and not _safe(float(sizes.max() * norms.max())):
         return torch.ones_like(scores, dtype=torch.bool)
     for part, other in zip(torch.split(queries, _TERMS, 1), torch.split(known, _TERMS, 1), strict=True):
         scores.sub_(part.to(precision) @ other.to(precision).T, alpha=2)
     units = torch.finfo(precision)
     terms, features = _TERMS + 8, queries.shape[1] + 8
-    slack = 2 * terms * units.eps * sizes * largest + 4 * features * units.tiny
-    slack += 4 * features * torch.finfo(torch.float64).eps * (sizes + largest).square()
-    # What is not a number, because it overflowed, is not excluded.
-    excluded: Tensor = scores > scores.min(1, keepdim=True).values + slack[:, None]
+    slack = (sizes + norms).square_().mul_(2 * features * torch.finfo(torch.float64).eps)
+    slack.addcmul_(sizes, norms, value=terms * units.eps).add_(2 * features * units.tiny)
+    # What is not a number, because it overflowed, neither excludes others nor is excluded.
+    highest = (scores + slack).nan_to_num_(math.inf, math.inf, math.inf).min(1, keepdim=True).values
+    excluded: Tensor = scores.sub_(slack) > highest
     return ~excluded
 
 
@@ -138,7 +143,7 @@ class TracingDistance(Metric):
     The owner of an example is guessed as the sender of the message that its nearest reconstruction was made from. The paper's tracing
     attack is this decision on top of the reconstruction attack, so it grades the reconstructions that a record holds anyway; its
     membership attack is `label_distance`. Where all messages come from one sender, as in a secure sum, there is nothing to trace and
-    no reading.
+    no reading. Reconstructed images are cut to [0, 1] first, as those are that are scored by likeness.
 
     The chance level is that of always naming the participant who owns most of the queries. The interval is Wilson's with the messages
     as trials, or with the participants if all that they own is asked for.
@@ -149,7 +154,8 @@ class TracingDistance(Metric):
             are held (`raw`), and their single values are not kept.
 
     Differs from the paper: participants are the senders of the messages, not partitions made after the attack; reconstructions and
-    queries of a larger batch are not matched one to one, because a query is answered on its own. The paper's pseudocode
+    queries of a larger batch are not matched one to one, because a query is answered on its own; whether the paper clips
+    reconstructions is not said. The paper's pseudocode
     compares indices of images; its text, and this metric, those of participants.
 
     Example:
@@ -187,7 +193,7 @@ class TracingDistance(Metric):
         missed = torch.ones(len(query.owners), dtype=torch.float64)
         if counts.sum():
             said = torch.tensor(senders).repeat_interleave(counts)
-            missed = (said[trace(query.inputs, torch.cat(guess.inputs))] != query.owners).double()
+            missed = (said[trace(query.inputs, on_screen(torch.cat(guess.inputs)))] != query.owners).double()
         chance = 1 - query.owners.bincount().max().item() / len(query.owners)
         found = read(self, missed, of_share(missed, query.groups), chance, against)
         return found.model_copy(update={"each": ()}) if self.queries == "owned" else found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -65,12 +66,12 @@ def _remarks(order: Order, records: Sequence[Record]) -> list[str]:
     found = []
     if order.scale == "smoke" and order.data:
         found.append("The scale `smoke` runs on bundled data: what `--data` names was not read.")
-    for status, what in ((Status.REFUSED, "refused"), (Status.FAILED, "failed")):
-        reasons = [record.reason for record in records if record.status is status]
-        if reasons:
-            count = "1 cell was" if len(reasons) == 1 else f"{len(reasons)} cells were"
-            count = count if status is Status.REFUSED else count.rsplit(" ", 1)[0]
-            found.append(f"{count} {what}, so the tables have gaps there: {' '.join(dict.fromkeys(reasons))}")
+    for status in (Status.REFUSED, Status.FAILED):
+        reasons = Counter(r.reason for r in records if r.status is status and r.cell.purpose == "measure")
+        found += [
+            f"{count} {'cell' if count == 1 else 'cells'} {status}, a gap in the tables: {reason}"
+            for reason, count in reasons.items()
+        ]
     return found
 
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from statistics import fmean
 from typing import Literal
 
-from leaktight.core.interval import Interval
 from leaktight.core.metric import Reading
 from leaktight.core.value import Value
+from leaktight.papers.estimate import Estimate
 
 Scale = Literal["smoke", "small", "paper"]
 Cell = str | int | float | bool | None
@@ -43,19 +42,6 @@ class Check(Value):
     undecided: bool = False
 
 
-class Estimate(Value):
-    """A number with the ends of its 95 % interval, None where they are not known; what checks reckon with."""
-
-    value: float
-    low: float | None = None
-    high: float | None = None
-
-    @property
-    def interval(self) -> Interval:
-        """Both ends."""
-        return self.low, self.high
-
-
 class Reproduction(Value):
     """A paper's experiment at one scale: our tables, the published ones under the same names, and the checks.
 
@@ -80,56 +66,48 @@ class Reproduction(Value):
     remarks: tuple[str, ...] = ()
 
 
-def judged(
-    name: str, value: float | None, expected: str, test: Callable[[float], bool], interval: Interval = (None, None)
-) -> Check:
+def judged(name: str, found: Estimate | float | None, expected: str, test: Callable[[float], bool]) -> Check:
     """Return the check that a number passes a test; undecided if the value and the ends of its interval do not agree.
 
     Example:
-        >>> judged("small", 0.05, "between -0.1 and 0.1", lambda value: abs(value) <= 0.1, (-0.2, 0.2)).undecided
+        >>> judged("small", Estimate(value=0.05, low=-0.2, high=0.2), "at most 0.1", lambda value: value <= 0.1).undecided
         True
     """
-    low, high = interval
-    agree = {test(each) for each in (value, low, high) if each is not None}
-    return Check(
-        name=name,
-        value=value,
-        expected=expected,
-        holds=value is not None and test(value),
-        low=low,
-        high=high,
-        undecided=value is not None and len(agree) > 1,
-    )
+    if not isinstance(found, Estimate):
+        return Check(name=name, value=found, expected=expected, holds=found is not None and test(found))
+    value, low, high = found.value, found.low, found.high
+    answers = {test(each) for each in (value, low, high) if each is not None}
+    return Check(name=name, value=value, expected=expected, holds=test(value), low=low, high=high, undecided=len(answers) > 1)
 
 
-def above(name: str, value: float | None, least: float, interval: Interval = (None, None)) -> Check:
+def above(name: str, value: Estimate | float | None, least: float) -> Check:
     """Return the check that a number is above another.
 
     Example:
         >>> above("two above one", 2 - 1, least=0).holds, above("nothing measured", None, least=0).holds
         (True, False)
     """
-    return judged(name, value, f"above {least:g}", lambda each: each > least, interval)
+    return judged(name, value, f"above {least:g}", lambda each: each > least)
 
 
-def at_least(name: str, value: float | None, least: float, interval: Interval = (None, None)) -> Check:
+def at_least(name: str, value: Estimate | float | None, least: float) -> Check:
     """Return the check that a number is not below another.
 
     Example:
         >>> at_least("a point at most", -0.005, least=-0.01).expected
         'at least -0.01'
     """
-    return judged(name, value, f"at least {least:g}", lambda each: each >= least, interval)
+    return judged(name, value, f"at least {least:g}", lambda each: each >= least)
 
 
-def within(name: str, value: float | None, most: float, interval: Interval = (None, None)) -> Check:
+def within(name: str, value: Estimate | float | None, most: float) -> Check:
     """Return the check that a number is no further from 0 than another.
 
     Example:
         >>> within("almost the same", -0.05, most=0.1).expected
         'between -0.1 and 0.1'
     """
-    return judged(name, value, f"between {-most:g} and {most:g}", lambda each: abs(each) <= most, interval)
+    return judged(name, value, f"between {-most:g} and {most:g}", lambda each: abs(each) <= most)
 
 
 def estimate(row: Row, column: str) -> Estimate | None:
@@ -138,46 +116,6 @@ def estimate(row: Row, column: str) -> Estimate | None:
     if value is None:
         return None
     return Estimate(value=value, low=number(row, f"{column}_low"), high=number(row, f"{column}_high"))
-
-
-def mean_of(estimates: Sequence[Estimate | None]) -> Estimate | None:
-    """Return the mean; its interval is that of errors which all have the same sign. None of nothing, or with a gap.
-
-    Example:
-        >>> mean_of([Estimate(value=1.0, low=0.5, high=2.0), Estimate(value=2.0, low=1.5, high=4.0)])
-        Estimate(value=1.5, low=1.0, high=3.0)
-    """
-    known = [one for one in estimates if one is not None]
-    if not known or len(known) < len(estimates):
-        return None
-    lows, highs = [one.low for one in known if one.low is not None], [one.high for one in known if one.high is not None]
-    whole = len(lows) == len(highs) == len(known)
-    return Estimate(
-        value=fmean(one.value for one in known), low=fmean(lows) if whole else None, high=fmean(highs) if whole else None
-    )
-
-
-def difference(one: Estimate | None, other: Estimate | None) -> Estimate | None:
-    r"""Return one number less another, with Newcombe's interval of a difference.
-
-    With \(h\) the distance from a value to the end of its interval, the lower end is \(d - \sqrt{h_{one,low}^2 + h_{other,high}^2}\), as if
-    both were independent. Numbers on the same victims or test data vary together, which makes the interval cautious.
-
-    Example:
-        >>> difference(Estimate(value=2.0, low=1.7, high=2.3), Estimate(value=1.0, low=0.6, high=1.4)).interval
-        (0.5, 1.5)
-
-    References:
-        Newcombe, "Interval estimation for the difference between independent proportions", 1998, method 10.
-    """
-    if one is None or other is None:
-        return None
-    value = one.value - other.value
-    if one.low is None or one.high is None or other.low is None or other.high is None:
-        return Estimate(value=value)
-    below = math.hypot(one.value - one.low, other.high - other.value)
-    over = math.hypot(one.high - one.value, other.value - other.low)
-    return Estimate(value=value, low=value - below, high=value + over)
 
 
 def columns(name: str, reading: Reading | None) -> Row:

@@ -39,6 +39,7 @@ def characteristic_section(page: Page) -> Section | None:
             {
                 "scenario": scenario if len(scenarios) > 1 else None,
                 "setting": chosen[0].spots[0].row.moment,
+                "unpriced": chosen[0].spots[0].row.unpriced,
                 "captions": captions,
                 "left": len(drawn) - len(captions),
                 "tables": cap_tables(here),

@@ -25,7 +25,10 @@ _SPAN = 50
 
 
 def figure_of(curve: Curve) -> dict[str, Any] | None:
-    """Return utility and distances over the ratio, one row for each distance; None if fewer than two strengths have a ratio."""
+    """Return utility and distances over the ratio, one row for each distance; None if fewer than two strengths have a ratio.
+
+    Without a utility that means anything, distances alone.
+    """
     placed = sorted((abscissa(ratio.value), number) for number, spot in enumerate(curve.spots) if (ratio := spot.ratio))
     spots = [curve.spots[number] for _, number in placed]
     aims = [aim for aim in DISTANCES if spots and all(spot.distance(aim) for spot in spots)]
@@ -46,19 +49,20 @@ def figure_of(curve: Curve) -> dict[str, Any] | None:
 def _draw(
     figure: go.Figure, row: int, aim: str, curve: Curve, spots: Sequence[Spot], places: Sequence[float], reach: float
 ) -> None:
-    uses = [spot.row.utility for spot in spots if spot.row.utility is not None]
+    uses = [spot.row.utility for spot in spots if spot.row.utility is not None and not spot.row.unpriced]
     errors = [distance for spot in spots if (distance := spot.distance(aim)) is not None]
-    name = utility_name(uses[0])
     hover = [_hover(spot, aim) for spot in spots]
     shown = row == 1
-    base = curve.base.utility if curve.base is not None else None
-    if base is not None:
-        figure.add_trace(_reference(f"{name} without defence", reach, 100 * base.value, shown), row=row, col=1)
     strengths = [f"{spot.strength:g}" for spot in spots] if shown else None
-    figure.add_trace(_line(name, places, uses, 100, USE, "circle", hover, strengths, shown), row=row, col=1)
-    line = _line("distance from the truth", places, errors, 1, ERROR, "square", hover, None, shown)
+    if uses:
+        name = utility_name(uses[0])
+        base = curve.base.utility if curve.base is not None else None
+        if base is not None:
+            figure.add_trace(_reference(f"{name} without defence", reach, 100 * base.value, shown), row=row, col=1)
+        figure.add_trace(_line(name, places, uses, 100, USE, "circle", hover, strengths, shown), row=row, col=1)
+        figure.update_yaxes(title_text=name, ticksuffix=" %", range=[0, 108], dtick=25, row=row, secondary_y=False)
+    line = _line("distance from the truth", places, errors, 1, ERROR, "square", hover, None if uses else strengths, shown)
     figure.add_trace(line, row=row, col=1, secondary_y=True)
-    figure.update_yaxes(title_text=name, ticksuffix=" %", range=[0, 108], dtick=25, row=row, secondary_y=False)
     values = [error.value for error in errors]
     steep = min(values) > 0 and max(values) / min(values) > _SPAN
     scale: dict[str, Any] = {"type": "log", "dtick": 1} if steep else {"rangemode": "tozero", "nticks": 6, "tickmode": "auto"}
@@ -121,7 +125,7 @@ def _hover(spot: Spot, aim: str) -> str:
     lines = [escaped(name_of(spot.row.defence))]
     if spot.ratio is not None:
         lines.append(f"ratio: {spot.ratio.value:.3g} ({spot.region})")
-    if spot.row.utility is not None:
+    if spot.row.utility is not None and not spot.row.unpriced:
         lines.append(f"{utility_name(spot.row.utility)}: {percent(spot.row.utility.value)}")
     distance = spot.distance(aim)
     if distance is not None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from leaktight.attacks.label_reading import LabelReading
 from leaktight.attacks.matching import GradientMatching
 from leaktight.core.defence import Chain, Undefended
 from leaktight.core.probe import Attempt
@@ -9,6 +10,7 @@ from leaktight.core.threat import Knows
 from leaktight.defences import GaussianNoise, LaplaceNoise, TopK
 from leaktight.defences.polarization import Polarization
 from leaktight.learning import Adam, DecayedSgd, FedAvg, Federated, FedSGD, RoundRobin, Standalone
+from leaktight.metrics.tracing import TracingDistance
 from leaktight.models.dlnet import DLNet
 from leaktight.papers import Order
 from leaktight.papers.paper import Plans
@@ -29,7 +31,8 @@ def plans(study: Study) -> Plans:
 
 
 def test_each_part_has_a_plan(plans: Plans) -> None:
-    parts = ["accuracy", "attack-1", "adaptive-1", "attack-4", "adaptive-4", "alexnet-federated", "alexnet-standalone"]
+    attacks = ["attack-1", "polarization-1", "attack-4", "polarization-4"]
+    parts = ["accuracy", *attacks, "alexnet-federated", "alexnet-standalone"]
     assert list(plans) == [f"digits-{part}" for part in parts]
     assert {plan.grid.seeds for plan in plans.values()} == {(5,)}
 
@@ -49,28 +52,46 @@ def test_attacks_see_one_gradient_of_the_initial_network(plans: Plans) -> None:
     [scenario] = plan.scenarios.values()
     assert isinstance(scenario, Federated)
     assert (scenario.protocol, scenario.rounds, scenario.participants) == (FedSGD(), 0, 10)
-    [(label, probe)] = plan.probes.items()
+    probe, labels = (plan.probes[name] for name in ("fan2020", "label_reading"))
     assert isinstance(probe, Attempt)
     assert isinstance(probe.attack, GradientMatching)
-    assert (label, probe.attack.initial, probe.attack.labels, probe.attack.distance) == ("fan2020", "pattern", "joint", "l2")
-    assert probe.metrics == METRICS
-    assert Knows.DEFENCE not in probe.threat.knows
+    assert (probe.attack.initial, probe.attack.labels, probe.attack.distance) == ("pattern", "joint", "l2")
+    assert isinstance(labels, Attempt)
+    assert isinstance(labels.attack, LabelReading)
+    for one in (probe, labels):
+        assert one.metrics == METRICS
+        assert Knows.DEFENCE not in one.threat.knows
+
+
+def test_tracing_asks_for_the_attacked_images() -> None:
+    [tracing] = [metric for metric in METRICS if isinstance(metric, TracingDistance)]
+    assert tracing.queries == "attacked"
 
 
 def test_the_first_sweep_carries_the_ablations(plans: Plans, study: Study) -> None:
     first, other = (plans[f"digits-attack-{size}"].defences for size in (1, 4))
-    assert other == tuple(swept(study.sweeps[1].noise, study.sweeps[1].alpha2).values())
+    assert other == tuple(swept(study.sweeps[1].noise, ()).values())
     more = [defence for defence in first if defence not in swept(study.noise, study.alpha2).values()]
     assert more == [Polarization(alpha2=0.5, bits=128, bound=0.3), LaplaceNoise(scale=0.001, each="step")]
 
 
-def test_the_adaptive_attacker_knows_the_defence_and_attacks_polarization_alone(plans: Plans) -> None:
-    plan = plans["digits-adaptive-1"]
-    [probe] = plan.probes.values()
+def test_polarization_is_attacked_by_who_knows_of_it_and_who_does_not_in_one_audit(plans: Plans) -> None:
+    plan, others = plans["digits-polarization-1"], plans["digits-attack-1"]
+    assert list(plan.probes) == ["fan2020", "label_reading", "fan2020-adaptive"]
+    assert {name: plan.probes[name] for name in others.probes} == others.probes
+    probe = plan.probes["fan2020-adaptive"]
     assert isinstance(probe, Attempt)
     assert probe.attack.adaptive
     probe.attack.check(probe.threat.knows)
-    assert {defence.kind for defence in plan.defences} == {"polarization"}
+    assert plan.defences == tuple(Polarization(alpha2=alpha2, bits=64, bound=0.3) for alpha2 in (0.001, 0.5))
+
+
+def test_every_swept_mechanism_is_attacked_once_at_each_batch_size(plans: Plans, study: Study) -> None:
+    for sweep in study.sweeps:
+        [size] = sweep.batch_sizes
+        attacked = [one for part in ("attack", "polarization") for one in plans[f"digits-{part}-{size}"].defences]
+        for defence in swept(sweep.noise, sweep.alpha2).values():
+            assert attacked.count(defence) == 1
 
 
 def test_federations_differ_in_clients_and_partition_alone(plans: Plans) -> None:

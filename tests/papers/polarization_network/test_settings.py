@@ -10,7 +10,7 @@ from leaktight.data import Npz
 from leaktight.models.alexnet import AlexNet
 from leaktight.models.vgg16 import VGG16
 from leaktight.papers import Order
-from leaktight.papers.polarization_network.settings import ALPHA2, NOISE, left_out, studies
+from leaktight.papers.polarization_network.settings import ALPHA2, NOISE, PARTICIPANTS, left_out, studies
 
 
 @pytest.fixture
@@ -57,6 +57,13 @@ def test_what_is_attacked_is_also_trained(sets: str) -> None:
                 assert study.sweeps[0].batch_sizes == (1,)
                 assert set(study.bits_alpha2) <= set(study.sweeps[0].alpha2)
                 assert set(study.laplace) <= set(study.sweeps[0].noise)
+
+
+def test_every_participant_is_attacked_or_the_chance_level_of_tracing_would_change(sets: str) -> None:
+    for scale in ("smoke", "small", "paper"):
+        for study in studies(Order.model_validate({"scale": scale, "data": sets})):
+            for sweep in study.sweeps:
+                assert sweep.victims >= PARTICIPANTS
 
 
 def test_the_full_experiment_has_the_settings_of_tables_2_and_3(sets: str) -> None:

@@ -47,6 +47,20 @@ def test_what_must_be_so_is_so(smoke: Reproduction) -> None:
     assert errors[0] < errors[1]
 
 
+def test_labels_are_read_off_the_public_head_under_polarization(smoke: Reproduction) -> None:
+    for row in rows_where(smoke.tables["ppc"], mechanism="SPN"):
+        assert row["label_reading"] == 0.0
+        assert row["strongest_membership"] == 0.0
+
+
+def test_perfect_tracing_is_possible(smoke: Reproduction) -> None:
+    """Without defence most owners are found; over everything that is owned nobody could."""
+    [row] = rows_where(smoke.tables["ppc"], mechanism="none", batch_size=1)
+    found = number(row, "tracing")
+    assert found is not None
+    assert found < 0.5
+
+
 def test_training_learns_without_defence(smoke: Reproduction) -> None:
     [row] = rows_where(smoke.tables["accuracy"], mechanism="none")
     low = number(row, "accuracy_low")
@@ -55,6 +69,6 @@ def test_training_learns_without_defence(smoke: Reproduction) -> None:
 
 
 def test_every_claim_is_answered(smoke: Reproduction) -> None:
-    assert len(smoke.checks) == 12
+    assert len(smoke.checks) == 16
     for check in smoke.checks:
         assert check.value is not None or "ratio is below 1" in check.name

@@ -42,7 +42,7 @@ def test_a_point_joins_training_and_attack(tables: Tables) -> None:
     row = only(tables["ppc"], mechanism="SPN", strength=0.5, batch_size=4)
     assert (row["accuracy"], row["ratio"], row["region"]) == (0.8, 0.5, "green")
     assert (row["reconstruction"], row["membership"], row["tracing"]) == (1.04, 0.25, 0.75)
-    assert row["adaptive_reconstruction"] == 0.54
+    assert (row["adaptive_reconstruction"], row["strongest_reconstruction"]) == (0.54, 0.54)
     assert (row["accuracy_low"], row["accuracy_high"]) == (0.1, 0.95)
 
 
@@ -52,13 +52,27 @@ def test_without_perturbation_there_is_no_ratio_and_no_region(tables: Tables) ->
     assert row["adaptive_reconstruction"] is None
 
 
+def test_who_knows_the_defence_takes_the_best_attack_at_each_strength(tables: Tables) -> None:
+    weak, strong = (only(tables["ppc"], mechanism="SPN", strength=at, batch_size=1) for at in (0.001, 0.5))
+    assert (weak["reconstruction"], weak["adaptive_reconstruction"]) == (1.01, 2.01)
+    assert (weak["strongest_reconstruction"], weak["strongest_reconstruction_high"]) == (1.01, 1.11)
+    assert (strong["strongest_reconstruction"], strong["strongest_tracing"]) == (0.51, 0.75)
+
+
+def test_label_reading_is_shown_against_every_mechanism_and_is_part_of_the_strongest(tables: Tables) -> None:
+    for row in tables["ppc"]:
+        assert (row["membership"], row["label_reading"], row["strongest_membership"]) == (0.25, 0.0, 0.0)
+    assert only(tables["ppc"], mechanism="SPN", strength=0.5, batch_size=1)["adaptive_membership"] == 0.2
+
+
 @pytest.mark.parametrize(
     ("mechanism", "attack", "batch_size", "cap"),
     [
         ("Gaussian", "reconstruction", 1, 0.4 * 0.51),
         ("PPDL-0.05", "reconstruction", 1, 0.3 * 0.76),
         ("SPN", "reconstruction", 4, 0.8 * 1.04),
-        ("SPN, adaptive attacker", "reconstruction", 1, 0.8 * 0.51),
+        ("SPN, adaptive attacker", "reconstruction", 1, 0.8 * (1.01 + 0.51) / 2),
+        ("SPN, adaptive attacker", "reconstruction", 4, 0.8 * 0.54),
         ("SPN", "membership", 1, 0.8 * 0.25),
         ("PPDL-0.3", "tracing", 4, 0.3 * 0.75),
     ],
@@ -101,3 +115,16 @@ def test_a_failed_cell_is_a_gap_and_not_another_number(answered: Callable[..., R
     assert (row["reconstruction"], row["accuracy"]) == (None, 0.4)
     gap = only(tables["cap"], mechanism="Gaussian", attack="reconstruction", batch_size=1)
     assert (gap["cap"], gap["cap_low"], gap["strengths"]) == (None, None, 1)
+
+
+def test_an_attack_that_failed_leaves_no_strongest(answered: Callable[..., Records]) -> None:
+    tables = PAPER.tables(Order(), answered(lambda cell: cell.label == "label_reading"))
+    row = only(tables["ppc"], mechanism="SPN", strength=0.5, batch_size=1)
+    assert (row["label_reading"], row["strongest_membership"], row["strongest_reconstruction"]) == (None, None, 0.51)
+    assert only(tables["cap"], mechanism="SPN, adaptive attacker", attack="membership", batch_size=1)["cap"] is None
+    assert only(tables["cap"], mechanism="SPN", attack="membership", batch_size=1)["cap"] == pytest.approx(0.8 * 0.25)
+
+
+def test_nobody_gets_zero_membership_without_reading_labels(tables: Tables) -> None:
+    row = only(tables["cap"], mechanism="SPN, adaptive attacker", attack="membership", batch_size=4)
+    assert (row["cap"], row["strengths"]) == (0.0, 1)

@@ -77,5 +77,5 @@ def test_a_batch_is_never_larger_than_the_data_and_epochs_become_steps(sets: str
 
 def test_folders_of_two_data_sets_are_different(sets: str) -> None:
     names = list(SplitLabelLeakage().plans(Order(scale="small", data=sets, steps=1)))
-    assert len(set(names)) == len(names) == 9
+    assert len(set(names)) == len(names) == 12
     assert all(name == name.lower() and " " not in name and "," not in name for name in names)

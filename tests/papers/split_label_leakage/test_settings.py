@@ -30,14 +30,16 @@ def test_the_other_scales_need_a_folder_with_clicks(scale: str, tmp_path: Path) 
 
 
 def test_small_has_three_seeds_and_all_bounds(sets: str) -> None:
-    clicks, wide, credit = studies(Order(scale="small", data=sets))
-    assert [study.name for study in (clicks, wide, credit)] == ["Criteo", "Criteo, wide part on all", "UCI credit"]
-    for study in (clicks, wide, credit):
+    found = studies(Order(scale="small", data=sets))
+    assert [study.name for study in found] == ["Criteo", "Criteo, wide part on all", "Criteo, no wide part", "UCI credit"]
+    clicks, wide, deep, _ = found
+    for study in found:
         assert study.seeds >= 3
         assert study.bounds == BOUNDS
         assert 5.0 in study.ratios
         assert study.rounds in study.candidates
-    assert clicks.data == wide.data
+    assert clicks.data == wide.data == deep.data
+    assert (deep.label_party, deep.feature_party) == ((), ("*",))
     assert (clicks.label_party, clicks.feature_party) == (("I*",), ("C*",))
     assert (wide.label_party, wide.feature_party) == (("*",), ("*",))
 
@@ -46,7 +48,7 @@ def test_credit_may_be_missing_and_is_told(sets: str) -> None:
     assert left_out(Order(scale="small", data=sets)) == []
     shutil.rmtree(Path(sets) / "tabular")
     order = Order(scale="small", data=sets)
-    assert len(studies(order)) == 2
+    assert len(studies(order)) == 3
     assert left_out(order) == ["UCI credit"]
     assert SplitLabelLeakage().remarks(order) == ["Left out, because the data folder has no such set: UCI credit."]
     assert left_out(Order()) == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from leaktight.attacks.label_reading import LabelReading
 from leaktight.attacks.presets import preset
 from leaktight.audit.plan import Grid, Plan
 from leaktight.core.defence import Defence
@@ -25,18 +26,18 @@ from leaktight.papers.polarization_network.mechanisms import federated_spn, gaus
 from leaktight.papers.polarization_network.settings import PARTICIPANTS, Federation, Study, Sweep
 from leaktight.probes import Utility
 
-METRICS = (RelativeRMSE(), LabelDistance(), TracingDistance(queries="owned"), Perturbation(), PSNR())
-ATTACK, ADAPTIVE = "fan2020", "fan2020-adaptive"
+METRICS = (RelativeRMSE(), LabelDistance(), TracingDistance(queries="attacked"), Perturbation(), PSNR())
+ATTACK, ADAPTIVE, LABELS = "fan2020", "fan2020-adaptive", "label_reading"
 PARTITIONS = {"IID": Equal(), "Dirichlet 0.9": Dirichlet(alpha=0.9)}
 
 
 def plans_of(study: Study, seed: int) -> Plans:
-    """Return the audits of a study by name: accuracies, attacks, attacks that know the mechanism, and federations."""
+    """Return the audits of a study by name: accuracies, attacks on the other mechanisms and on polarization, and federations."""
     found = {f"{study.name}-accuracy": _accuracies(study, seed)}
     for number, sweep in enumerate(study.sweeps):
         sizes = "-".join(map(str, sweep.batch_sizes))
         found[f"{study.name}-attack-{sizes}"] = _attacks(study, sweep, seed, ablations=number == 0)
-        found[f"{study.name}-adaptive-{sizes}"] = _adaptive(study, sweep, seed)
+        found[f"{study.name}-polarization-{sizes}"] = _polarization(study, sweep, seed)
     for federation in study.federations:
         name = f"{study.name}-{federation.network.kind}"
         found[f"{name}-federated"] = _federated(study, federation, seed)
@@ -63,21 +64,27 @@ def _accuracies(study: Study, seed: int) -> Plan:
 
 
 def _attacks(study: Study, sweep: Sweep, seed: int, ablations: bool) -> Plan:
-    """Attack one gradient of the initial network under every mechanism (Algorithms 5 and 6)."""
-    defences = [*swept(sweep.noise, sweep.alpha2).values()]
+    """Attack one gradient of the initial network under every mechanism but polarization (Algorithms 5 and 6), and the ablations."""
+    defences = [*swept(sweep.noise, ()).values()]
     if ablations:
         defences += [spn(alpha2, bits) for bits in study.bits for alpha2 in study.bits_alpha2]
         defences += [laplace(scale) for scale in study.laplace]
-    probe = Attempt(attack=preset(ATTACK, iterations=sweep.iterations), metrics=METRICS)
-    return _swept(f"{study.name}: attacks", study, sweep, defences, {ATTACK: probe}, seed)
+    return _swept(f"{study.name}: attacks", study, sweep, defences, _plain(sweep), seed)
 
 
-def _adaptive(study: Study, sweep: Sweep, seed: int) -> Plan:
-    """Attack the polarization network by somebody who knows that it is there."""
+def _polarization(study: Study, sweep: Sweep, seed: int) -> Plan:
+    """Attack the polarization network by who does not know that it is there, and by who does: one audit, so that both are compared."""
     threat = ThreatModel(knows=frozenset({Knows.LOCAL_STEPS, Knows.DEFENCE}))
-    probe = Attempt(attack=preset(ADAPTIVE, iterations=sweep.iterations), threat=threat, metrics=METRICS)
-    defences = [spn(alpha2) for alpha2 in sweep.alpha2]
-    return _swept(f"{study.name}: adaptive attacks", study, sweep, defences, {ADAPTIVE: probe}, seed)
+    knowing = Attempt(attack=preset(ADAPTIVE, iterations=sweep.iterations), threat=threat, metrics=METRICS)
+    probes = {**_plain(sweep), ADAPTIVE: knowing}
+    return _swept(f"{study.name}: attacks on polarization", study, sweep, swept((), sweep.alpha2).values(), probes, seed)
+
+
+def _plain(sweep: Sweep) -> dict[str, Probe]:
+    return {
+        ATTACK: Attempt(attack=preset(ATTACK, iterations=sweep.iterations), metrics=METRICS),
+        LABELS: Attempt(attack=LabelReading(), metrics=METRICS),
+    }
 
 
 def _swept(title: str, study: Study, sweep: Sweep, defences: Iterable[Defence], probes: dict[str, Probe], seed: int) -> Plan:

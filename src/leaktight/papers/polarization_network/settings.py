@@ -29,7 +29,8 @@ class Sweep(Value):
 
     Args:
         batch_sizes: examples behind one gradient.
-        victims: how many gradients are attacked; more gives narrower intervals.
+        victims: how many gradients are attacked; more gives narrower intervals. With fewer than participants the chance level of
+            tracing would be another.
         iterations: L-BFGS iterations of at most 20 evaluations each; more is a stronger attack.
         noise: scales of the noise.
         alpha2: strengths of the polarization.
@@ -130,8 +131,8 @@ def _smoke(data: str) -> list[Study]:
             learning_rate=0.003,
             **few,
             sweeps=(
-                Sweep(batch_sizes=(1,), victims=8, iterations=2, **few),
-                Sweep(batch_sizes=(4,), victims=2, iterations=1, noise=(0.5,), alpha2=(0.5,)),
+                Sweep(batch_sizes=(1,), victims=PARTICIPANTS, iterations=2, **few),
+                Sweep(batch_sizes=(4,), victims=PARTICIPANTS, iterations=1, noise=(0.5,), alpha2=(0.5,)),
             ),
             bits=(128,),
             bits_alpha2=(0.5,),
@@ -153,8 +154,8 @@ def _small(data: str) -> list[Study]:
             data=need_set(data, "cifar10", train_limit=10_000, test_limit=2_000),
             rounds=15,
             sweeps=(
-                Sweep(batch_sizes=(1,), victims=10, iterations=50),
-                Sweep(batch_sizes=(4, 8), victims=5, iterations=12, **few),
+                Sweep(batch_sizes=(1,), victims=PARTICIPANTS, iterations=50),
+                Sweep(batch_sizes=(4, 8), victims=PARTICIPANTS, iterations=8, **few),
             ),
             bits_alpha2=few_alpha2[1:],
             federations=(Federation(clients=(4, 20), rounds=12, **common),),
@@ -165,8 +166,8 @@ def _small(data: str) -> list[Study]:
             rounds=15,
             **few,
             sweeps=(
-                Sweep(batch_sizes=(1,), victims=10, iterations=40, **few),
-                Sweep(batch_sizes=(4, 8), victims=5, iterations=10, **few),
+                Sweep(batch_sizes=(1,), victims=PARTICIPANTS, iterations=40, **few),
+                Sweep(batch_sizes=(4, 8), victims=PARTICIPANTS, iterations=6, **few),
             ),
             bits_alpha2=(0.5,),
             laplace=few_noise,

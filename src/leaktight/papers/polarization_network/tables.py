@@ -5,10 +5,12 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
+from leaktight.audit.characteristic import DISTANCES, cap_reading
+from leaktight.audit.rows import RATIO
 from leaktight.core.defence import Defence, Undefended
 from leaktight.core.metric import Reading
 from leaktight.core.record import Record
-from leaktight.metrics.tradeoff import Point, cap, cap_interval, region
+from leaktight.metrics.tradeoff import Point, region
 from leaktight.papers.paper import Records
 from leaktight.papers.polarization_network.mechanisms import (
     ADAPTIVE_SPN,
@@ -23,13 +25,11 @@ from leaktight.papers.polarization_network.mechanisms import (
     spn,
     swept,
 )
-from leaktight.papers.polarization_network.plans import ADAPTIVE, ATTACK
+from leaktight.papers.polarization_network.plans import ADAPTIVE, ATTACK, LABELS
 from leaktight.papers.polarization_network.settings import Study, Sweep
-from leaktight.papers.reproduction import Row, Tables, columns, interval_columns
+from leaktight.papers.reproduction import Row, Tables, columns
 
-ATTACKS = {"reconstruction": "rmse_relative", "membership": "label_distance", "tracing": "tracing_distance"}
-"""The paper's three attacks, and the reading of each one's distance."""
-RATIO = "gradient_ratio"
+MEMBERSHIP = "membership"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Measured:
     Args:
         study: what was planned.
         trained: the records of its trainings for accuracies.
-        attacked: those of its attacks, adaptive ones too.
+        attacked: those of its attacks on every mechanism.
     """
 
     study: Study
@@ -52,7 +52,7 @@ class Measured:
         attacks = [
             record
             for name, found in records.items()
-            if name.startswith((f"{study.name}-attack-", f"{study.name}-adaptive-"))
+            if name.startswith((f"{study.name}-attack-", f"{study.name}-polarization-"))
             for record in found
         ]
         return cls(study, records[f"{study.name}-accuracy"], attacks)
@@ -70,6 +70,20 @@ class Measured:
             if (cell.purpose, cell.label, cell.batch_size, cell.defence) == wanted:
                 return record.reading(name, "raw")
         return None
+
+    def strongest(self, aim: str, defence: Defence, batch_size: int, knowing: bool) -> Reading | None:
+        """Return the smallest distance that an attacker gets who runs every attack there is; None if one of them is missing.
+
+        Args:
+            aim: what the attacker is after.
+            defence: the mechanism at its strength.
+            batch_size: examples behind one gradient.
+            knowing: whether the attacker knows of the defence and so can model it.
+        """
+        attacks = [ATTACK, *([ADAPTIVE] if knowing else []), *([LABELS] if aim == MEMBERSHIP else [])]
+        found = [self.reading(DISTANCES[aim], defence, batch_size, attack) for attack in attacks]
+        known = [reading for reading in found if reading is not None]
+        return min(known, key=lambda reading: reading.value) if len(known) == len(attacks) else None
 
 
 def tables_of(measured: Sequence[Measured]) -> Tables:
@@ -117,22 +131,29 @@ def _point(measured: Measured, name: str, strength: float, defence: Defence, bat
         "region": region(ratio.value) if ratio else None,
         **columns("accuracy", measured.accuracy(defence)),
     }
-    for attack, reading in ATTACKS.items():
-        row |= columns(attack, measured.reading(reading, defence, batch_size))
-    for attack, reading in ATTACKS.items():
-        known = measured.reading(reading, defence, batch_size, ADAPTIVE) if name == SPN else None
-        row |= columns(f"adaptive_{attack}", known)
+    knowing = name == SPN
+    for aim, reading in DISTANCES.items():
+        row |= columns(aim, measured.reading(reading, defence, batch_size))
+    row |= columns(LABELS, measured.reading(DISTANCES[MEMBERSHIP], defence, batch_size, LABELS))
+    for aim, reading in DISTANCES.items():
+        known = measured.reading(reading, defence, batch_size, ADAPTIVE) if knowing else None
+        row |= columns(f"adaptive_{aim}", known)
+    for aim in DISTANCES:
+        row |= columns(f"strongest_{aim}", measured.strongest(aim, defence, batch_size, knowing))
     return row
 
 
 def _performances(measured: Measured) -> list[Row]:
-    """Return the calibrated averaged performances (Tables 7 to 10), and that of polarization against who knows of it."""
+    """Return the calibrated averaged performances (Tables 7 to 10), and those of polarization against who knows of it.
+
+    That attacker takes at each strength the best of all attacks.
+    """
     mechanisms = (*(one.name for one in MECHANISMS), ADAPTIVE_SPN)
     return [
         _performance(measured, sweep, mechanism, attack, batch_size)
         for sweep in measured.study.sweeps
         for batch_size in sweep.batch_sizes
-        for attack in ATTACKS
+        for attack in DISTANCES
         for mechanism in mechanisms
     ]
 
@@ -147,18 +168,19 @@ def _performance(measured: Measured, sweep: Sweep, mechanism: str, attack: str, 
     ]
     for strength, defence in wanted:
         accuracy = measured.accuracy(defence)
-        distance = measured.reading(ATTACKS[attack], defence, batch_size, ADAPTIVE if known else ATTACK)
+        distance = (
+            measured.strongest(attack, defence, batch_size, knowing=True)
+            if known
+            else measured.reading(DISTANCES[attack], defence, batch_size)
+        )
         if accuracy and distance:
             points.append(Point(accuracy, distance, strength))
-    # A mean over fewer strengths than planned would be another number.
-    whole = len(points) == len(wanted)
-    low, high = cap_interval(points) if whole else (None, None)
     return {
         "data_set": measured.study.name,
         "mechanism": mechanism,
         "attack": attack,
         "batch_size": batch_size,
-        **interval_columns("cap", cap(points) if whole else None, low, high),
+        **columns("cap", cap_reading(attack, points, len(wanted))),
         "strengths": len(points),
     }
 
@@ -184,7 +206,7 @@ def _laplace(measured: Measured) -> list[Row]:
 
 def _effect(measured: Measured, defence: Defence) -> Row:
     ratio = measured.reading(RATIO, defence, batch_size=1)
-    error = measured.reading(ATTACKS["reconstruction"], defence, batch_size=1)
+    error = measured.reading(DISTANCES["reconstruction"], defence, batch_size=1)
     return {**columns("ratio", ratio), **columns("reconstruction", error)}
 
 

@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from leaktight.papers.estimate import Estimate, difference, largest, mean_of, relative
+
+ONE, OTHER = Estimate(value=2.0, low=1.7, high=2.3), Estimate(value=1.0, low=0.6, high=1.4)
+BARE = Estimate(value=1.0)
+
+
+@st.composite
+def estimates(draw: st.DrawFn) -> Estimate:
+    low, value, high = sorted(draw(st.lists(st.floats(0.01, 100), min_size=3, max_size=3)))
+    return Estimate(value=value, low=low, high=high)
+
+
+def ends(found: Estimate | None) -> tuple[float, float]:
+    assert found is not None
+    assert found.low is not None
+    assert found.high is not None
+    return found.low, found.high
+
+
+@given(estimates(), estimates())
+def test_a_difference_is_surer_than_both_errors_at_once_and_less_sure_than_either(one: Estimate, other: Estimate) -> None:
+    found = difference(one, other)
+    low, high = ends(found)
+    assert found is not None
+    (one_low, one_high), (other_low, other_high) = ends(one), ends(other)
+    tiny = 1e-9
+    assert one_low - other_high - tiny <= low <= found.value + tiny
+    assert found.value - tiny <= high <= one_high - other_low + tiny
+    assert found.value - low >= max(one.value - one_low, other_high - other.value) - tiny
+
+
+@given(estimates(), estimates())
+def test_turned_round_a_difference_is_its_negative(one: Estimate, other: Estimate) -> None:
+    low, high = ends(difference(one, other))
+    assert ends(difference(other, one)) == pytest.approx((-high, -low))
+
+
+def test_equal_errors_of_proportions_are_those_of_two_independent_ones() -> None:
+    low, high = ends(difference(Estimate(value=0.5, low=0.4, high=0.6), Estimate(value=0.2, low=0.1, high=0.3)))
+    assert (low, high) == pytest.approx((0.3 - 0.1 * math.sqrt(2), 0.3 + 0.1 * math.sqrt(2)))
+
+
+@given(st.lists(estimates(), min_size=1, max_size=5))
+def test_a_mean_is_no_surer_than_its_parts(parts: list[Estimate]) -> None:
+    low, high = ends(mean_of(parts))
+    assert high - low >= min(ends(part)[1] - ends(part)[0] for part in parts) - 1e-9
+
+
+@given(estimates(), estimates())
+def test_a_relative_difference_covers_every_pair_of_ends(one: Estimate, other: Estimate) -> None:
+    low, high = ends(relative(one, other))
+    for above in (*ends(one), one.value):
+        for below in (*ends(other), other.value):
+            assert low - 1e-6 <= above / below - 1 <= high * (1 + 1e-9) + 1e-6
+
+
+def test_what_lacks_an_interval_gives_a_number_without_one() -> None:
+    for found in (difference(ONE, BARE), difference(BARE, ONE), relative(ONE, BARE), mean_of([ONE, BARE])):
+        assert found is not None
+        assert (found.low, found.high) == (None, None)
+    assert relative(ONE, Estimate(value=1.0, low=0.0, high=2.0)) == Estimate(value=1.0)
+
+
+def test_a_gap_is_never_a_number() -> None:
+    assert difference(ONE, None) is None
+    assert difference(None, ONE) is None
+    assert relative(None, ONE) is None
+    assert relative(ONE, Estimate(value=0.0)) is None
+    assert mean_of([]) is None
+    assert mean_of([ONE, None]) is None
+    assert largest([]) is None
+    assert largest([ONE, None]) is None
+
+
+def test_the_largest_keeps_its_sign_and_interval() -> None:
+    found = Estimate(value=-3.0, low=-4.0, high=-2.0)
+    assert largest([ONE, found, OTHER]) == found

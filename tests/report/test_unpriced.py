@@ -1,0 +1,36 @@
+"""A report of attacks on a model that was never trained: errors are drawn, usefulness and CAP are not."""
+
+import pytest
+
+from leaktight.audit.summary import summarise
+from leaktight.data import Digits
+from leaktight.learning import Federated
+from leaktight.models import MLP
+from leaktight.report.curve import figure_of
+
+
+@pytest.fixture
+def untrained(made):
+    return made.sweep(scenario=Federated(data=Digits(), model=MLP(), rounds=0))
+
+
+def test_the_figure_shows_distances_alone(untrained, made):
+    figures = [figure_of(summarise(records).curves[0]) for records in (untrained, made.sweep())]
+    names = [{trace["name"] for trace in figure["data"]} for figure in figures]
+    assert names[0] == {"distance from the truth"}
+    assert names[1] == {"accuracy", "accuracy without defence", "distance from the truth"}
+    hovers = [str(trace.get("customdata")) for trace in figures[0]["data"]]
+    assert not any("accuracy" in text for text in hovers)
+
+
+def test_the_page_says_why_there_is_no_cap_and_no_price(untrained, report):
+    page = report(untrained)
+    assert "No usefulness and no CAP are shown: the model was not trained (0 rounds)." in page
+    assert "CAP, " not in page
+    assert "The price" not in page
+    assert "No price can be given: the model was not trained (0 rounds)." in page
+    assert "What dlg2019 rebuilt in each region" in page
+
+
+def test_a_useful_model_has_no_such_note(made, report):
+    assert "No usefulness and no CAP" not in report(made.sweep())

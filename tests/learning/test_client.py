@@ -138,3 +138,13 @@ def test_per_example_gradients_average_to_the_batch_gradient(task, data):
 
 def test_adam_is_torch_s():
     assert isinstance(Adam().over([torch.zeros(1)]), torch.optim.Adam)
+
+
+@pytest.mark.parametrize("optimiser", [Sgd(momentum=0.9), Adam()], ids=str)
+def test_moments_start_anew_in_every_round(make, optimiser):
+    """A participant that took part in earlier rounds answers like one that is rebuilt for this one."""
+    settings = {"shares": Kind.UPDATE, "local_steps": 2, "optimiser": optimiser}
+    old, new = make(**settings), make(**settings)
+    old.respond(ask(old, 0))
+    one, other = (client.respond(ask(client, 1)).tensors for client in (old, new))
+    assert all(torch.equal(one[name], other[name]) for name in one)

@@ -65,18 +65,20 @@ def difference(one: Estimate | None, other: Estimate | None) -> Estimate | None:
 
 
 def relative(one: Estimate | None, other: Estimate | None) -> Estimate | None:
-    """Return by which share one number exceeds another; its interval is that of both errors at their worst at once.
+    """Return by which share one positive number exceeds another; its interval is that of the difference of their logarithms.
 
     Example:
-        >>> relative(Estimate(value=3.0, low=2.0, high=4.0), Estimate(value=2.0, low=1.0, high=4.0))
-        Estimate(value=0.5, low=-0.5, high=3.0)
+        >>> relative(Estimate(value=3.0, low=3.0, high=3.0), Estimate(value=2.0, low=1.0, high=4.0))
+        Estimate(value=0.5, low=-0.25, high=2.0)
     """
     if one is None or other is None or other.value <= 0:
         return None
-    value = one.value / other.value - 1
-    if one.low is None or one.high is None or other.low is None or other.high is None or other.low <= 0:
-        return Estimate(value=value)
-    return Estimate(value=value, low=one.low / other.high - 1, high=one.high / other.low - 1)
+    value = one.value / other.value
+    if one.low is None or one.high is None or other.low is None or other.high is None or min(one.low, other.low) <= 0:
+        return Estimate(value=value - 1)
+    below = math.hypot(math.log(one.value / one.low), math.log(other.high / other.value))
+    over = math.hypot(math.log(one.high / one.value), math.log(other.value / other.low))
+    return Estimate(value=value - 1, low=value * math.exp(-below) - 1, high=value * math.exp(over) - 1)
 
 
 def largest(estimates: Sequence[Estimate | None]) -> Estimate | None:

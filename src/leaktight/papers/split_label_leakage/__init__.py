@@ -60,21 +60,21 @@ class SplitLabelLeakage(Paper):
         """Return what the paper claims, for every data set."""
         return checks_of(tables)
 
-    def remarks(self, order: Order) -> list[str]:
-        """Say what was cut, how large the data are, and which data sets are not there."""
+    def cut(self, order: Order) -> str:
+        """Return what `steps` cuts."""
+        return f"at most {order.steps} steps, one seed, the strongest bound, two ratios, 2,000 training and 1,000 test rows"
+
+    def left_out(self, order: Order) -> list[str]:
+        """Return the data sets that the small scale does without."""
+        return left_out(order)
+
+    def notes(self, order: Order) -> list[str]:
+        """Say where the data are smaller than a batch of the paper."""
         found = []
-        if order.steps is not None:
-            found.append(
-                f"Cut by --steps {order.steps}: at most {order.steps} steps, one seed, the strongest bound, two ratios, 2,000 training and 1,000 "
-                "test rows. The numbers show that every part runs, and nothing else."
-            )
         for study in studies(order) if order.scale == "paper" and order.steps is None else ():
             rows = len(study.data.load().train)
             if rows < study.batch_size:
                 found.append(
                     f"The {study.name} data have {rows:,} training rows, the paper's about 41 million: each batch has all of them, not {study.batch_size:,}."
                 )
-        missing = left_out(order)
-        if missing:
-            found.append(f"Left out, because the data folder has no such set: {', '.join(missing)}.")
         return found

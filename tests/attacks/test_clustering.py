@@ -47,7 +47,7 @@ def test_a_linear_top_gives_every_label_away_but_not_which_is_which(seed, share,
 
 
 def test_the_guess_says_that_its_sign_is_unknown():
-    assert not Clustering.signed
+    assert not Clustering().signed
     assert Clustering().needs == frozenset()
 
 

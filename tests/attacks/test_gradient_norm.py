@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from leaktight.attacks import GradientNorm
+from leaktight.core.errors import InvalidValue
 from leaktight.core.threat import Hints
 from leaktight.learning import auc
 
@@ -38,7 +39,24 @@ def test_rare_positives_have_longer_gradients_and_common_ones_shorter(prior, low
     labels = torch.rand(400, generator=rng) < torch.sigmoid(torch.tensor(prior))
     slopes = torch.ones(400, 8).double() + 0.05 * torch.randn(400, 8, generator=rng).double()
     rows = cut_gradients(torch.full((400,), prior).double(), labels, slopes)
-    assert low <= auc(GradientNorm().score(rows, NOBODY), labels) <= high
+    straight, turned = (auc(GradientNorm(rare=rare).score(rows, NOBODY), labels) for rare in ("positive", "negative"))
+    assert low <= straight <= high
+    assert turned == pytest.approx(1 - straight)
+
+
+def test_the_sign_is_known_where_the_rare_class_is():
+    assert {rare: GradientNorm(rare=rare).signed for rare in ("positive", "negative", "unknown")} == {
+        "positive": True,
+        "negative": True,
+        "unknown": False,
+    }
+    rows = torch.randn(5, 3, generator=torch.Generator().manual_seed(0))
+    assert torch.equal(GradientNorm(rare="unknown").score(rows, NOBODY), GradientNorm().score(rows, NOBODY))
+
+
+def test_another_class_is_refused():
+    with pytest.raises(InvalidValue, match="The `rare` of gradient_norm must be one of 'positive', 'negative' or 'unknown'"):
+        GradientNorm(rare="both")
 
 
 def test_no_label_is_needed_and_every_example_scored():

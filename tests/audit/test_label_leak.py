@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leaktight.audit.label_leak import excess, place_of, strongest_layer, tells_labels, weight
+from leaktight.audit.label_leak import excess, place_of, strongest_layer, tail_of, tells_labels, turned, weight
 from leaktight.audit.rows import rows_of
 from leaktight.core.metric import Reading
 
@@ -46,6 +46,32 @@ def test_the_layer_that_tells_most_beyond_its_own_chance_counts():
     assert strongest_layer([auc(0.9, name="psnr")]) is None
 
 
+def test_worst_steps_weigh_less_than_the_median_and_more_than_nothing():
+    median, nothing, tail = auc(0.53), auc(0.51), auc(0.8, chance=0.6, name="leak_auc_q95")
+    lucky = auc(0.61, chance=0.6, name="leak_auc_q95")
+    assert weight(median) > weight(nothing, tail) > weight(auc(0.515), lucky) > weight(nothing)
+    assert weight(nothing, lucky) == weight(nothing)
+
+
+def test_a_layer_that_tells_labels_in_the_worst_steps_alone_comes_forward():
+    tails = [auc(0.6, 0.6, name="leak_auc_q95"), auc(0.8, 0.6, layer="relu1", name="leak_auc_q95")]
+    readings = [auc(0.515), auc(0.51, layer="relu1"), *tails]
+    assert strongest_layer(readings).layer == "relu1"
+    assert tail_of(readings, "relu1") == tails[1]
+    assert tail_of(readings, "relu9") is None
+
+
+@pytest.mark.parametrize(("value", "wanted"), [(0.1, True), (0.47, True), (0.49, False), (0.9, False)])
+def test_an_auc_surely_below_a_half_is_turned(value, wanted):
+    assert turned(auc(value)) is wanted
+    assert not turned(auc(value, name="leak_auc_q95"))
+
+
+def test_either_way_round_weighs_the_same():
+    assert weight(auc(0.1)) == pytest.approx(weight(auc(0.9)))
+    assert weight(auc(0.4)) > weight(auc(0.51))
+
+
 def test_a_layer_is_named():
     assert (place_of(auc(1.0)), place_of(auc(1.0, layer="relu2"))) == ("at the cut", "at the layer relu2")
 
@@ -56,6 +82,14 @@ def test_a_row_is_judged_by_its_strongest_layer_and_ranked_by_it(made):
     rows = {row.attack: row for row in rows_of([weak, strong])}
     assert rows["norm"].leak.layer == "linear1"
     assert rows["norm"].severity > rows["clustering"].severity
+
+
+def test_a_row_has_the_worst_steps_of_its_strongest_layer(made):
+    tails = [auc(0.7, name="leak_auc_q95"), auc(0.9, layer="linear1", name="leak_auc_q95")]
+    (row,) = rows_of([made.record(psnr=None, label="norm", extra=(auc(0.6), auc(0.8, layer="linear1"), *tails))])
+    assert row.tail.value == 0.9
+    (images,) = rows_of([made.record(psnr=30, extra=(auc(0.99), *tails))])
+    assert images.tail is None
 
 
 def test_images_come_before_labels(made):

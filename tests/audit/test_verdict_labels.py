@@ -16,9 +16,9 @@ from leaktight.defences import SumKL
 NORM, DIRECTION, CLUSTERING = GradientNorm(), Direction(), Clustering()
 
 
-def readings(value, chance=0.5, spread=0.02, layer=None):
+def readings(value, chance=0.5, spread=0.02, layer=None, tail=None):
     common = {"n": 40, "leaks": "high", "against": "raw", "layer": layer}
-    tail = min(1.0, value + 0.1)
+    tail = min(1.0, value + 0.1) if tail is None else tail
     high = min(1.0, value + spread)
     return (
         Reading(name="leak_auc", value=value, low=value - spread, high=high, chance=chance, **common),
@@ -92,6 +92,36 @@ def test_a_defence_is_set_beside_none(record, value, tone, words):
     assert found.tone == tone
     assert words in found.sentence
     assert found.sentence.endswith("The price: 2.0 points of test AUC (95 % interval 0.6 to 3.4).")
+
+
+def test_nothing_is_stopped_that_leaks_in_the_worst_steps(record):
+    _, found = judge(rows_of([record(None, 0.95), record(SumKL(bound=0.4), 0.51, tail=0.8)]))
+    assert found.tone == "reduces"
+    assert (
+        "reduced the leak: the feature party can still tell labels in the worst steps (AUC 0.80 where guessing gets 0.60; in the "
+        "median step 0.51) from the length of gradients alone, against 0.95 without it"
+    ) in found.sentence
+
+
+def test_an_attack_that_succeeds_in_the_worst_steps_counts_before_one_that_never_does(record):
+    defended = [record(SumKL(), 0.515, DIRECTION, "direction"), record(SumKL(), 0.51, NORM, "norm", tail=0.8)]
+    *_, found = judge(rows_of([record(None, 0.95), *defended]))
+    assert (found.tone, found.worst.attack) == ("reduces", "norm")
+
+
+def test_without_defence_the_worst_steps_are_a_leak(record):
+    (found,) = judge(rows_of([record(None, 0.51, tail=0.8)]))
+    assert found.tone == "leaks"
+    assert "can tell positive from negative labels in the worst steps (AUC 0.80 where guessing gets 0.60;" in found.sentence
+
+
+def test_an_auc_far_below_a_half_is_neither_safe_nor_stopped(record):
+    (bare,) = judge(rows_of([record(None, 0.09)]))
+    assert bare.tone == "leaks"
+    assert "with AUC 0.09, which is as good as 0.91 to whom it is known that larger scores mean negatives" in bare.sentence
+    _, found = judge(rows_of([record(None, 0.95), record(SumKL(), 0.2)]))
+    assert found.tone == "leaks"
+    assert "can tell labels with AUC 0.20, which is as good as 0.80 the other way round, from the length" in found.sentence
 
 
 def test_without_anything_to_compare_with_nothing_is_claimed(record):

@@ -30,6 +30,19 @@ def toml(**parts: str) -> str:
     )
 
 
+def split(kind: str, file: str, model: str) -> str:
+    """Return the plan of a split audit on a file."""
+    scenario = (
+        f'kind = "split"\nrounds = 4\nbatch_size = 16\nmodel = "{model}"\ndata = {{ kind = "{kind}", path = "{file}" }}\n'
+    )
+    return toml(
+        scenario=scenario,
+        attacks='[[attacks]]\nkind = "gradient_norm"\n',
+        threat='[threat]\nseat = "feature-party"\n',
+        grid='[grid]\nbatch_sizes = [16]\nstages = ["training"]\nvictims = 2\n',
+    )
+
+
 def npz(**changes: Any) -> dict[str, Any]:
     images = np.random.default_rng(0).random((40, 1, 8, 8)).astype(np.float32)
     labels = np.arange(40) % 4
@@ -70,6 +83,12 @@ def here(leaktight: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.Monk
     """Run a command in a folder that holds every wrong file."""
     (tmp_path / "wrong_models.py").write_text(MODULE)
     (tmp_path / "wrong_data.py").write_text(DATA)
+    (tmp_path / "one_class.csv").write_text("age,job,label\n" + "".join(f"{row},{row % 3},0\n" for row in range(60)))
+    clicks = "".join(",".join(["0", *[str(row % 7)] * 39]) + "\n" for row in range(60))
+    (tmp_path / "criteo_one_class.csv").write_text(clicks)
+    (tmp_path / "criteo_header.csv").write_text(
+        ",".join(["label", *["I"] * 39]) + "\n" + clicks + clicks.replace("0,", "1,", 1)
+    )
     np.savez(tmp_path / "nan.npz", **npz(x_train=with_nan()))
     np.savez(tmp_path / "labels.npz", **npz(y_train=np.full(40, -3)))
     np.savez(tmp_path / "shape.npz", **npz(x_test=np.zeros((8, 3, 9, 9), dtype=np.float32)))
@@ -118,6 +137,9 @@ TABLE: dict[str, tuple[tuple[str, ...], str, str]] = {
     "label out of range": (AUDIT, toml(scenario='model = "mlp"\ndata = { kind = "factory", function = "wrong_data:outside", classes = 3 }\n'), "must have whole labels from 0 to 2. Got labels from 0 to 3 instead."),
     "label that was never trained": (("audit", "--data", "labels.npz", "--model", "mlp"), "", "The file `labels.npz` must have test labels that occur in training."),
     "shapes that differ": (("audit", "--data", "shape.npz", "--model", "mlp"), "", "must have examples of shape (1, 8, 8). Got (3, 9, 9) instead."),
+    "a label file of one class": (AUDIT, split("csv", "one_class.csv", "mlp"), "The labels of csv(path='one_class.csv') must name at least 2 classes. Got 1 instead."),
+    "clicks of one class": (AUDIT, split("criteo", "criteo_one_class.csv", "wide_deep"), "The labels of criteo(path='criteo_one_class.csv') must name at least 2 classes. Got 1 instead."),
+    "clicks with a header": (AUDIT, split("criteo", "criteo_header.csv", "wide_deep"), "The labels of `criteo_header.csv` must be 0 and 1. Got `label` in line 1"),
     "truncated npz": (("audit", "--data", "cut.npz", "--model", "mlp"), "", "The file `cut.npz` must be a whole NumPy archive without pickles. It is not (File is not a zip file); make or fetch it again."),
     "truncated IDX": (("audit", "--data", "idx", "--model", "mlp"), "", "The IDX file `idx/train-images-idx3-ubyte.gz` is truncated: its header promises 15696 bytes. Got 116 instead; fetch it again."),
     "unknown model": (("audit", "--model", "resnet2"), "", "There is no model named `resnet2`. Did you mean `resnet20`?"),

@@ -69,12 +69,25 @@ def test_a_test_file_of_its_own(tmp_path):
         ("0\t1\t2\n" * 9, ["must have 40 cells in each line", "Got 3 in line 1"]),
         (lines(counts=["x", *COUNTS[1:]]), ["The column `I1` must hold numbers", "Got 'x' instead"]),
         ("".join(lines(20).replace("\n1\t", "\n0\t").splitlines(keepends=True)[1:]), ["must name at least 2 classes", "Got 1"]),
+        ("label\t" + "\t".join(["I"] * 39) + "\n" + lines(), ["must be 0 and 1. Got `label` in line 1", "there is no header"]),
+        (lines(8) + lines(20).replace("0\t", "-1\t"), ["must be 0 and 1. Got `-1` too", "whether there was a click"]),
     ],
-    ids=["cells", "count", "one class"],
+    ids=["cells", "count", "one class", "header", "labels of -1 and 1"],
 )
 def test_what_is_not_criteo_is_said(tmp_path, text, words, says):
     with says(*words):
         Criteo(path=write(tmp_path, text)).load()
+
+
+@pytest.mark.parametrize("header", ["label", '"clicked"', "\ufefflabel"])
+def test_a_header_is_said_in_the_encoded_form_and_in_the_test_file_too(tmp_path, says, header):
+    whole = lines(separator=",", counts=["3"] * 13, words=["5"] * 26)
+    headed = ",".join([header, *["I"] * 39]) + "\n" + whole
+    with says("must be 0 and 1. Got `" + header.strip('"\ufeff') + "` in line 1"):
+        Criteo(path=write(tmp_path, headed, "criteo.csv")).load()
+    good, test = write(tmp_path, whole, "criteo.csv"), write(tmp_path, headed, "test.csv")
+    with says("test.csv", "must be 0 and 1"):
+        Criteo(path=good, test_path=test).load()
 
 
 def test_it_is_recognised_by_its_name(tmp_path):

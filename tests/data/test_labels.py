@@ -61,6 +61,27 @@ def test_numbering_of_words_is_alphabetical():
     assert (train.tolist(), test.tolist(), names) == ([1, 0, 1], [0], ("cat", "dog"))
 
 
+@pytest.mark.parametrize(("positive", "names", "train"), [("no", ("yes", "no"), [1, 0, 1]), ("yes", ("no", "yes"), [0, 1, 0])])
+def test_the_positive_label_of_two_is_numbered_1(positive, names, train):
+    found = number(np.array(["no", "yes", "no"]), np.array(["yes"]), "It", positive)
+    assert (found[0].tolist(), found[2]) == (train, names)
+    assert names[found[1][0]] == "yes"
+
+
+@pytest.mark.parametrize(
+    ("labels", "positive", "words"),
+    [
+        ([0, 1], "2", ("It must have two labels of which `2` is the positive one", "Got 2: `0`, `1`.")),
+        ([0, 1, 2], "1", ("Got 3: `0`, `1`, `2`.",)),
+        ([*range(9)], "1", ("Got 9: `0`, `1`, `2`, `3`, `4`, ...",)),
+        ([1], "1", ("Got 1: `1`.",)),
+    ],
+)
+def test_a_positive_label_must_be_one_of_two(labels, positive, words, says):
+    with says(*words):
+        number(np.array(labels), np.array(labels[:1]), "It", positive)
+
+
 def test_a_label_that_only_the_test_data_have_is_named(says):
     with says("occur in training", "`7`, `9`"):
         number(np.array([1, 2]), np.array([2, 7, 9]), "It")

@@ -65,6 +65,15 @@ def test_numeric_labels_are_ordered_as_numbers(tmp_path):
     assert Csv(path=file).load().names == ("2", "9", "10")
 
 
+def test_the_positive_label_can_be_named(tmp_path):
+    file = write(tmp_path)
+    usual, turned = (Csv(path=file, label="income", positive=positive).load() for positive in ("", "high"))
+    assert turned.names == ("low", "high")
+    assert torch.equal(turned.train.inputs, usual.train.inputs)
+    assert torch.equal(turned.train.labels, 1 - usual.train.labels)
+    assert torch.equal(turned.test.labels, 1 - usual.test.labels)
+
+
 def test_ignore_and_categorical(tmp_path):
     file = write(tmp_path, "id,code,v,label\n" + "".join(f"{n},{n % 3},{n},{n % 2}\n" for n in range(30)))
     data = Csv(path=file, ignore=("id",), categorical=("code",)).load()
@@ -116,6 +125,7 @@ def test_missing_values(tmp_path, says):
         (HEADER + "1,a,\n", {"label": "income"}, ("a label in each row", "row 1")),
         (HEADER + '1,"a,b\n', {"label": "income"}, ("must be a table of values", "Line 2")),
         (HEADER + "1,a,b\n2,b,c\n", {"label": "income"}, ("two examples of some class",)),
+        (HEADER + "\n".join(ROWS * 5), {"label": "income", "positive": "hi"}, ("of which `hi` is the positive one",)),
     ],
 )
 def test_wrong_tables(tmp_path, text, settings, words, says):

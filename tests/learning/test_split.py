@@ -11,6 +11,7 @@ import torch
 from leaktight.core.defence import Undefended
 from leaktight.core.errors import InvalidValue, Refusal
 from leaktight.core.message import Kind
+from leaktight.core.random import stream
 from leaktight.core.scenario import Observation, Scenario
 from leaktight.core.threat import Knows, ThreatModel
 from leaktight.data import Criteo, Digits, RareDigit
@@ -114,6 +115,31 @@ def test_the_halves_start_from_streams_of_their_own():
     assert torch.equal(early.bottom.linear1.weight, late.bottom.linear1.weight)
     assert torch.equal(early.top.deep.head.weight, late.top.deep.head.weight)
     assert not torch.equal(early.top.deep.body.linear2.weight, late.bottom.linear2.weight)
+
+
+def test_what_both_parties_know_does_not_give_the_label_party_s_noise_away(training):
+    """The order's seed is public, and the feature party knows its own: the noise follows from neither."""
+    seats = {}
+
+    def enter(seat):
+        seats[seat.name] = seat
+        return seat.honest
+
+    defence = GaussianNoise(std=1.0)
+    run = scenario().observe(training, defence, Observation("end", 64, 1, 0), enter)
+    feature, label = seats[FEATURE_PARTY], seats[LABEL_PARTY]
+    inside = run.inside[LABEL_PARTY, 40]
+    noise = inside.sent.tensors["gradient"] - inside.clean.tensors["gradient"]
+
+    def drawn_from(seed):
+        return torch.randn(noise.shape, generator=stream(seed, LABEL_PARTY, 40, "defence"))
+
+    assert torch.allclose(noise, drawn_from(label.local.seed), atol=1e-5)
+    known = {feature.honest.order.seed, feature.local.seed, 0}
+    assert len({*known, label.local.seed}) == 4
+    assert label.honest.order.seed == feature.honest.order.seed
+    for seed in known:
+        assert abs(torch.corrcoef(torch.stack([noise.flatten(), drawn_from(seed).flatten()]))[0, 1]) < 0.2
 
 
 @pytest.mark.parametrize("defence", [Undefended(), GaussianNoise(std=0.001)], ids=str)
@@ -318,6 +344,19 @@ def test_the_scenario_survives_json():
 def test_a_noisy_feature_party_still_trains():
     noisy = scenario(feature_defence=GaussianNoise(std=0.1), rounds=100).train(Undefended(), 0)
     assert reading(noisy, "auc").value > 0.8
+
+
+def test_the_utility_is_that_of_activations_as_they_are_sent():
+    """Noise that drowns the activations leaves the label party with nothing to score by."""
+    made = scenario(rounds=100)
+    data = RareDigit().load()
+    feature, label = made.parties(data, Undefended(), 0)
+    play(feature, label, label.opening(), 100, lambda *_: None)
+    plain = made.utility(feature, label, data)[0]
+    feature.defence = GaussianNoise(std=1e4)
+    drowned = made.utility(feature, label, data)[0]
+    assert plain.value > 0.8
+    assert drowned.low < 0.5 < drowned.high
 
 
 def test_the_paper_s_setting_on_a_real_sample():

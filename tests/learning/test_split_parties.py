@@ -18,6 +18,7 @@ from leaktight.core.errors import InvalidValue, Refusal
 from leaktight.core.local import Local
 from leaktight.core.message import Kind, Message
 from leaktight.core.random import stream
+from leaktight.core.scenario import flat
 from leaktight.core.task import Batch
 from leaktight.data import Columns, RareDigit
 from leaktight.defences import DPSGD, GaussianNoise, TopK
@@ -101,7 +102,10 @@ def curve(feature: FeatureParty, label: LabelParty, steps: int) -> list[float]:
 
 
 def same(one, other) -> bool:
-    return all(torch.equal(one[name], other[name]) for name in one) and one.keys() == other.keys()
+    """Whether two tables hold the same tensors and numbers."""
+    return one.keys() == other.keys() and all(
+        torch.equal(torch.as_tensor(one[name]), torch.as_tensor(other[name])) for name in one
+    )
 
 
 def gradient_for(feature: FeatureParty, value=0.01, rows=None, width=None, step=None) -> Message:
@@ -284,6 +288,10 @@ NONSENSE = {
     "no rows": (lambda a: {"activations": a[:0]}, r"must have 16 rows of shape \(9,\). Got nothing"),
     "something else": (lambda a: {"weights": a}, "must come alone. Got `weights`"),
     "something beside it": (lambda a: {"activations": a, "b": a}, "must come alone. Got `b`"),
+    "a single number": (lambda a: {"activations": a[0, 0]}, r"must have 16 rows of shape \(9,\). Got a single number"),
+    "too large for single precision": (lambda a: {"activations": a.double() + 1e300}, "in 16 of 16 rows"),
+    "a sparse tensor": (lambda a: {"activations": a.to_sparse()}, "must come in a dense tensor. Got torch.sparse_coo"),
+    "a list": (lambda a: {"activations": a.tolist()}, "must come in a dense tensor. Got list"),
     "whole numbers": (lambda a: {"activations": a.long()}, "must be floating point numbers. Got torch.int64"),
 }
 
@@ -303,13 +311,62 @@ def test_nonsense_from_the_feature_party_is_one_sentence_and_training_goes_on(wr
     assert str(error.value).startswith("The activations of step 3 from feature-party ")
     assert "\n" not in str(error.value)
     after = label.state()
-    assert same(before["model"], after["model"])
-    assert before["step"] == after["step"]
+    assert same(flat(before), flat(after))
     for _ in range(2):
         message = feature.respond(label.respond(message))
     curve(twin_feature, twin_label, 2)
     assert same(label.top.state_dict(), twin_label.top.state_dict())
     assert same(feature.bottom.state_dict(), twin_feature.bottom.state_dict())
+
+
+@pytest.mark.parametrize("answer", [None, "activations", torch.zeros(16, 9)], ids=["None", "str", "Tensor"])
+def test_what_is_no_message_is_one_sentence(answer):
+    feature, label = tables("numbers").parties()
+    before = label.state()
+    for party, peer in ((label, "feature-party"), (feature, "label-party")):
+        with pytest.raises(InvalidValue, match=f"{peer} must answer with a message. Got {type(answer).__name__} instead"):
+            party.respond(answer)
+    assert same(flat(before), flat(label.state()))
+
+
+@pytest.mark.parametrize("who", ["feature", "label"])
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"step": None}, "The `step` of a checkpoint must be a whole number of at least 0. Got None instead"),
+        ({"step": 2.5}, "Got 2.5 instead"),
+        ({"step": float("nan")}, "Got nan instead"),
+        ({"step": -1.0}, "Got -1.0 instead"),
+        ({"memory": 3.0}, "The `memory` of a checkpoint must be named values. Got float instead"),
+        ({"sent": [1.0]}, "What a checkpoint holds as `sent` must be a tensor of one row per example"),
+        ({"model": None}, "must hold the parameters of this model and its optimiser's moments"),
+        ({"optimiser": 1.0}, "must hold the parameters of this model and its optimiser's moments"),
+    ],
+    ids=str,
+)
+def test_a_checkpoint_without_sense_changes_nothing(who, change, sentence):
+    table = tables("numbers")
+    feature, label = table.parties(Adam(), GaussianNoise(std=0.01))
+    curve(feature, label, 2)
+    party = feature if who == "feature" else label
+    other = table.parties(Adam(), seed=1)
+    curve(*other, 3)
+    before = party.state()
+    state = {**(other[0] if who == "feature" else other[1]).state(), **change}
+    with pytest.raises(InvalidValue, match=sentence):
+        party.restore(state)
+    assert same(flat(before), flat(party.state()))
+
+
+def test_a_checkpoint_with_moments_of_another_kind_changes_nothing():
+    feature, label = tables("numbers").parties(Adam())
+    curve(feature, label, 2)
+    before, state = label.state(), label.state()
+    state["optimiser"] = dict.fromkeys(state["optimiser"], 1.0)
+    state["model"] = {name: tensor + 1 for name, tensor in state["model"].items()}
+    with pytest.raises(InvalidValue, match="It differs in `deep"):
+        label.restore(state)
+    assert same(flat(before), flat(label.state()))
 
 
 def test_another_kind_of_message_is_refused():
@@ -437,6 +494,41 @@ def test_a_defence_that_raises_leaves_the_party_as_it_was():
     assert label.respond(message).round == 2
 
 
+class Counting(Defence):
+    """Remembers and notes something, in place too, before it fails at a step."""
+
+    kind: Literal["test_counting"] = "test_counting"
+    fails: int = -1
+
+    def on_message(self, message, local):
+        local.memory.setdefault("steps", torch.zeros(1)).add_(1)
+        local.memory["last"] = {"round": float(message.round)}
+        local.notes["count.steps"] = local.memory["steps"].item()
+        if message.round == self.fails:
+            raise Refusal("This message cannot be protected.")
+        return message
+
+
+registry._classes["defence"].pop("test_counting")
+
+
+@pytest.mark.parametrize("who", ["feature", "label"])
+@pytest.mark.parametrize("fails", [0, 2])
+def test_a_defence_that_raises_leaves_no_trace_in_memory_and_notes(who, fails):
+    feature, label = tables("numbers").parties(Adam())
+    party = feature if who == "feature" else label
+    party.defence = Counting(fails=fails)
+    with pytest.raises(Refusal, match="This message cannot be protected"):
+        curve(feature, label, 4)
+    assert party.step == fails
+    remembered = {"defence": {"steps": torch.tensor([2.0]), "last": {"round": 1.0}}} if fails else {}
+    assert same(flat(party.local.memory), flat(remembered))
+    assert party.local.notes == ({"count.steps": 2.0} if fails else {})
+    party.defence = Counting()
+    curve(feature, label, 4 - fails)
+    assert party.local.notes["count.steps"] == (4 if who == "label" else 5)
+
+
 def test_activations_so_large_that_the_gradient_overflows_are_refused_before_anything_is_learned():
     feature, label = tables("levels").parties()
     message = feature.respond(label.opening())
@@ -477,6 +569,23 @@ def test_the_feature_party_may_defend_its_activations():
     assert 0.8 < noise.std() < 1.2
     assert torch.equal(noisy.respond(opening).tensors["activations"], sent)
     assert (noisy.local.batch.labels == -1).all()
+
+
+def test_rows_to_be_scored_are_defended_too_and_leave_no_trace():
+    table = tables("numbers")
+    feature, _ = table.parties()
+    plain = feature.features(table.features)
+    with torch.no_grad():
+        assert torch.allclose(plain, feature.bottom(table.features), atol=1e-6)
+    feature.defence = Chain(links=(Counting(), GaussianNoise(std=0.5)))
+    noise = feature.features(table.features) - plain
+    assert 0.48 < noise.std() < 0.52
+    assert not torch.equal(noise[:16], noise[16:32])
+    assert torch.equal(feature.features(table.features) - plain, noise)
+    assert (feature.local.memory, feature.local.notes) == ({}, {})
+    trained = feature.respond(Message(Kind.CUT_GRADIENT, "label-party", "feature-party", -1, {}))
+    sent = trained.tensors["activations"] - feature._made.detach()
+    assert not torch.allclose(sent, noise[:16], atol=1e-3)
 
 
 def test_nothing_is_revealed_by_a_defence_that_reveals_nothing():

@@ -129,11 +129,24 @@ def test_each_layer_has_readings_of_its_own(truth):
         ("leak_auc", "linear1"),
         ("leak_auc", "relu1"),
     ]
-    assert found[2].value == pytest.approx(1 - found[0].value)
     assert (found[4].value, found[4].low, found[4].high) == (0.5, 0.5, 0.5)
 
 
-def test_what_noise_reaches_before_the_cut_is_the_chance_level_there(truth):
+def test_before_the_cut_an_order_turned_round_tells_as_much(truth):
+    labels, scores = steps()
+    rows = [torch.stack([-each, -each]) for each in scores]
+    at_cut, _, before, tail = grade(scored(rows, layers=(None, "linear1")), truth(labels))
+    straight, _ = grade(scored([each[None] for each in scores]), truth(labels))
+    assert at_cut.value == pytest.approx(1 - straight.value)
+    assert before.each == pytest.approx(straight.each)
+    assert not at_cut.beats_chance()
+    assert before.beats_chance()
+    sizes = [(int(each.sum()), int((1 - each).sum())) for each in labels]
+    assert before.chance == null_quantile(sizes, 0.5, signed=False)
+    assert tail.chance == null_quantile(sizes, 0.95, signed=False)
+
+
+def test_what_a_blind_attack_reaches_before_the_cut_is_the_chance_level_there(truth):
     labels, scores = steps()
     rows = [torch.stack([each, each]) for each in scores]
     known = [torch.stack([each, each]) + 0.0 for each in steps(seed=0)[1]]
@@ -143,9 +156,11 @@ def test_what_noise_reaches_before_the_cut_is_the_chance_level_there(truth):
     assert found[3].chance == found[3].value
     assert found[0].beats_chance()
     assert not found[2].beats_chance()
-    # Noise that reaches less than a half is no reason to ask for less.
     turned = grade(scored(rows, layers=(None, "linear1"), blind=[-each for each in known]), truth(labels))
-    assert turned[2].chance == 0.5
+    assert turned[2].chance == pytest.approx(found[2].chance)
+    # A blind attack that reaches nothing is no reason to ask for less than guessing.
+    nothing = grade(scored(rows, layers=(None, "linear1"), blind=[torch.zeros_like(each) for each in known]), truth(labels))
+    assert nothing[2].chance > 0.52
 
 
 def test_labels_that_a_defence_changed_do_not_count(truth):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -42,7 +42,11 @@ class Clustering(LabelAttack):
     """
 
     kind: Literal["clustering"] = "clustering"
-    signed: ClassVar[bool] = False
+
+    @property
+    def signed(self) -> bool:
+        """Never: an eigenvector may point either way."""
+        return False
 
     def score(self, rows: Tensor, hints: Hints) -> Tensor:
         """Return the places on the line."""

@@ -6,11 +6,11 @@ from typing import Literal
 
 from torch import Tensor
 
-from leaktight.attacks.label_scores import LabelAttack, cosines, mean_direction
-from leaktight.core.threat import Hints, Knows
+from leaktight.attacks.known_positive import KnownPositive
+from leaktight.attacks.label_scores import cosines, mean_direction
 
 
-class Direction(LabelAttack):
+class Direction(KnownPositive):
     r"""Score each example by the cosine of its gradient with that of one known positive of the same step.
 
     In \(g_i = (\tilde p_i - y_i) \nabla h(a_i)\) the factor is negative for every positive and positive for every negative. As far as
@@ -26,6 +26,7 @@ class Direction(LabelAttack):
 
     Example:
         >>> import torch
+        >>> from leaktight.core.threat import Hints
         >>> known = Hints(torch.tensor([0]), torch.tensor([1]))
         >>> Direction().score(torch.tensor([[2.0, 0.0], [0.5, 0.0], [-1.0, 0.0]]), known).tolist()
         [1.0, 1.0, -1.0]
@@ -39,16 +40,6 @@ class Direction(LabelAttack):
 
     kind: Literal["direction"] = "direction"
 
-    @property
-    def needs(self) -> frozenset[Knows]:
-        """Hints."""
-        return frozenset({Knows.HINTS})
-
-    def score(self, rows: Tensor, hints: Hints) -> Tensor | None:
+    def compare(self, rows: Tensor, known: Tensor) -> Tensor:
         """Return the cosines."""
-        known = self.used(hints)
-        return cosines(rows, mean_direction(rows[known])) if len(known) else None
-
-    def used(self, hints: Hints) -> Tensor:
-        """Return the first known positive."""
-        return hints.of(1)[:1]
+        return cosines(rows, mean_direction(known[None]))

@@ -1,4 +1,4 @@
-"""Gradient norm: the longer an example's gradient, the likelier it is positive."""
+"""Gradient norm: the longer an example's gradient, the likelier it is of the rarer class."""
 
 from __future__ import annotations
 
@@ -18,9 +18,13 @@ class GradientNorm(LabelAttack):
 
     .. math:: r_i = \|g_i\|_2 = |\tilde p_i - y_i| \, \|\nabla h(a_i)\|_2
 
-    is larger for them. Where positives are the larger class it is the other way round, and the AUC lies below a half.
+    is larger for them. Where negatives are rare it is the other way round, and the score is \(-r_i\). Which class is rare is seldom a secret:
+    clicks and defaults are. An attacker who does not know it tells the two groups apart but not which is which; the reading then is
+    \(0.5 + |AUC - 0.5|\).
 
     Args:
+        rare: the class with fewer examples, as anyone knows beforehand: `positive`, `negative` or `unknown`. The wrong one gives an AUC
+            below a half.
         layer: `cut`; `first`, the first layer that learns; a layer's name; or `all`.
 
     Example:
@@ -30,15 +34,21 @@ class GradientNorm(LabelAttack):
         >>> GradientNorm().score(torch.tensor([[3.0, 4.0], [0.0, 1.0]]), nobody).tolist()
         [5.0, 1.0]
 
-    Differs from the paper: none known. The published code scores a layer of one unit by its signed gradient; here by the length too.
+    Differs from the paper: There positives are rare; the settings `negative` and `unknown` are ours. The published code scores a layer of one unit by its signed gradient; here by the length too.
 
     References:
         Li et al., Label Leakage and Protection in Two-party Split Learning, 2021, Section 2.2 and, for layers before the cut, Fig. 2(b).
     """
 
     kind: Literal["gradient_norm"] = "gradient_norm"
+    rare: Literal["positive", "negative", "unknown"] = "positive"
+
+    @property
+    def signed(self) -> bool:
+        """Whether it is known which class is rare."""
+        return self.rare != "unknown"
 
     def score(self, rows: Tensor, hints: Hints) -> Tensor:
-        """Return the norms."""
+        """Return the norms, or their opposites."""
         norms: Tensor = rows.norm(dim=1)
-        return norms
+        return -norms if self.rare == "negative" else norms

@@ -6,11 +6,10 @@ from typing import Literal
 
 from torch import Tensor
 
-from leaktight.attacks.label_scores import LabelAttack
-from leaktight.core.threat import Hints, Knows
+from leaktight.attacks.known_positive import KnownPositive
 
 
-class InnerProduct(LabelAttack):
+class InnerProduct(KnownPositive):
     r"""Score each example by the inner product of its gradient with that of one known positive of the same step.
 
     .. math:: r_i = \langle g_i, g_k \rangle
@@ -23,6 +22,7 @@ class InnerProduct(LabelAttack):
 
     Example:
         >>> import torch
+        >>> from leaktight.core.threat import Hints
         >>> known = Hints(torch.tensor([0]), torch.tensor([1]))
         >>> InnerProduct().score(torch.tensor([[2.0, 0.0], [0.5, 0.0], [-1.0, 0.0]]), known).tolist()
         [4.0, 1.0, -2.0]
@@ -36,16 +36,6 @@ class InnerProduct(LabelAttack):
 
     kind: Literal["inner_product"] = "inner_product"
 
-    @property
-    def needs(self) -> frozenset[Knows]:
-        """Hints."""
-        return frozenset({Knows.HINTS})
-
-    def score(self, rows: Tensor, hints: Hints) -> Tensor | None:
+    def compare(self, rows: Tensor, known: Tensor) -> Tensor:
         """Return the inner products."""
-        known = self.used(hints)
-        return rows @ rows[known[0]] if len(known) else None
-
-    def used(self, hints: Hints) -> Tensor:
-        """Return the first known positive."""
-        return hints.of(1)[:1]
+        return rows @ known

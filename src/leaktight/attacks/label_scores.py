@@ -12,8 +12,8 @@ from torch import Tensor
 from leaktight.core.attack import Attack, LabelScores
 from leaktight.core.errors import Refusal, did_you_mean
 from leaktight.core.message import Kind
-from leaktight.core.random import Stream, normal_like
-from leaktight.core.threat import Hints, View
+from leaktight.core.random import Stream
+from leaktight.core.threat import Hints, Knows, View
 from leaktight.learning.layer_gradient import layer_gradients
 
 CUT, FIRST, ALL = "cut", "first", "all"
@@ -30,22 +30,26 @@ class LabelAttack(Attack):
     label was hinted and used is not scored.
 
     A row at a layer before the cut depends on the feature party's own inputs too, through the slopes of the layers in between, and they may
-    tell of the label by themselves. So the attack also scores noise in place of the message there: what that reaches is no leak of
-    the message, and the chance level of such a layer.
+    tell of the label by themselves. So the attack also scores the message's own rows there, dealt out to the examples by chance: what that
+    reaches is no leak of the message, and the chance level of such a layer.
     """
 
     claims: ClassVar[frozenset[str]] = frozenset({"scores"})
     simple: ClassVar[bool] = True
-    signed: ClassVar[bool] = True
     layer: str = CUT
+
+    @property
+    def signed(self) -> bool:
+        """Whether a larger score means likelier positive; else it may as well mean the opposite."""
+        return True
 
     @abc.abstractmethod
     def score(self, rows: Tensor, hints: Hints) -> Tensor | None:
         """Return one score for each row; None if the hints are too few for any."""
 
     def used(self, hints: Hints) -> Tensor:
-        """Return the positions of the hinted examples that are used, and so not scored."""
-        return hints.positions[:0]
+        """Return the positions of the hinted examples that are used, and so not scored: all, if the attack needs hints."""
+        return hints.positions if Knows.HINTS in self.needs else hints.positions[:0]
 
     @final
     def run(self, view: View, rng: Stream) -> LabelScores:
@@ -67,15 +71,25 @@ class LabelAttack(Attack):
             layers = tuple(found)
             scores.append(self._scored(found.values(), hints))
             if self.layer != CUT:
-                noise = layers_of(view, message.round, normal_like(cut, rng), self.layer)
-                blind.append(self._scored(noise.values(), hints))
+                dealt = cut[torch.randperm(len(cut), generator=rng).to(cut.device)]
+                blind.append(self._scored(layers_of(view, message.round, dealt, self.layer).values(), hints))
         return LabelScores(tuple(message.key for message in messages), tuple(scores), layers, self.signed, tuple(blind))
 
     def _scored(self, layers: Iterable[Tensor], hints: Hints) -> Tensor:
         scores = []
         for rows in layers:
             found = self.score(_scaled(rows.flatten(1)), hints)
-            scores.append(rows.new_full((len(rows),), torch.nan) if found is None else found.double())
+            if found is None:
+                scores.append(rows.new_full((len(rows),), torch.nan, dtype=torch.float64))
+                continue
+            # What has no score would drop out of the measure unseen.
+            scored = found.double().index_fill(0, self.used(hints).to(found.device), 0.0)
+            unscored = int(torch.isnan(scored).sum())
+            if unscored:
+                raise Refusal(
+                    f"{self.kind} must score every example but those it was told. {unscored} of {len(rows)} scores are NaN."
+                )
+            scores.append(scored)
         made = torch.stack(scores)
         made[:, self.used(hints)] = torch.nan
         return made

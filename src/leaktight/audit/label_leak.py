@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from leaktight.core.metric import Reading
 
@@ -32,20 +32,53 @@ def excess(reading: Reading) -> float:
     return (reading.value - chance) / max(1 - chance, 1e-9)
 
 
-def weight(reading: Reading) -> tuple[float, float]:
-    """Return what attacks and layers are ranked by: one whose interval reaches down to chance comes after all that beat it."""
-    beyond = excess(reading)
-    return (beyond if reading.beats_chance() else 0.0), beyond
+def weight(reading: Reading, tail: Reading | None = None) -> tuple[float, float, float]:
+    """Return what attacks and layers are ranked by.
+
+    One that tells labels in the median step, either way round, comes first, then one that tells them only in the worst steps, then those whose intervals
+    reach down to chance.
+
+    Args:
+        reading: the median over steps.
+        tail: the 95 % quantile of the same attack and layer, if it was measured.
+    """
+    told, beyond = reading.beats_chance(), excess(reading)
+    if turned(reading):
+        told, beyond = True, (GUESSING - reading.value) / GUESSING
+    worst = excess(tail) if tail is not None and tail.beats_chance() else 0.0
+    return (beyond if told else 0.0), worst, beyond
 
 
-def strongest_layer(readings: Iterable[Reading]) -> Reading | None:
+def tail_of(readings: Iterable[Reading], layer: str | None) -> Reading | None:
+    """Return the 95 % quantile over steps at a layer; None if it was not measured.
+
+    Example:
+        >>> tail_of([Reading(name="leak_auc_q95", value=0.7, layer="relu1")], "relu1").value
+        0.7
+    """
+    return next((reading for reading in readings if reading.name == TAIL and reading.layer == layer), None)
+
+
+def turned(reading: Reading | None) -> bool:
+    """Return whether the whole interval of an AUC lies below a half: labels are told, the other way round.
+
+    Example:
+        >>> turned(Reading(name="leak_auc", value=0.1, low=0.05, high=0.2)), turned(Reading(name="leak_auc", value=0.1))
+        (True, False)
+    """
+    return reading is not None and tells_labels(reading) and reading.high is not None and reading.high < GUESSING
+
+
+def strongest_layer(readings: Sequence[Reading]) -> Reading | None:
     """Return the reading of the layer at which labels are told best; of equals the first, which is the cut.
 
     Example:
         >>> strongest_layer([]) is None
         True
     """
-    return max(filter(tells_labels, readings), key=weight, default=None)
+    return max(
+        filter(tells_labels, readings), key=lambda reading: weight(reading, tail_of(readings, reading.layer)), default=None
+    )
 
 
 def place_of(reading: Reading) -> str:

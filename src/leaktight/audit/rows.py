@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Literal
 
-from leaktight.audit.label_leak import strongest_layer, tells_labels, weight
+from leaktight.audit.label_leak import strongest_layer, tail_of, tells_labels, weight
 from leaktight.audit.pool import leakage, low, pool
 from leaktight.audit.utility import ignorance, is_utility, lost, utility_of
 from leaktight.audit.words import attack_of, label_of, name_of, plain, rank, setting, undefended
@@ -120,6 +120,12 @@ class Row:
         return self.recognised or self.reading(PSNR, "raw") or strongest_layer(self.readings) or about
 
     @property
+    def tail(self) -> Reading | None:
+        """What labels are told by in the worst steps, at the layer that the row is judged by; None if it is not about labels."""
+        leak = self.leak
+        return tail_of(self.readings, leak.layer) if leak is not None and tells_labels(leak) else None
+
+    @property
     def epsilon(self) -> float | None:
         """The differential-privacy epsilon that was noted, if any; of several the largest."""
         return epsilon_of(self.notes)
@@ -128,7 +134,7 @@ class Row:
     def severity(self) -> tuple[float, ...]:
         """What rows of one defence are ranked by: the larger, the more leaks. A PSNR below chance is as good as none."""
         if self.leak is not None and tells_labels(self.leak):
-            return weight(self.leak)
+            return weight(self.leak, self.tail)
         psnr = self.reading(PSNR, "raw")
         beyond = 0.0 if psnr is None else max(0.0, psnr.value - (psnr.chance or 0.0))
         return () if self.leak is None else (leakage(self.leak), beyond)

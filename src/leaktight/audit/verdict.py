@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
-from leaktight.audit.label_leak import tells_labels
+from leaktight.audit.label_leak import tells_labels, turned
 from leaktight.audit.pool import high, leakage, leaks_more
 from leaktight.audit.rows import LABELS, PSNR, STATEMENT, Row
 from leaktight.audit.utility import utility_name
@@ -86,21 +86,24 @@ def _alike(group: Sequence[Row]) -> list[Row]:
     return [row for row in group if row.leak is not None and row.leak.name == chosen]
 
 
-def _leaky(reading: Reading | None) -> bool:
-    """Return whether anything leaked: an image recognised, or a reading beyond its chance level."""
+def _leaky(row: Row) -> bool:
+    """Return whether anything leaked: an image recognised, a reading beyond its chance level, labels told at least in the worst steps."""
+    reading = row.leak
     if reading is None:
         return False
+    if tells_labels(reading):
+        return reading.beats_chance() or (row.tail is not None and row.tail.beats_chance()) or turned(reading)
     return reading.value > (reading.chance or 0) if reading.name == STATEMENT else reading.beats_chance()
 
 
 def _tone(worst: Row, base: Row | None) -> Tone:
     if undefended(worst.defence):
-        return "leaks" if _leaky(worst.leak) else "unknown"
-    if base is None or base.leak is None or worst.leak is None or not _leaky(base.leak):
-        return "leaks" if _leaky(worst.leak) else "unknown"
-    if not _leaky(worst.leak):
+        return "leaks" if _leaky(worst) else "unknown"
+    if base is None or base.leak is None or worst.leak is None or not _leaky(base):
+        return "leaks" if _leaky(worst) else "unknown"
+    if not _leaky(worst):
         return "stops"
-    return "reduces" if _less(worst, base) else "leaks"
+    return "reduces" if _less(worst, base) and not turned(worst.leak) else "leaks"
 
 
 def _less(worst: Row, base: Row) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from leaktight.audit.label_leak import GUESSING, TAIL, place_of
+from leaktight.audit.label_leak import GUESSING, place_of, turned
 from leaktight.audit.rows import Row
 from leaktight.audit.words import capital, name_of
 from leaktight.core.metric import Reading
@@ -24,6 +24,15 @@ def of_nothing(row: Row) -> str:
     """Say what leaks without a defence."""
     leak = _leak(row)
     who = _who(row)
+    if _seldom(row):
+        return (
+            f"Without defence, {who} can tell positive from negative labels {_worst_steps(row)} {_how(row)} ({_detail(row)})."
+        )
+    if turned(leak):
+        return (
+            f"Without defence, {who} can tell positive from negative labels with AUC {leak.value:.2f}, which is as good as {1 - leak.value:.2f} "
+            f"to whom it is known that larger scores mean negatives, {_how(row)} ({_detail(row)})."
+        )
     if not leak.beats_chance():
         return (
             f"Without defence, no attack tried told labels measurably better than guessing: AUC {leak.value:.2f} {_guessing(leak)} ({_detail(row)}). "
@@ -57,12 +66,24 @@ def of_defence(row: Row, base: Row | None, tone: Literal["leaks", "reduces", "st
     else:
         effect = "reduced the leak" if tone == "reduces" else "did not measurably stop the leak"
         still = "can still" if tone == "reduces" else "can"
-        said = f"{name} {effect}: {who} {still} tell labels with AUC {leak.value:.2f} {_how(row)}{before}"
+        well = _worst_steps(row) if _seldom(row) else f"with AUC {leak.value:.2f}"
+        well += f", which is as good as {1 - leak.value:.2f} the other way round," if turned(leak) else ""
+        said = f"{name} {effect}: {who} {still} tell labels {well} {_how(row)}{before}"
     return f"{said} ({_detail(row)})."
 
 
 def _leak(row: Row) -> Reading:
     return row.leak or Reading(name="leak_auc", value=GUESSING, chance=GUESSING)
+
+
+def _seldom(row: Row) -> bool:
+    """Return whether labels are told in the worst steps, but not in the median step."""
+    return row.tail is not None and row.tail.beats_chance() and not _leak(row).beats_chance() and not turned(row.leak)
+
+
+def _worst_steps(row: Row) -> str:
+    tail = row.tail or _leak(row)
+    return f"in the worst steps (AUC {tail.value:.2f} {_guessing(tail)}; in the median step {_leak(row).value:.2f})"
 
 
 def _who(row: Row) -> str:
@@ -79,7 +100,6 @@ def _guessing(leak: Reading) -> str:
 
 def _detail(row: Row) -> str:
     leak = _leak(row)
-    tail = next((r for r in row.readings if r.name == TAIL and r.layer == leak.layer), None)
-    worst = [] if tail is None else [f"95 % quantile over steps {tail.value:.2f}"]
+    worst = [] if row.tail is None else [f"95 % quantile over steps {row.tail.value:.2f}"]
     chance = [f"guessing gets {leak.chance:.2f}"] if leak.chance is not None and leak.beats_chance() else []
     return "; ".join([*worst, *chance, f"{row.attack}, {place_of(leak)}", row.moment])

@@ -63,8 +63,8 @@ class LabelScores(Scores):
         values: for each message a row of scores for each layer; NaN for an example that is not scored, as its label is known.
         layers: the layer of each row; None for the message itself, the gradient at the cut.
         signed: whether larger means likelier positive; else it may as well mean the opposite, in each message anew.
-        blind: as `values`, from noise in place of each message: what the attacker's own inputs tell at layers before the cut. Empty
-            if only the cut is scored.
+        blind: as `values`, with the rows of each message dealt out by chance: what the attacker's own inputs tell at layers before the
+            cut. Empty if only the cut is scored.
     """
 
     layers: tuple[str | None, ...] = (None,)

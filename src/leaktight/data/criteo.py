@@ -7,12 +7,15 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from leaktight.core.errors import InvalidValue
 from leaktight.data.files import FileSource, Location, Share, read_bytes
 from leaktight.data.source import Data
 from leaktight.data.table import Csv
 
 COUNTS = tuple(f"I{number}" for number in range(1, 14))
 CATEGORIES = tuple(f"C{number}" for number in range(1, 27))
+LABELS = ("0", "1")
+_HEADER = "the first column says whether there was a click, and there is no header."
 _ENDINGS = (".txt", ".csv", ".tsv", ".txt.gz", ".csv.gz", ".tsv.gz")
 
 
@@ -61,8 +64,13 @@ class Criteo(FileSource):
 
     def read(self) -> Data:
         """Read the table as one without a header."""
-        original = b"\t" in read_bytes(self.place).partition(b"\n")[0]
-        return Csv(
+        firsts = [read_bytes(place).partition(b"\n")[0].decode(errors="replace") for place in self.places]
+        original = "\t" in firsts[0]
+        for place, line in zip(self.places, firsts, strict=True):
+            label = line.partition("\t" if original else ",")[0].strip(' "\r\ufeff')
+            if label and label not in LABELS:
+                raise InvalidValue(f"The labels of `{place}` must be 0 and 1. Got `{label[:40]}` in line 1; {_HEADER}")
+        data = Csv(
             path=self.path,
             train_limit=self.train_limit,
             test_limit=self.test_limit,
@@ -78,3 +86,7 @@ class Criteo(FileSource):
             buckets=self.buckets,
             standardise=False,
         ).read()
+        strange = [name for name in data.names if name not in LABELS]
+        if strange:
+            raise InvalidValue(f"The labels of `{self.place}` must be 0 and 1. Got `{strange[0][:40]}` too; {_HEADER}")
+        return data

@@ -42,18 +42,23 @@ def as_ids(labels: Ids, what: str) -> Ids:
     return labels.astype(np.int64)
 
 
-def number(train: Ids, test: Ids, what: str) -> tuple[NDArray[np.int64], NDArray[np.int64], tuple[str, ...]]:
+def number(
+    train: Ids, test: Ids, what: str, positive: str = ""
+) -> tuple[NDArray[np.int64], NDArray[np.int64], tuple[str, ...]]:
     """Number the ids that occur in the training labels from 0, in their order, and return what each number stands for.
 
     Args:
         train: the training labels, as from `as_ids`.
         test: the test labels; each must occur in training.
         what: whose labels they are, for the error.
+        positive: of two, the one that is numbered 1; empty keeps their order.
 
     Example:
         >>> train, test, names = number(np.array([6, 25, 97, 6]), np.array([97, 25]), "It")
         >>> train.tolist(), test.tolist(), names
         ([0, 1, 2, 0], [2, 1], ('6', '25', '97'))
+        >>> number(np.array(["bad", "good"]), np.array(["bad"]), "It", positive="bad")[2]
+        ('good', 'bad')
     """
     if train.dtype.kind != test.dtype.kind:
         train, test = train.astype(str), test.astype(str)
@@ -62,7 +67,18 @@ def number(train: Ids, test: Ids, what: str) -> tuple[NDArray[np.int64], NDArray
     if len(strange):
         shown = ", ".join(f"`{label}`" for label in strange[:3])
         raise InvalidValue(f"{what} must have test labels that occur in training. Got {shown} in the test data only.")
-    return codes.astype(np.int64), np.searchsorted(ids, test).astype(np.int64), tuple(str(label) for label in ids)
+    train_codes, test_codes = codes.astype(np.int64), np.searchsorted(ids, test).astype(np.int64)
+    names = tuple(str(label) for label in ids)
+    if not positive:
+        return train_codes, test_codes, names
+    if len(names) != 2 or positive not in names:
+        shown = ", ".join(f"`{name}`" for name in names[:5])
+        raise InvalidValue(
+            f"{what} must have two labels of which `{positive}` is the positive one. Got {len(names)}: {shown}{', ...' * (len(names) > 5)}."
+        )
+    if names[0] == positive:
+        return 1 - train_codes, 1 - test_codes, (names[1], names[0])
+    return train_codes, test_codes, names
 
 
 def in_range(labels: Ids, classes: int, what: str) -> NDArray[np.int64]:

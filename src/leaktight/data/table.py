@@ -41,6 +41,8 @@ class Csv(FileSource):
         test_path: a second file with the test rows; None holds out a share of the first.
         test_share: what part is held out for testing, in (0, 1).
         label: the column with the label; empty looks for `label`, `target`, `class` or `y`.
+        positive: of two labels the one that counts as positive, class 1, such as a rare one that must stay private; empty takes the last
+            in order.
         ignore: columns to leave out, such as an id.
         categorical: columns of numbers to treat as words.
         columns: the columns' names, for a file without a header.
@@ -66,6 +68,7 @@ class Csv(FileSource):
     test_path: Location | None = None
     test_share: Share = 0.2
     label: str = ""
+    positive: str = ""
     ignore: tuple[str, ...] = ()
     categorical: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
@@ -100,7 +103,7 @@ class Csv(FileSource):
                 raise InvalidValue(
                     f"The file `{self.test_path}` must have the columns of `{self.path}`, in their order. It does not."
                 )
-        train_labels, test_labels, names = number(train.labels, test.labels, f"The file `{self.place}`")
+        train_labels, test_labels, names = number(train.labels, test.labels, f"The file `{self.place}`", self.positive)
         train, test = self.limited(Part(train.inputs, train_labels), Part(test.inputs, test_labels))
         columns = self._fitted(header, train)
         public = Columns(

@@ -14,10 +14,10 @@ from leaktight.core.defence import Defence, Strength
 from leaktight.core.errors import InvalidValue
 from leaktight.core.local import Local
 from leaktight.core.message import Message
-from leaktight.defences.class_spread import Spread, spreads
 from leaktight.defences.cut_gradient import Rows, positives, rows_of, with_rows
 from leaktight.defences.divergence import Classes, Protection, allowed_sumkl, detection_error, power, sumkl
 from leaktight.defences.draws import add_normals, normals
+from leaktight.defences.sumkl_classes import Estimate, estimate
 from leaktight.defences.sumkl_solver import least, strongest
 
 DEFAULT = 0.4
@@ -47,9 +47,13 @@ class SumKL(Defence):
     false positive and false negative rate is then at least \(\tfrac12 - \tfrac14 \sqrt{\mathrm{sumKL}}\). That holds for Gaussian gradients of equal
     variance in all directions, which real ones are not: let attacks tell how far it holds.
 
+    The bound is one of a single message. Who sees an example in many messages and adds up its scores sees more: noise is drawn anew each
+    time, so what one message hides at a detection error of 0.4 comes out over enough passes through the data. Attack the whole training.
+
     What the batch does not show comes from the last one that had both classes: of a batch of one class the other class's variance,
     the difference of the means and the share. Before there was one, the other class is taken for the mirror image of this one, as
-    it is under the logistic loss where nothing is learned yet. Where the classes are alike enough to meet the bound, no noise is added.
+    it is under the logistic loss where nothing is learned yet. A batch of one class gets noise in any case, unless its rows are zero, and no bound
+    is noted for it. Where both classes are there and alike enough to meet the bound, no noise is added.
 
     Args:
         bound: \(L\), the detection error that no detector may fall below, in (0, 0.5); more is stronger. P is then the least power that
@@ -57,8 +61,9 @@ class SumKL(Defence):
         scale: in place of a bound, the power relative to the squared distance of the means, \(P = \text{scale} \cdot \|\Delta g\|^2\), in
             [0, inf); 0 is off, more is stronger. If the means coincide, relative to the larger class's mean squared distance from them.
 
-    Notes on the last message: `sumkl.before` and `sumkl.after`, `sumkl.power`, `sumkl.error` (the detection error that holds), and
-    `sumkl.lowest_error` over all messages.
+    Notes, of which larger is worse: on the last message, if it had both classes, `sumkl.before` and `sumkl.after` (the largest number stands for
+    infinity) and `sumkl.detection`, one minus the detection error that holds; `sumkl.highest_detection` over all such messages;
+    `sumkl.one_class`, how many had one class and therefore no bound. Besides, `sumkl.power` on the last message.
 
     Example:
         >>> from leaktight.core.message import Kind
@@ -68,8 +73,8 @@ class SumKL(Defence):
         >>> local.now.batch = Batch(torch.zeros(1000, 1), labels)
         >>> rows = torch.where(labels[:, None] == 1, -0.9, 0.1) * torch.ones(1000, 8)
         >>> sent = SumKL(bound=0.4).on_message(Message(Kind.CUT_GRADIENT, "label-party", "feature-party", 0, {"cut": rows}), local)
-        >>> round(local.notes["sumkl.error"], 6), round(local.notes["sumkl.power"] / 8, 2)
-        (0.4, 6.18)
+        >>> round(local.notes["sumkl.detection"], 6), round(local.notes["sumkl.power"] / 8, 2)
+        (0.6, 6.18)
 
     Differs from the paper: u belongs to the negatives and v to the positives, as in its objective and proof and not as in its text. By the same
     naming the class that gets no noise across the difference is the one of larger variance. The power is the least that meets the
@@ -103,12 +108,13 @@ class SumKL(Defence):
         positive = positives(local, len(rows), self.kind).to(rows.matrix.device)
         if self.scale == 0 or not rows.matrix.numel():
             return message
-        classes, difference = _estimate(rows, positive, local)
-        noise = self._noise(classes, local)
-        _note(classes, noise, local)
-        if noise == Protection():
-            return message
-        return with_rows(message, _noisy(rows, positive, noise, difference, local), self.kind)
+        found = estimate(rows, positive, local.memory)
+        noise = self._noise(found.classes, local)
+        sent = message
+        if noise != Protection():
+            sent = with_rows(message, _noisy(rows, positive, noise, found.difference, local), self.kind)
+        _note(found, noise, local)
+        return sent
 
     def _noise(self, classes: Classes, local: Local) -> Protection:
         """Return the noise that these classes need, and remember its power as the next search's start."""
@@ -127,30 +133,6 @@ class SumKL(Defence):
         return noise
 
 
-def _estimate(rows: Rows, positive: Tensor, local: Local) -> tuple[Classes, Tensor]:
-    """Return what the label party takes its two classes for, and the difference of their means."""
-    negatives, positives = spreads(rows, positive)
-    if negatives.count and positives.count:
-        difference = positives.mean - negatives.mean
-        u, v, share = negatives.variance, positives.variance, positives.count / len(rows)
-        local.memory["last"] = {"difference": difference.cpu(), "negatives": u, "positives": v, "share": share}
-    else:
-        present = positives if positives.count else negatives
-        last = local.memory.get("last", {})
-        known = len(last.get("difference", ())) == rows.dimensions and bool(last["difference"].any())
-        difference = last["difference"].to(rows.matrix.device) if known else _mirrored(rows, present)
-        share = last["share"] if known else 0.5
-        u = last["negatives"] if known and present is positives else present.variance
-        v = last["positives"] if known and present is negatives else present.variance
-    return Classes(u, v, difference.square().sum().item(), rows.dimensions, share), difference
-
-
-def _mirrored(rows: Rows, present: Spread) -> Tensor:
-    """Return the difference to a class that is the mirror image of this one; of its longest row if the mean is the mirror itself."""
-    middle = present.mean if present.mean.any() else rows.matrix[rows.norms.argmax()].double()
-    return 2 * middle
-
-
 def _noisy(rows: Rows, positive: Tensor, noise: Protection, difference: Tensor, local: Local) -> Tensor:
     """Return the rows with noise along the difference, and in all directions for the class that has noise across it."""
     matrix, by_class = rows.matrix, (noise.negatives, noise.positives)
@@ -166,15 +148,17 @@ def _noisy(rows: Rows, positive: Tensor, noise: Protection, difference: Tensor, 
     return sent
 
 
-def _note(classes: Classes, noise: Protection, local: Local) -> None:
-    """Note what was there to tell apart and what is left; infinity, which a record cannot hold, as the largest number."""
+def _note(found: Estimate, noise: Protection, local: Local) -> None:
+    """Note what was there to tell apart and what is left; of a batch of one class, of which that is not known, only that it was one."""
+    notes, classes = local.notes, found.classes
+    notes["sumkl.power"] = power(classes, noise)
+    notes["sumkl.one_class"] = notes.get("sumkl.one_class", 0.0) + (not found.seen)
+    if not found.seen:
+        for name in ("sumkl.before", "sumkl.after", "sumkl.detection"):
+            notes.pop(name, None)
+        return
+    # A record holds no infinity.
     before, after = (min(sumkl(classes, one), sys.float_info.max) for one in (Protection(), noise))
-    error = detection_error(after)
-    found = {
-        "sumkl.before": before,
-        "sumkl.after": after,
-        "sumkl.power": power(classes, noise),
-        "sumkl.error": error,
-        "sumkl.lowest_error": min(error, local.notes.get("sumkl.lowest_error", error)),
-    }
-    local.notes.update(found)
+    detection = 1 - detection_error(after)
+    notes |= {"sumkl.before": before, "sumkl.after": after, "sumkl.detection": detection}
+    notes["sumkl.highest_detection"] = max(detection, notes.get("sumkl.highest_detection", detection))

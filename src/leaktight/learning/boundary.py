@@ -21,7 +21,13 @@ ACTIVATIONS = "activations"
 GRADIENT = "gradient"
 
 
-def received(message: Message, kind: Kind, name: str, shape: tuple[int, ...]) -> Tensor:
+def require_message(message: object, sender: str) -> None:
+    """Raise if what the other party answered is no message at all."""
+    if not isinstance(message, Message):
+        raise InvalidValue(f"{sender} must answer with a message. Got {type(message).__name__} instead.")
+
+
+def received(message: Message, kind: Kind, name: str, shape: tuple[int, ...], dtype: torch.dtype = torch.float32) -> Tensor:
     """Return the one tensor that a message of the other party must carry, after checking everything about it.
 
     Args:
@@ -29,6 +35,7 @@ def received(message: Message, kind: Kind, name: str, shape: tuple[int, ...]) ->
         kind: the kind it must have.
         name: the tensor's name.
         shape: its shape: one row for each example of the batch.
+        dtype: the type that it is returned in, and has to be finite in.
 
     Raises:
         InvalidValue: it is not that; one sentence says why.
@@ -45,17 +52,24 @@ def received(message: Message, kind: Kind, name: str, shape: tuple[int, ...]) ->
     strange = sorted(message.tensors.keys() - {name})
     if strange:
         raise InvalidValue(f"{what} must come alone. Got `{strange[0]}` beside them.")
-    found = message.tensors.get(name)
-    if found is None or not found.numel():
+    found: object = message.tensors.get(name)
+    if found is None or (isinstance(found, Tensor) and not found.numel()):
         raise InvalidValue(f"{what} must have {shape[0]} rows of shape {shape[1:]}. Got nothing instead.")
+    if not isinstance(found, Tensor) or found.layout is not torch.strided:
+        got = found.layout if isinstance(found, Tensor) else type(found).__name__
+        raise InvalidValue(f"{what} must come in a dense tensor. Got {got} instead.")
     if not found.is_floating_point():
         raise InvalidValue(f"{what} must be floating point numbers. Got {found.dtype} instead.")
+    if not found.dim():
+        raise InvalidValue(f"{what} must have {shape[0]} rows of shape {shape[1:]}. Got a single number instead.")
     if len(found) != shape[0]:
         raise InvalidValue(f"{what} must have {shape[0]} rows, one for each example of the batch. Got {len(found)} instead.")
     if tuple(found.shape) != shape:
         raise InvalidValue(f"{what} must have rows of shape {shape[1:]}. Got {tuple(found.shape[1:])} instead.")
-    require_finite(found, what)
-    return found
+    # What is finite in double precision need not be so in the party's own.
+    cast = found.to(dtype)
+    require_finite(cast, what)
+    return cast
 
 
 def require_finite(tensor: Tensor, what: str) -> None:
@@ -63,9 +77,10 @@ def require_finite(tensor: Tensor, what: str) -> None:
     # A sum is one quick pass; where it is finite, every entry is.
     if math.isfinite(tensor.sum().item()):
         return
-    bad = int((~torch.isfinite(tensor.reshape(len(tensor), -1))).any(1).sum())
+    rows = tensor if tensor.dim() else tensor[None]
+    bad = int((~torch.isfinite(rows.reshape(len(rows), -1))).any(1).sum())
     if bad:
-        raise InvalidValue(f"{what} must be finite numbers. Got NaN or infinite values in {bad} of {len(tensor)} rows.")
+        raise InvalidValue(f"{what} must be finite numbers. Got NaN or infinite values in {bad} of {len(rows)} rows.")
 
 
 def require_placeable(defence: Defence) -> None:

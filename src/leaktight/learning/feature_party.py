@@ -12,9 +12,18 @@ from leaktight.core.defence import Defence, Undefended
 from leaktight.core.errors import InvalidValue
 from leaktight.core.local import Local, Memory
 from leaktight.core.message import Kind, Message
+from leaktight.core.random import seed_of
 from leaktight.core.task import Batch
-from leaktight.learning.boundary import ACTIVATIONS, FEATURE_PARTY, GRADIENT, LABEL_PARTY, received, require_placeable
-from leaktight.learning.checkpoint import follow, forget, restored, saved
+from leaktight.learning.boundary import (
+    ACTIVATIONS,
+    FEATURE_PARTY,
+    GRADIENT,
+    LABEL_PARTY,
+    received,
+    require_message,
+    require_placeable,
+)
+from leaktight.learning.checkpoint import follow, forget, progress, restored, saved, unchanged_by_errors
 from leaktight.learning.optimiser import Adam, Optimiser
 from leaktight.learning.order import Order
 
@@ -65,6 +74,7 @@ class FeatureParty:
 
     def respond(self, message: Message) -> Message:
         """Apply the gradient of the awaited step, if this is it, and return the activations of the next."""
+        require_message(message, self.peer)
         if message.round == self.step:
             self._apply(message)
         elif message.round != self.step - 1:
@@ -85,9 +95,20 @@ class FeatureParty:
         return self.inputs[self.order.at(step).to(self.inputs.device)]
 
     def features(self, inputs: Tensor, chunk: int = 4096) -> Tensor:
-        """Return the activations of any rows, as the party sends them to have them scored."""
+        """Return the activations of any rows, as the party sends them to have them scored: defended, batch by batch.
+
+        The defence draws from streams of their own and remembers nothing of it.
+        """
         with torch.no_grad():
-            return torch.cat([self.bottom(inputs[at : at + chunk]) for at in range(0, len(inputs), chunk)])
+            made = torch.cat([self.bottom(inputs[at : at + chunk]) for at in range(0, len(inputs), chunk)])
+        local = Local(self.name, seed_of(self.local.seed, "scored"))
+        local.now.examples, size = len(inputs), self.order.batch_size
+        parts = []
+        for number, at in enumerate(range(0, len(inputs), size)):
+            local.begin(number)
+            sent = self._defended(inputs[at : at + size], made[at : at + size], local)
+            parts.append(sent.tensors[ACTIVATIONS])
+        return torch.cat(parts)
 
     def state(self) -> Memory:
         """Return a checkpoint of everything that changes: tensors and numbers, by nested name."""
@@ -97,20 +118,21 @@ class FeatureParty:
 
     def restore(self, state: Memory) -> None:
         """Go on from a checkpoint. Without what was `sent`, the awaited step's activations are made anew."""
+        step, memory, sent = progress(state)
         restored(self.bottom, self._steps, state)
-        self.step = int(state["step"])
+        self.step = step
         self.local.memory.clear()
-        self.local.memory.update(copy.deepcopy(state.get("memory", {})))
+        self.local.memory.update(memory)
         self._made = None
-        self._sent = self._message(state["sent"].clone()) if "sent" in state else None
+        self._sent = None if sent is None else self._message(sent)
 
     def _apply(self, message: Message) -> None:
         if self._made is None:
             self._made = self.bottom(self.rows(self.step))
         made = self._made
-        gradient = received(message, Kind.CUT_GRADIENT, GRADIENT, tuple(made.shape))
+        gradient = received(message, Kind.CUT_GRADIENT, GRADIENT, tuple(made.shape), made.dtype)
         forget(self._learned)
-        torch.autograd.backward(made, gradient.to(made))
+        torch.autograd.backward(made, gradient.to(made.device))
         follow(self._steps, self.optimiser, self.step)
         self._made = self._sent = None
         self.step += 1
@@ -119,9 +141,13 @@ class FeatureParty:
         self.local.begin(self.step)
         rows = self.rows(self.step)
         self._made = self.bottom(rows)
+        with unchanged_by_errors(self.local):
+            return self._defended(rows, self._made.detach(), self.local)
+
+    def _defended(self, rows: Tensor, made: Tensor, local: Local) -> Message:
         # It has no labels; the place for them says so.
-        self.local.now.batch = Batch(rows, torch.full((len(rows),), -1, device=rows.device))
-        return self.defence.on_message(self._message(self._made.detach()), self._own())
+        local.now.batch = Batch(rows, torch.full((len(rows),), -1, device=rows.device))
+        return self.defence.on_message(self._message(made), local.scope("defence"))
 
     def _message(self, activations: Tensor) -> Message:
         facts = {"examples": float(len(activations))}

@@ -22,9 +22,10 @@ from leaktight.learning.boundary import (
     LABEL_PARTY,
     received,
     require_finite,
+    require_message,
     require_placeable,
 )
-from leaktight.learning.checkpoint import follow, forget, restored, saved
+from leaktight.learning.checkpoint import follow, forget, progress, restored, saved, unchanged_by_errors
 from leaktight.learning.optimiser import Adam, Optimiser
 from leaktight.learning.order import Order
 from leaktight.learning.task import cross_entropy
@@ -52,7 +53,7 @@ class LabelParty:
 
     the paper's gradient divided by the batch size, so that the feature party's step is that of the mean loss. Noise of a fixed scale has to
     be chosen with that in mind. The defence changes it in `on_message`, where `local.batch` holds the labels, before anything
-    else changes: a defence that raises, or activations that are refused, leave the party as it was. A step is taken at most once; activations
+    else changes: a defence that raises, or activations that are refused, leave the party as it was, its memory and notes too. A step is taken at most once; activations
     of the step before the awaited one, sent again, get the same answer again.
 
     Args:
@@ -104,18 +105,24 @@ class LabelParty:
 
     def respond(self, message: Message) -> Message:
         """Take one step on activations of the awaited step, or repeat the last answer."""
+        require_message(message, self.peer)
         if self._sent is not None and message.round == self.step - 1:
             return self._sent
         return self.answer(message).sent
 
     def answer(self, message: Message) -> Answer:
         """Take one step, and return both sides of the answer."""
+        require_message(message, self.peer)
         if message.round != self.step:
             raise InvalidValue(
                 f"{self.name} awaits the activations of step {self.step}. Got those of step {message.round} instead; resume both parties from one step."
             )
         index = self.order.at(self.step).to(self.labels.device)
-        activations = received(message, Kind.ACTIVATION, ACTIVATIONS, (len(index), *self.shape))
+        activations = received(message, Kind.ACTIVATION, ACTIVATIONS, (len(index), *self.shape), self.data.inputs.dtype)
+        with unchanged_by_errors(self.local):
+            return self._step(index, activations.to(index.device))
+
+    def _step(self, index: Tensor, activations: Tensor) -> Answer:
         self.local.begin(self.step)
         raw = self.local.now.batch = self.data.take(index)
         used = self.local.now.batch = self.defence.on_batch(raw, self._own())
@@ -123,7 +130,7 @@ class LabelParty:
             raise Refusal(
                 f"{self.defence.kind} changes how many examples a batch has. In split learning both parties agree on them."
             )
-        leaf = activations.to(raw.inputs).detach().requires_grad_(True)
+        leaf = activations.detach().requires_grad_(True)
         forget(self._learned)
         loss = self.loss(self.top(leaf, used.inputs), used.labels).mean()
         torch.autograd.backward(loss)
@@ -133,7 +140,7 @@ class LabelParty:
                 require_finite(tensor, f"The gradients of {self.name} in step {self.step}")
         sent = self.defence.on_message(clean, self._own())
         if sent is not clean:
-            received(sent, Kind.CUT_GRADIENT, GRADIENT, tuple(leaf.shape))
+            received(sent, Kind.CUT_GRADIENT, GRADIENT, tuple(leaf.shape), leaf.dtype)
         follow(self._steps, self.optimiser, self.step)
         self.step += 1
         self._sent = sent
@@ -159,11 +166,12 @@ class LabelParty:
 
     def restore(self, state: Memory) -> None:
         """Go on from a checkpoint. Without what was `sent`, the last answer cannot be repeated."""
+        step, memory, sent = progress(state)
         restored(self.top, self._steps, state)
-        self.step = int(state["step"])
+        self.step = step
         self.local.memory.clear()
-        self.local.memory.update(copy.deepcopy(state.get("memory", {})))
-        self._sent = self._message(state["sent"].clone(), self.step - 1) if "sent" in state else None
+        self.local.memory.update(memory)
+        self._sent = None if sent is None else self._message(sent, self.step - 1)
 
     def _message(self, gradient: Tensor, step: int | None = None) -> Message:
         facts = {"examples": float(len(gradient))}

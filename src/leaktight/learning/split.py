@@ -130,23 +130,27 @@ class Split(Scenario):
     def parties(
         self, data: Data, defence: Defence, seed: int, batch_size: int | None = None
     ) -> tuple[FeatureParty, LabelParty]:
-        """Return the two honest parties, each with its half of the model, its columns and its own Local."""
+        """Return the two honest parties, each with its half of the model, its columns and its own Local.
+
+        The order's seed is what both know; each Local has a seed of its own, so that neither party can draw the other's noise again. In
+        an audit all of them follow from one number; parties of real life choose theirs at random.
+        """
         made, device = self.halves(data, seed), device_of(self.device)
         features, own = self.held(data.train.inputs)
-        count, size = len(data.train), batch_size or self.batch_size
+        count, size, public = len(data.train), batch_size or self.batch_size, seed_of(seed, "order")
         feature = FeatureParty(
             bottom=made.bottom,
             inputs=features.to(device),
-            order=Order(count, size, seed),
-            local=Local(FEATURE_PARTY, seed),
+            order=Order(count, size, public),
+            local=Local(FEATURE_PARTY, seed_of(seed, FEATURE_PARTY, "secret")),
             optimiser=self.optimiser,
             defence=self.feature_defence,
         )
         label = LabelParty(
             top=made.top,
             labels=data.train.labels.to(device),
-            order=Order(count, size, seed),
-            local=Local(LABEL_PARTY, seed),
+            order=Order(count, size, public),
+            local=Local(LABEL_PARTY, seed_of(seed, LABEL_PARTY, "secret")),
             shape=made.shape,
             inputs=None if own is None else own.to(device),
             optimiser=self.optimiser,

@@ -100,6 +100,16 @@ def at_least(name: str, value: Estimate | float | None, least: float) -> Check:
     return judged(name, value, f"at least {least:g}", lambda each: each >= least)
 
 
+def at_most(name: str, value: Estimate | float | None, most: float) -> Check:
+    """Return the check that a number is not above another.
+
+    Example:
+        >>> at_most("small enough", 0.55, most=0.6).holds, at_most("nothing measured", None, most=0.6).holds
+        (True, False)
+    """
+    return judged(name, value, f"at most {most:g}", lambda each: each <= most)
+
+
 def within(name: str, value: Estimate | float | None, most: float) -> Check:
     """Return the check that a number is no further from 0 than another.
 

@@ -51,7 +51,7 @@ def answer(cell: Cell) -> Record:
         for layer, less in ((None, 0.0), ("relu3", 0.01), ("relu2", 0.02), ("relu1", 0.03)):
             steps = tuple(leak - less + step / 1000 for step in range(cell.victims))
             found.append(Reading(name="leak_auc", value=leak - less, layer=layer, each=steps, chance=0.5))
-            found.append(Reading(name="leak_auc_q95", value=leak - less + 0.02, layer=layer, chance=0.55))
+            found.append(Reading(name="leak_auc_q95", value=leak - less + 0.02, layer=layer, chance=0.55 + less))
     return Record(cell=cell, status=Status.DONE, readings=tuple(found))
 
 

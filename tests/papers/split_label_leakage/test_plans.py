@@ -11,7 +11,7 @@ from leaktight.papers import Order
 from leaktight.papers.paper import Plans
 from leaktight.papers.split_label_leakage import SplitLabelLeakage
 from leaktight.papers.split_label_leakage.mechanisms import attacks, defences
-from leaktight.papers.split_label_leakage.plans import plans_of, split
+from leaktight.papers.split_label_leakage.plans import DISTRIBUTIONS, LEAK, folder, plans_of, split
 from leaktight.papers.split_label_leakage.settings import Study, studies
 from leaktight.probes import ClassGradients, Utility
 
@@ -71,8 +71,8 @@ def test_a_batch_is_never_larger_than_the_data_and_epochs_become_steps(sets: str
     assert split(small, small.data, rounds=0, moments=20).rounds == 60
     plans = plans_of(study, 0)
     # Thirty steps and twenty moments: one step can be looked at from each moment.
-    assert plans["criteo-leak"].grid.victims == 20
-    assert "criteo-steps" not in plans
+    assert list(plans) == [folder(study, part) for part in (DISTRIBUTIONS, LEAK)]
+    assert plans[folder(study, LEAK)].grid.victims == 20
 
 
 def test_folders_of_two_data_sets_are_different(sets: str) -> None:

@@ -50,6 +50,7 @@ def test_leakage_over_training_is_told_by_layer_and_fifth(tables: Tables) -> Non
     assert number(cut, "leak_auc") == pytest.approx(0.6)
     assert number(first, "leak_auc") == pytest.approx(0.57)
     assert number(first, "leak_auc_q95") == pytest.approx(0.59)
+    assert (number(cut, "chance"), number(first, "chance")) == pytest.approx((0.55, 0.58))
     # Twenty steps: the first fifth has those numbered 0 to 3.
     assert number(cut, "fifth_1") == pytest.approx(0.6015)
     assert number(cut, "fifth_5") == pytest.approx(0.6175)
@@ -76,6 +77,8 @@ def test_the_strongest_attack_is_the_one_that_finds_most(tables: Tables) -> None
 def test_layers_are_numbered_from_the_inputs_to_the_cut(tables: Tables) -> None:
     values = [number(row, "leak_auc") for row in rows_where(tables["layers"], defence="none")]
     assert values == pytest.approx([0.97, 0.98, 0.99, 1.0])
+    levels = [number(row, "chance") for row in rows_where(tables["layers"], defence="none")]
+    assert levels == pytest.approx([0.58, 0.57, 0.56, 0.55])
 
 
 def test_isotropic_noise_is_compared_where_it_leaks_as_much(tables: Tables) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from leaktight.papers.reproduction import Check, Row, Tables, above, at_least, number, rows_where
+from leaktight.papers.estimate import Estimate
+from leaktight.papers.reproduction import Check, Row, Tables, above, at_least, at_most, estimate, number, rows_where
 from leaktight.papers.split_label_leakage.equal_leak import ATTACKS, STRONGEST
 from leaktight.papers.split_label_leakage.mechanisms import NONE, PROTECTED
 from leaktight.papers.split_label_leakage.tables import CUT, LAYERS
@@ -40,16 +41,6 @@ def _checks(tables: Tables, name: str) -> list[Check]:
     return found
 
 
-def at_most(name: str, value: float | None, most: float) -> Check:
-    """Return the check that a number is not above another.
-
-    Example:
-        >>> at_most("small enough", 0.55, most=0.6).holds, at_most("nothing measured", None, most=0.6).holds
-        (True, False)
-    """
-    return Check(name=name, value=value, expected=f"at most {most:g}", holds=value is not None and value <= most)
-
-
 def _order(rows: list[Row], name: str) -> Check:
     """Compare the weakest and the strongest bound; with one bound alone, no protection and that one."""
     cut = rows_where(rows, layer=CUT)
@@ -66,10 +57,10 @@ def _chosen(rows: list[Row], name: str) -> Check:
     values = [number(row, "held_out_auc") for row in rows]
     known = [value for value in values if value is not None]
     chosen = _value(rows, "held_out_auc", chosen=True)
-    value = max(known) - chosen if known and chosen is not None else None
+    value = max(known) - chosen.value if known and chosen is not None else None
     return at_most(f"Held-out AUC of the best number of steps - that of the chosen one, {name}", value, STEPS)
 
 
-def _value(rows: list[Row], column: str, **wanted: str | bool) -> float | None:
+def _value(rows: list[Row], column: str, **wanted: str | bool) -> Estimate | None:
     found = rows_where(rows, **wanted)
-    return number(found[0], column) if found else None
+    return estimate(found[0], column) if found else None

@@ -130,7 +130,7 @@ def _paper(data: str) -> list[Study]:
     need_folder(data, "paper")
     return [
         Study(
-            name=CRITEO,
+            name=CRITEO_ALL,
             data=need_criteo(data),
             label_party=_EVERY,
             feature_party=_EVERY,

@@ -99,6 +99,7 @@ def _training(measured: Measured, layer: str, name: str) -> Row:
     row: Row = {"data_set": measured.study.name, "layer": layer, "defence": name}
     row |= over_seeds("leak_auc", [one.value for one in readings])
     row |= over_seeds("leak_auc_q95", measured.values(name, NORM, TAIL, where).values())
+    row["chance"] = _chance(measured, name, NORM, where)
     for fifth in range(FIFTHS):
         values = [part for one in readings if (part := _part(one, fifth)) is not None]
         row[f"fifth_{fifth + 1}"] = fmean(values) if values else None
@@ -128,9 +129,9 @@ def _attacks(measured: Measured) -> list[Row]:
     ]
 
 
-def _chance(measured: Measured, name: str, attack: str) -> float | None:
-    """Return what the 95 % quantile would be for scores that know nothing."""
-    levels = [one.chance for one in measured.readings(name, attack, TAIL).values() if one.chance is not None]
+def _chance(measured: Measured, name: str, attack: str, layer: str | None = None) -> float | None:
+    """Return what the 95 % quantile would be for scores that know nothing of the message."""
+    levels = [one.chance for one in measured.readings(name, attack, TAIL, layer).values() if one.chance is not None]
     return fmean(levels) if levels else None
 
 
@@ -145,6 +146,7 @@ def _layers(measured: Measured) -> list[Row]:
             "layer": number,
             **over_seeds("leak_auc", measured.values(name, NORM, "leak_auc", where).values()),
             **over_seeds("leak_auc_q95", measured.values(name, NORM, TAIL, where).values()),
+            "chance": _chance(measured, name, NORM, where),
         }
         for name in (NONE, PROTECTED, BASELINE, MAX_NORM)
         for number, where in places.items()

@@ -39,7 +39,12 @@ def command(tmp_path: Path) -> list[str]:
 def start(command: list[str], folder: Path) -> subprocess.Popen[str]:
     env = {**os.environ, "PYTHONPATH": str(TOYS)}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    return subprocess.Popen(command, cwd=folder, env=env, start_new_session=True, **pipes)
+    # A suite that runs in the background ignores Ctrl-C, and its children would inherit that.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        return subprocess.Popen(command, cwd=folder, env=env, start_new_session=True, **pipes)
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def attacked(folder: Path) -> list[str]:

@@ -41,6 +41,7 @@ class Search:
 
     Args:
         distance: between the candidate's and the observed tensors.
+        entries: match all entries of a message, or those that were `sent`: not zero.
         descent: how candidates move.
         evaluations: how many gradients of the objective a row may use.
         start: where candidates start.
@@ -54,6 +55,7 @@ class Search:
     """
 
     distance: Distance
+    entries: Literal["all", "sent"]
     descent: Descent
     evaluations: int
     start: InitialName
@@ -171,7 +173,10 @@ class Engine:
     def _objective(self, point: Tensor, wanted: Tensors, parameters: Tensors, targets: Tensor) -> Tensor:
         """Return the objective of one row."""
         inputs, targets, secrets = self._unpack(point, None if self.victims.targets is None else targets)
-        value = self.search.distance(self.replay(parameters, inputs, targets, secrets), wanted)
+        found = self.replay(parameters, inputs, targets, secrets)
+        if self.search.entries == "sent":
+            found = {name: torch.where(wanted[name] != 0, tensor, 0.0) for name, tensor in found.items()}
+        value = self.search.distance(found, wanted)
         if self.search.tv:
             seen = (inputs - self.shift) / self.scale
             value = value + self.search.tv * total_variation(seen, colours=self.search.tv_colours)

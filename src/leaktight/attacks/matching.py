@@ -20,8 +20,8 @@ from leaktight.attacks.label import read_labels
 from leaktight.attacks.replay import Replay
 from leaktight.attacks.secret import drawn
 from leaktight.core.attack import Attack, Reconstruction
-from leaktight.core.errors import Refusal
-from leaktight.core.message import Tensors
+from leaktight.core.errors import Refusal, did_you_mean
+from leaktight.core.message import Tensors, layer_of
 from leaktight.core.random import Stream
 from leaktight.core.threat import Exchange, Knows, View
 
@@ -34,6 +34,9 @@ class GradientMatching(Attack):
 
     Args:
         distance: `l2`, `l1`, `cosine` over the whole gradient, or `layer_cosine` averaged over tensors.
+        entries: `all` of a message, or only those that were `sent`: not exactly zero. Stronger against a defence that leaves entries out
+            (top-k sharing, pruning), whose zeros say nothing of the examples; weaker where a zero is a unit that was not active.
+        layers: match the tensors of these layers only, by wire name without its last part; empty for all that came.
         descent: `adam`, `sgd` or `lbfgs`.
         iterations: at least 1; each is `inner` evaluations with L-BFGS.
         initial: `randn`, `uniform`, `zeros` or `pattern`.
@@ -73,6 +76,8 @@ class GradientMatching(Attack):
     kind: Literal["gradient_matching"] = "gradient_matching"
     claims: ClassVar[frozenset[str]] = frozenset({"inputs", "labels"})
     distance: DistanceName = "cosine"
+    entries: Literal["all", "sent"] = "all"
+    layers: tuple[str, ...] = ()
     descent: SerializeAsAny[Descent] = AdamDescent()
     iterations: int = Field(4800, ge=1)
     initial: InitialName = "randn"
@@ -120,6 +125,7 @@ class GradientMatching(Attack):
             parameters = {name: torch.stack([exchange.parameters[name] for exchange in group]) for name in parameters}
         secrets: Tensors = {}
         targets = self._targets(replay, group, view, rng)
+        replay = dataclasses.replace(replay, names=self._matched(replay.names))
         if self.models_defence:
             replay, secrets = self._played(replay, group, view, rng)
         return Victims(
@@ -130,6 +136,18 @@ class GradientMatching(Attack):
             targets=targets,
             secrets=secrets,
         )
+
+    def _matched(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the tensors of the chosen layers."""
+        if not self.layers:
+            return names
+        layers = dict.fromkeys(layer_of(name) for name in names)
+        for layer in self.layers:
+            if layer not in layers:
+                raise Refusal(
+                    f"Layer `{layer}` cannot be matched: the message holds no tensor of it. {did_you_mean(layer, layers)}"
+                )
+        return tuple(name for name in names if layer_of(name) in self.layers)
 
     def _played(self, replay: Replay, group: Sequence[Exchange], view: View, rng: Stream) -> tuple[Replay, Tensors]:
         """Return the senders as the defence makes them, and secrets of the attacker's own for every candidate."""
@@ -154,6 +172,7 @@ class GradientMatching(Attack):
         """Return the settings as the engine takes them."""
         return Search(
             distance=DISTANCES[self.distance],
+            entries=self.entries,
             descent=self.descent,
             evaluations=self.iterations * self.descent.evaluations,
             start=self.initial,

@@ -50,3 +50,13 @@ class Message:
     def map(self, change: Callable[[Tensor], Tensor]) -> Message:
         """Return the same message with every tensor changed."""
         return dataclasses.replace(self, tensors={name: change(tensor) for name, tensor in self.tensors.items()})
+
+
+def layer_of(name: str) -> str:
+    """Return the layer that a tensor belongs to: its name without the last part.
+
+    Example:
+        >>> layer_of("body.0.weight")
+        'body.0'
+    """
+    return name.rpartition(".")[0]

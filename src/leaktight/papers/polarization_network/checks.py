@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from leaktight.papers.estimate import Estimate, difference, largest, mean_of, relative
 from leaktight.papers.polarization_network.federations import AVERAGED, POLARIZED
 from leaktight.papers.polarization_network.mechanisms import (
-    ADAPTIVE_SPN,
     GAUSSIAN,
     LAPLACE,
     PPDL_05,
     PPDL_30,
     SPN,
+    against_adaptive,
 )
 from leaktight.papers.polarization_network.plans import LABELS
 from leaktight.papers.reproduction import Check, Row, Tables, above, at_least, estimate, number, rows_where, within
@@ -30,7 +30,10 @@ def checks_of(tables: Tables) -> list[Check]:
     return [
         *(_cap_above(tables["cap"], focus, SPN, other) for other in (GAUSSIAN, PPDL_05, PPDL_30)),
         _kept_accuracy(tables["ppc"], focus),
-        *(_cap_above(tables["cap"], focus, ADAPTIVE_SPN, other) for other in (GAUSSIAN, PPDL_05, PPDL_30)),
+        *(
+            _cap_above(tables["cap"], focus, against_adaptive(SPN), other)
+            for other in (GAUSSIAN, against_adaptive(PPDL_05), against_adaptive(PPDL_30))
+        ),
         *_membership(tables["ppc"], focus),
         *_federated(tables["federated"]),
         *_bits(rows_where(tables["bits"], data_set=focus), focus),

@@ -10,7 +10,8 @@ from leaktight.defences import GaussianNoise, LaplaceNoise, TopK
 from leaktight.defences.polarization import Polarization
 
 NONE, GAUSSIAN, PPDL_05, PPDL_30, SPN, LAPLACE = "none", "Gaussian", "PPDL-0.05", "PPDL-0.3", "SPN", "Laplace"
-ADAPTIVE_SPN = "SPN, adaptive attacker"
+MODELLED = (PPDL_05, PPDL_30, SPN)
+"""Mechanisms that an attacker who knows of them can model; from noise alone there is nothing to model."""
 BITS = 64
 
 
@@ -60,6 +61,16 @@ MECHANISMS = (
     Mechanism(PPDL_30, "noise", ppdl(0.3)),
     Mechanism(SPN, "alpha2", spn),
 )
+
+
+def against_adaptive(mechanism: str) -> str:
+    """Return the name of a mechanism against who knows of it.
+
+    Example:
+        >>> against_adaptive("SPN")
+        'SPN, adaptive attacker'
+    """
+    return f"{mechanism}, adaptive attacker"
 
 
 def swept(noise: Sequence[float], alpha2: Sequence[float]) -> dict[tuple[str, float], Defence]:

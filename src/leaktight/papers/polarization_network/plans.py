@@ -22,7 +22,7 @@ from leaktight.metrics.perturbation import Perturbation
 from leaktight.metrics.tracing import TracingDistance
 from leaktight.models.dlnet import DLNet
 from leaktight.papers.paper import Plans
-from leaktight.papers.polarization_network.mechanisms import federated_spn, gaussian, laplace, ppdl, spn, swept
+from leaktight.papers.polarization_network.mechanisms import MODELLED, federated_spn, gaussian, laplace, ppdl, spn, swept
 from leaktight.papers.polarization_network.settings import PARTICIPANTS, Federation, Study, Sweep
 from leaktight.probes import Utility
 
@@ -32,12 +32,12 @@ PARTITIONS = {"IID": Equal(), "Dirichlet 0.9": Dirichlet(alpha=0.9)}
 
 
 def plans_of(study: Study, seed: int) -> Plans:
-    """Return the audits of a study by name: accuracies, attacks on the other mechanisms and on polarization, and federations."""
+    """Return the audits of a study by name: accuracies, attacks on noise and on what can be modelled, and federations."""
     found = {f"{study.name}-accuracy": _accuracies(study, seed)}
     for number, sweep in enumerate(study.sweeps):
         sizes = "-".join(map(str, sweep.batch_sizes))
         found[f"{study.name}-attack-{sizes}"] = _attacks(study, sweep, seed, ablations=number == 0)
-        found[f"{study.name}-polarization-{sizes}"] = _polarization(study, sweep, seed)
+        found[f"{study.name}-modelled-{sizes}"] = _modelled(study, sweep, seed)
     for federation in study.federations:
         name = f"{study.name}-{federation.network.kind}"
         found[f"{name}-federated"] = _federated(study, federation, seed)
@@ -64,20 +64,21 @@ def _accuracies(study: Study, seed: int) -> Plan:
 
 
 def _attacks(study: Study, sweep: Sweep, seed: int, ablations: bool) -> Plan:
-    """Attack one gradient of the initial network under every mechanism but polarization (Algorithms 5 and 6), and the ablations."""
-    defences = [*swept(sweep.noise, ()).values()]
+    """Attack one gradient of the initial network under noise (Algorithms 5 and 6), and the ablations."""
+    defences = [defence for (name, _), defence in swept(sweep.noise, ()).items() if name not in MODELLED]
     if ablations:
         defences += [spn(alpha2, bits) for bits in study.bits for alpha2 in study.bits_alpha2]
         defences += [laplace(scale) for scale in study.laplace]
     return _swept(f"{study.name}: attacks", study, sweep, defences, _plain(sweep), seed)
 
 
-def _polarization(study: Study, sweep: Sweep, seed: int) -> Plan:
-    """Attack the polarization network by who does not know that it is there, and by who does: one audit, so that both are compared."""
+def _modelled(study: Study, sweep: Sweep, seed: int) -> Plan:
+    """Attack polarization and PPDL by who does not know of them, and by who does: one audit, so that both are compared."""
     threat = ThreatModel(knows=frozenset({Knows.LOCAL_STEPS, Knows.DEFENCE}))
     knowing = Attempt(attack=preset(ADAPTIVE, iterations=sweep.iterations), threat=threat, metrics=METRICS)
     probes = {**_plain(sweep), ADAPTIVE: knowing}
-    return _swept(f"{study.name}: attacks on polarization", study, sweep, swept((), sweep.alpha2).values(), probes, seed)
+    defences = [defence for (name, _), defence in swept(sweep.noise, sweep.alpha2).items() if name in MODELLED]
+    return _swept(f"{study.name}: attacks by who knows the defence", study, sweep, defences, probes, seed)
 
 
 def _plain(sweep: Sweep) -> dict[str, Probe]:

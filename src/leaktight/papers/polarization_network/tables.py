@@ -13,13 +13,13 @@ from leaktight.core.record import Record
 from leaktight.metrics.tradeoff import Point, region
 from leaktight.papers.paper import Records
 from leaktight.papers.polarization_network.mechanisms import (
-    ADAPTIVE_SPN,
     BITS,
     GAUSSIAN,
     LAPLACE,
     MECHANISMS,
+    MODELLED,
     NONE,
-    SPN,
+    against_adaptive,
     gaussian,
     laplace,
     spn,
@@ -52,7 +52,7 @@ class Measured:
         attacks = [
             record
             for name, found in records.items()
-            if name.startswith((f"{study.name}-attack-", f"{study.name}-polarization-"))
+            if name.startswith((f"{study.name}-attack-", f"{study.name}-modelled-"))
             for record in found
         ]
         return cls(study, records[f"{study.name}-accuracy"], attacks)
@@ -131,7 +131,7 @@ def _point(measured: Measured, name: str, strength: float, defence: Defence, bat
         "region": region(ratio.value) if ratio else None,
         **columns("accuracy", measured.accuracy(defence)),
     }
-    knowing = name == SPN
+    knowing = name in MODELLED
     for aim, reading in DISTANCES.items():
         row |= columns(aim, measured.reading(reading, defence, batch_size))
     row |= columns(LABELS, measured.reading(DISTANCES[MEMBERSHIP], defence, batch_size, LABELS))
@@ -144,27 +144,24 @@ def _point(measured: Measured, name: str, strength: float, defence: Defence, bat
 
 
 def _performances(measured: Measured) -> list[Row]:
-    """Return the calibrated averaged performances (Tables 7 to 10), and those of polarization against who knows of it.
+    """Return the calibrated averaged performances (Tables 7 to 10), and those against who knows the mechanism.
 
     That attacker takes at each strength the best of all attacks.
     """
-    mechanisms = (*(one.name for one in MECHANISMS), ADAPTIVE_SPN)
+    mechanisms = [(one.name, False) for one in MECHANISMS] + [(name, True) for name in MODELLED]
     return [
-        _performance(measured, sweep, mechanism, attack, batch_size)
+        _performance(measured, sweep, mechanism, attack, batch_size, known)
         for sweep in measured.study.sweeps
         for batch_size in sweep.batch_sizes
         for attack in DISTANCES
-        for mechanism in mechanisms
+        for mechanism, known in mechanisms
     ]
 
 
-def _performance(measured: Measured, sweep: Sweep, mechanism: str, attack: str, batch_size: int) -> Row:
-    known = mechanism == ADAPTIVE_SPN
+def _performance(measured: Measured, sweep: Sweep, mechanism: str, attack: str, batch_size: int, known: bool) -> Row:
     points = []
     wanted = [
-        (strength, defence)
-        for (name, strength), defence in swept(sweep.noise, sweep.alpha2).items()
-        if name == (SPN if known else mechanism)
+        (strength, defence) for (name, strength), defence in swept(sweep.noise, sweep.alpha2).items() if name == mechanism
     ]
     for strength, defence in wanted:
         accuracy = measured.accuracy(defence)
@@ -177,7 +174,7 @@ def _performance(measured: Measured, sweep: Sweep, mechanism: str, attack: str, 
             points.append(Point(accuracy, distance, strength))
     return {
         "data_set": measured.study.name,
-        "mechanism": mechanism,
+        "mechanism": against_adaptive(mechanism) if known else mechanism,
         "attack": attack,
         "batch_size": batch_size,
         **columns("cap", cap_reading(attack, points, len(wanted))),

@@ -52,7 +52,7 @@ def test_every_preset_is_covered_and_labels_are_the_source_s():
 
 def test_the_adaptive_preset_is_its_source_s_attack_with_the_defence_known():
     plain, adaptive = (dict(PRESETS[name]) for name in ("fan2020", "fan2020-adaptive"))
-    assert {name for name in plain if plain[name] != adaptive[name]} == {"models_defence", "preset"}
+    assert {name for name in plain if plain[name] != adaptive[name]} == {"models_defence", "entries", "preset"}
     assert [name for name, attack in PRESETS.items() if attack.adaptive] == ["fan2020-adaptive"]
 
 

@@ -41,9 +41,11 @@ def answer(cell: Cell) -> Record:
 
 
 def _skill(cell: Cell) -> float:
-    """Return how much of the error is left to an attack: the adaptive one is better at strong polarization, and worse at weak."""
+    """Return how much of the error is left to an attack: the adaptive one is better at strong polarization and top-k, else worse."""
     if cell.label != "fan2020-adaptive":
         return 1.0
+    if cell.defence.kind == "chain":
+        return 0.2
     return 0.5 if getattr(cell.defence, "alpha2", 1.0) > 0.1 else 2.0
 
 

@@ -45,6 +45,8 @@ def test_the_adaptive_attacker_has_a_check_of_its_own(tables: Tables) -> None:
     check = found(tables, "CAP(SPN, adaptive attacker) - CAP(Gaussian)")
     # The plain attack is the better one at the weak strength, the adaptive one at the strong.
     assert check.value == pytest.approx(0.8 * (1.01 + 0.51) / 2 - 0.4 * 0.51)
+    other = found(tables, "CAP(SPN, adaptive attacker) - CAP(PPDL-0.3, adaptive attacker)")
+    assert other.value == pytest.approx(0.8 * (1.01 + 0.51) / 2 - 0.3 * 0.16)
 
 
 def test_a_check_carries_the_interval_of_its_difference(tables: Tables) -> None:

@@ -14,7 +14,7 @@ from leaktight.metrics.tracing import TracingDistance
 from leaktight.models.dlnet import DLNet
 from leaktight.papers import Order
 from leaktight.papers.paper import Plans
-from leaktight.papers.polarization_network.mechanisms import MECHANISMS, swept
+from leaktight.papers.polarization_network.mechanisms import MECHANISMS, gaussian, ppdl, swept
 from leaktight.papers.polarization_network.plans import METRICS, PARTITIONS, plans_of
 from leaktight.papers.polarization_network.settings import Study, studies
 
@@ -31,7 +31,7 @@ def plans(study: Study) -> Plans:
 
 
 def test_each_part_has_a_plan(plans: Plans) -> None:
-    attacks = ["attack-1", "polarization-1", "attack-4", "polarization-4"]
+    attacks = ["attack-1", "modelled-1", "attack-4", "modelled-4"]
     parts = ["accuracy", *attacks, "alexnet-federated", "alexnet-standalone"]
     assert list(plans) == [f"digits-{part}" for part in parts]
     assert {plan.grid.seeds for plan in plans.values()} == {(5,)}
@@ -70,26 +70,28 @@ def test_tracing_asks_for_the_attacked_images() -> None:
 
 def test_the_first_sweep_carries_the_ablations(plans: Plans, study: Study) -> None:
     first, other = (plans[f"digits-attack-{size}"].defences for size in (1, 4))
-    assert other == tuple(swept(study.sweeps[1].noise, ()).values())
+    assert other == tuple(gaussian(std) for std in study.sweeps[1].noise)
     more = [defence for defence in first if defence not in swept(study.noise, study.alpha2).values()]
     assert more == [Polarization(alpha2=0.5, bits=128, bound=0.3), LaplaceNoise(scale=0.001, each="step")]
 
 
-def test_polarization_is_attacked_by_who_knows_of_it_and_who_does_not_in_one_audit(plans: Plans) -> None:
-    plan, others = plans["digits-polarization-1"], plans["digits-attack-1"]
+def test_what_can_be_modelled_is_attacked_by_who_knows_of_it_and_who_does_not_in_one_audit(plans: Plans) -> None:
+    plan, others = plans["digits-modelled-1"], plans["digits-attack-1"]
     assert list(plan.probes) == ["fan2020", "label_reading", "fan2020-adaptive"]
     assert {name: plan.probes[name] for name in others.probes} == others.probes
     probe = plan.probes["fan2020-adaptive"]
     assert isinstance(probe, Attempt)
     assert probe.attack.adaptive
     probe.attack.check(probe.threat.knows)
-    assert plan.defences == tuple(Polarization(alpha2=alpha2, bits=64, bound=0.3) for alpha2 in (0.001, 0.5))
+    strengths = (0.001, 0.5)
+    ppdls = [ppdl(share)(std) for share in (0.05, 0.3) for std in strengths]
+    assert plan.defences == (*ppdls, *(Polarization(alpha2=alpha2, bits=64, bound=0.3) for alpha2 in strengths))
 
 
 def test_every_swept_mechanism_is_attacked_once_at_each_batch_size(plans: Plans, study: Study) -> None:
     for sweep in study.sweeps:
         [size] = sweep.batch_sizes
-        attacked = [one for part in ("attack", "polarization") for one in plans[f"digits-{part}-{size}"].defences]
+        attacked = [one for part in ("attack", "modelled") for one in plans[f"digits-{part}-{size}"].defences]
         for defence in swept(sweep.noise, sweep.alpha2).values():
             assert attacked.count(defence) == 1
 

@@ -72,6 +72,7 @@ def test_label_reading_is_shown_against_every_mechanism_and_is_part_of_the_stron
         ("PPDL-0.05", "reconstruction", 1, 0.3 * 0.76),
         ("SPN", "reconstruction", 4, 0.8 * 1.04),
         ("SPN, adaptive attacker", "reconstruction", 1, 0.8 * (1.01 + 0.51) / 2),
+        ("PPDL-0.05, adaptive attacker", "reconstruction", 1, 0.3 * 0.16),
         ("SPN, adaptive attacker", "reconstruction", 4, 0.8 * 0.54),
         ("SPN", "membership", 1, 0.8 * 0.25),
         ("PPDL-0.3", "tracing", 4, 0.3 * 0.75),

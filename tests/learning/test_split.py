@@ -182,7 +182,7 @@ def test_the_observer_s_batch_size_is_that_of_the_observation(training):
 @pytest.mark.parametrize(
     ("observation", "sentence"),
     [
-        (Observation("training", 64, 41, 0), "must be at most 40, for 40 steps and 20 moments. Got 41 instead"),
+        (Observation("training", 64, 41, 0), "at most 40 rounds, for 40 rounds and 20 moments. Asked were 41"),
         (Observation("late", 64, 1, 0), "There is no stage `late` in split learning"),
         (Observation("end", 2000, 1, 0), "The batch size must be from 1 to the 1438 rows"),
     ],
@@ -198,7 +198,7 @@ def test_without_rounds_the_model_stays_untrained():
     training = idle.train(Undefended(), seed=0)
     assert training.snapshots["initial"].memories[LABEL_PARTY]["step"] == 0
     assert len(idle.observe(training, Undefended(), Observation("end", 8, 2, 0)).transcript) == 4
-    with pytest.raises(InvalidValue, match="must be at most 0"):
+    with pytest.raises(InvalidValue, match="at most 0 rounds"):
         idle.observe(training, Undefended(), Observation("training", 8, 1, 0))
 
 

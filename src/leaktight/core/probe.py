@@ -58,7 +58,7 @@ class Attempt(Probe):
         """Attack the view and grade the guess."""
         self.attack.check(self.threat.knows)
         guess = self.attack(self.threat.view(run), rng)
-        truth = tuple(run.inside[key] for key in guess.keys)
+        truth = tuple(run.truth(key) for key in guess.keys)
         return Finding(self.grade(guess, truth, rng, run.auxiliary), guess, truth)
 
     def grade(self, guess: Guess, truth: Sequence[Inside], rng: Stream, public: Batch | None = None) -> tuple[Reading, ...]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+
+import torch
 
 from leaktight.core.defence import Defence
 from leaktight.core.local import Local
@@ -58,6 +60,34 @@ class Run:
     locals: Mapping[str, Local] = dataclasses.field(default_factory=dict, repr=False)
     auxiliary: Batch | None = dataclasses.field(default=None, repr=False)
     notes: Mapping[str, float] = dataclasses.field(default_factory=dict)
+
+    def truth(self, key: MessageKey) -> Inside:
+        """Return the other side of a message, or of what a participant can tell of all others' messages in a round."""
+        if key in self.inside:
+            return self.inside[key]
+        sender, number = key
+        parts = [found for (party, at), found in self.inside.items() if at == number and all_but(party) != sender]
+        plain = [part.plain for part in parts if part.plain is not None]
+        return dataclasses.replace(
+            parts[0],
+            raw=Batch.join([part.raw for part in parts]),
+            used=Batch.join([part.used for part in parts]),
+            clean=_mean([part.clean for part in parts], sender),
+            sent=_mean([part.sent for part in parts], sender),
+            plain=_mean(plain, sender) if len(plain) == len(parts) else None,
+            owned=parts[0].owned if len(parts) == 1 else None,
+        )
+
+
+def all_but(party: str) -> str:
+    """Return the sender that stands for everybody but one party: what that party can tell of the others from a sum."""
+    return f"all but {party}"
+
+
+def _mean(messages: Sequence[Message], sender: str) -> Message:
+    names = messages[0].tensors
+    tensors = {name: torch.stack([message.tensors[name] for message in messages]).mean(0) for name in names}
+    return dataclasses.replace(messages[0], sender=sender, tensors=tensors)
 
 
 def largest(notes: Iterable[Mapping[str, float]]) -> dict[str, float]:

@@ -55,10 +55,14 @@ class Observation:
 
 
 class Scenario(Kinded):
-    """Data, model, parties and protocol. `stages` are those of a training that can be observed."""
+    """Data, model, parties and protocol."""
 
     family: ClassVar[str] = "scenario"
-    stages: ClassVar[tuple[str, ...]] = ("initial", "early", "end")
+
+    @property
+    def stages(self) -> tuple[str, ...]:
+        """The stages of a training that can be observed."""
+        return ("initial", "early", "end")
 
     @property
     def untrained(self) -> bool:

@@ -16,30 +16,45 @@ from leaktight.core.message import Tensors
 
 @dataclasses.dataclass(frozen=True)
 class Batch:
-    """Examples: inputs in their natural units (pixels in [0, 1]) and integer labels."""
+    """Examples: inputs in their natural units (pixels in [0, 1]), integer labels, and if known who has a private property.
+
+    Args:
+        inputs: what the model sees, one row per example.
+        labels: what it is to learn.
+        properties: 1 for an example with the property that nobody meant to share, 0 for one without; None if there is none.
+    """
 
     inputs: Tensor
     labels: Tensor
+    properties: Tensor | None = None
 
     def __len__(self) -> int:
         return len(self.labels)
 
     def take(self, index: Tensor) -> Batch:
         """Return the examples at these positions."""
-        return Batch(self.inputs[index], self.labels[index])
+        return self._map(lambda tensor: tensor[index])
 
     def copy(self) -> Batch:
         """Return the batch with tensors of its own."""
-        return Batch(self.inputs.clone(), self.labels.clone())
+        return self._map(Tensor.clone)
 
     def to(self, device: torch.device) -> Batch:
         """Return the batch on a device."""
-        return Batch(self.inputs.to(device), self.labels.to(device))
+        return self._map(lambda tensor: tensor.to(device))
 
     @staticmethod
     def join(batches: Sequence[Batch]) -> Batch:
         """Return all examples of several batches, in order."""
-        return Batch(torch.cat([b.inputs for b in batches]), torch.cat([b.labels for b in batches]))
+        properties = [b.properties for b in batches if b.properties is not None]
+        return Batch(
+            torch.cat([b.inputs for b in batches]),
+            torch.cat([b.labels for b in batches]),
+            torch.cat(properties) if properties and len(properties) == len(batches) else None,
+        )
+
+    def _map(self, change: Callable[[Tensor], Tensor]) -> Batch:
+        return Batch(change(self.inputs), change(self.labels), None if self.properties is None else change(self.properties))
 
 
 class Normalise(nn.Module):

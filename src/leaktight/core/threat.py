@@ -16,7 +16,7 @@ from leaktight.core.errors import Refusal
 from leaktight.core.local import Memory
 from leaktight.core.message import Kind, Message, Tensors
 from leaktight.core.random import stream
-from leaktight.core.run import MessageKey, Run
+from leaktight.core.run import MessageKey, Run, all_but
 from leaktight.core.task import Batch, Task
 from leaktight.core.value import Value
 
@@ -73,15 +73,16 @@ class View:
         return tuple(message for message in self.messages if message.kind in kinds)
 
     def exchanges(self) -> tuple[Exchange, ...]:
-        """Return every gradient or update that others shared, with the parameters it answers; nobody attacks himself."""
-        asked: dict[MessageKey, Tensors] = {}
-        found = []
-        for message in self.messages:
-            if message.kind is Kind.PARAMETERS:
-                asked[message.receiver, message.round] = message.tensors
-            elif message.kind in (Kind.GRADIENT, Kind.UPDATE) and message.sender != self.seat:
-                found.append(Exchange(asked[message.key], message))
-        return tuple(found)
+        """Return every gradient or update that others shared, with the parameters it answers; nobody attacks himself.
+
+        A participant sees none of these. From the parameters of two rounds, and what it sent itself, it can tell the mean of what all
+        others sent in the first of them, if it knows how the server steps: that is returned as one message, by `all_but(seat)`.
+        """
+        asked = {(message.receiver, message.round): message for message in self.of(Kind.PARAMETERS)}
+        shared = self.of(Kind.GRADIENT, Kind.UPDATE)
+        seen = [Exchange(asked[message.key].tensors, message) for message in shared if message.sender != self.seat]
+        own = [_others(asked, message) for message in shared if message.sender == self.seat]
+        return (*seen, *(found for found in own if found is not None))
 
 
 class ThreatModel(Value):
@@ -132,6 +133,27 @@ class ThreatModel(Value):
             return copies[id(tensor)]
 
         return dataclasses.replace(message.map(copied), facts=facts)
+
+
+def _others(asked: Mapping[MessageKey, Message], own: Message) -> Exchange | None:
+    r"""Return the mean of what all others sent in the round of a participant's own message; None if it cannot be told.
+
+    With parameters \(\theta_t\), n participants, own message m and step s (minus the learning rate for gradients, 1 for updates), the server
+    makes \(\theta_{t+1} = \theta_t + s \, (m + (n - 1) \bar m) / n\), so \(\bar m = (n (\theta_{t+1} - \theta_t) / s - m) / (n - 1)\).
+    """
+    before, after = asked.get(own.key), asked.get((own.sender, own.round + 1))
+    if before is None or after is None or before.tensors.keys() != own.tensors.keys():
+        return None
+    count, facts = int(before.facts.get("participants", 1)), before.facts
+    gradient = own.kind is Kind.GRADIENT
+    told = count > 1 and not (gradient and ("learning_rate" not in facts or facts.get("momentum") or facts.get("adaptive")))
+    change = {name: after.tensors[name] - tensor for name, tensor in before.tensors.items()}
+    if not told or not any(tensor.any() for tensor in change.values()):
+        return None
+    step = -facts["learning_rate"] if gradient else 1.0
+    tensors = {name: (count * change[name] / step - tensor) / (count - 1) for name, tensor in own.tensors.items()}
+    known = {**own.facts, "examples": own.facts["examples"] * (count - 1)}
+    return Exchange(before.tensors, dataclasses.replace(own, sender=all_but(own.sender), tensors=tensors, facts=known))
 
 
 def _hints(run: Run, key: MessageKey) -> Hints:

@@ -26,6 +26,7 @@ class Data:
         classes: how many classes there are.
         names: what the classes are called, if known.
         columns: for a table, what each position of a row holds; None means numbers, and for images nothing at all.
+        property_name: what the private property of the examples is called; empty if they have none.
     """
 
     train: Batch
@@ -33,6 +34,7 @@ class Data:
     classes: int
     names: tuple[str, ...] = ()
     columns: Columns | None = None
+    property_name: str = ""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -93,6 +95,8 @@ class Source(Kinded):
             )
         for part, batch in (("training", data.train), ("test", data.test)):
             _check(f"The {part} data of {self}", batch, data.classes, data.shape)
+            if data.property_name:
+                _check_properties(f"The {part} data of {self}", batch)
             if data.columns is not None:
                 _check_columns(f"The {part} data of {self}", batch.inputs, data.columns)
 
@@ -103,7 +107,11 @@ _last: dict[Hashable, Data] = {}
 def _typed(batch: Batch) -> Batch:
     """Return floating point inputs and whole labels as what networks and losses take; anything else is left to the check."""
     inputs, labels = batch.inputs, batch.labels
-    return Batch(inputs.float() if inputs.is_floating_point() else inputs, labels.long() if _whole(labels) else labels)
+    return Batch(
+        inputs.float() if inputs.is_floating_point() else inputs,
+        labels.long() if _whole(labels) else labels,
+        None if batch.properties is None else batch.properties.long(),
+    )
 
 
 def _whole(labels: Tensor) -> bool:
@@ -140,6 +148,14 @@ def _check(what: str, batch: Batch, classes: int, shape: tuple[int, ...]) -> Non
     if labels.min() < 0 or labels.max() >= classes:
         low, high = labels.min().item(), labels.max().item()
         raise InvalidValue(f"{what} must have whole labels from 0 to {classes - 1}. Got labels from {low} to {high} instead.")
+
+
+def _check_properties(what: str, batch: Batch) -> None:
+    found = batch.properties
+    if found is None or found.shape != batch.labels.shape or ((found != 0) & (found != 1)).any():
+        raise InvalidValue(f"{what} must have a property of 0 or 1 for each example. It does not; fill or drop the others.")
+    if found.min() == found.max():
+        raise InvalidValue(f"{what} must have examples with and without the property. All are alike; choose another property.")
 
 
 def _check_columns(what: str, inputs: Tensor, columns: Columns) -> None:

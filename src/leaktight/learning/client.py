@@ -11,11 +11,11 @@ from leaktight.core.defence import Defence
 from leaktight.core.errors import InvalidValue
 from leaktight.core.local import Local
 from leaktight.core.message import Kind, Message
-from leaktight.core.random import stream
 from leaktight.core.run import Inside
 from leaktight.core.task import Batch, Task
 from leaktight.learning.gradient import gradient
 from leaktight.learning.optimiser import Optimiser, Sgd
+from leaktight.learning.schedule import Schedule, Shuffled
 
 
 @dataclasses.dataclass
@@ -39,6 +39,7 @@ class Client:
         local_steps: steps between two messages. With `shares` gradient it must be 1.
         optimiser: for local steps, and for private parameters.
         shares: whether a message is the gradient of one step, or the update of several.
+        schedule: which examples are in the batch of a step.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Client:
     local_steps: int = 1
     optimiser: Optimiser = dataclasses.field(default_factory=Sgd)
     shares: Kind = Kind.GRADIENT
+    schedule: Schedule = dataclasses.field(default_factory=Shuffled)
 
     def __post_init__(self) -> None:
         if self.shares is Kind.GRADIENT and self.local_steps != 1:
@@ -90,14 +92,12 @@ class Client:
         return Message(Kind.REVEAL, self.name, "server", self.local.round + 1, tensors) if tensors else None
 
     def batches(self, round: int) -> list[Batch]:
-        """Return the batches of a round: consecutive pieces of the data, shuffled anew in every pass over it."""
+        """Return the batches of a round, as the schedule has them."""
         size = min(self.batch_size, len(self.data))
-        per_pass = len(self.data) // size
         found = []
         for step in range(round * self.local_steps, (round + 1) * self.local_steps):
-            which, place = divmod(step, per_pass)
-            order = torch.randperm(len(self.data), generator=stream(self.local.seed, self.name, "order", which))
-            found.append(self.data.take(order[place * size : (place + 1) * size].to(self.data.labels.device)))
+            positions = self.schedule.positions(self.data, step, size, self.local.seed, self.name)
+            found.append(self.data.take(positions.to(self.data.labels.device)))
         return found
 
     def _step(self, leaves: dict[str, Tensor], raw: Batch, steps: torch.optim.Optimizer) -> tuple[Batch, dict[str, Tensor]]:

@@ -19,7 +19,7 @@ from leaktight.core.message import Message
 from leaktight.core.party import Party, Seat
 from leaktight.core.random import seed_of, stream
 from leaktight.core.run import Inside, MessageKey, Run, largest
-from leaktight.core.scenario import Enter, Observation, Progress, Scenario, Snapshot, Training, flat, nested
+from leaktight.core.scenario import Enter, Observation, Progress, Snapshot, Training, flat, nested
 from leaktight.core.task import Batch, Task
 from leaktight.data.partition import Equal, Partition
 from leaktight.data.source import Data, Source
@@ -27,11 +27,13 @@ from leaktight.learning.aggregate import secure_sum
 from leaktight.learning.client import Client
 from leaktight.learning.evaluate import utility
 from leaktight.learning.protocol import FedSGD, Protocol, Server, federate
+from leaktight.learning.schedule import Schedule, Shuffled
+from leaktight.learning.staged import Staged, moment
 from leaktight.learning.task import classification
 from leaktight.models.network import Network
 
 
-class Federated(Scenario):
+class Federated(Staged):
     """Several participants, one server, one model.
 
     Args:
@@ -42,6 +44,9 @@ class Federated(Scenario):
         protocol: what happens in a round.
         rounds: how many rounds a training takes; 0 leaves the model untrained.
         batch_size: examples per local step in training.
+        schedule: which of its examples a participant trains on in a step.
+        moments: how many evenly spread moments of the training are kept for the stage `training`, which goes on from each of them
+            (what the server's optimiser remembers starts anew there); 0 keeps none.
         normalise: whether inputs are standardised by public per-channel constants before the body.
         device: where tensors live: `cpu`, `cuda`, `mps`, or `auto`.
     """
@@ -52,19 +57,10 @@ class Federated(Scenario):
     partition: SerializeAsAny[Partition] = Equal()
     participants: int = Field(4, ge=1)
     protocol: SerializeAsAny[Protocol] = FedSGD()
-    rounds: int = Field(100, ge=0)
     batch_size: int = Field(32, ge=1)
+    schedule: SerializeAsAny[Schedule] = Shuffled()
     normalise: bool = True
     device: DeviceName = "cpu"
-
-    @property
-    def untrained(self) -> bool:
-        """Whether there are no rounds."""
-        return self.rounds == 0
-
-    def early(self) -> int:
-        """Return after how many rounds the `early` stage is: a tenth of the training, at least one."""
-        return min(self.rounds, max(1, self.rounds // 10))
 
     def task(self, data: Data, seed: int) -> Task:
         """Return the public task with its initial model."""
@@ -78,17 +74,8 @@ class Federated(Scenario):
         task = defence.on_agree(self.task(data, seed))
         clients = self.clients(task, data, defence, seed)
         server = Server(task.public_parameters(), self.protocol.optimiser)
-        snapshots = {"initial": _snapshot(server, clients)}
-
-        def after(played: int) -> None:
-            if played == self.early():
-                snapshots["early"] = _snapshot(server, clients)
-            if progress is not None:
-                progress(played, self.rounds)
-
+        snapshots, after = self.keeper(lambda: _snapshot(server, clients), progress)
         federate(self.protocol, server, clients, self.rounds, after)
-        end = snapshots["end"] = _snapshot(server, clients)
-        snapshots.setdefault("early", end)
         reveals = [message for client in clients if (message := client.close()) is not None]
         final = defence.on_reveal(task, reveals)
         readings = utility(final, final.named(server.parameters), data.test.to(task.device))
@@ -97,17 +84,29 @@ class Federated(Scenario):
     def observe(self, training: Training, defence: Defence, observation: Observation, enter: Enter | None = None) -> Run:
         """Let participants send one message each, in turn, until there are as many as asked for.
 
-        Their steps are as long as in the round that follows on the stage, however messages are numbered.
+        Their steps are as long as in the round that follows on the stage, however messages are numbered. At the stage `training` whole
+        rounds are played instead, from each moment on, and the parameters that follow on them are handed out.
         """
         data = self.data.load()
         task = defence.on_agree(self.task(data, observation.seed))
-        snapshot = _on(task.device, training.snapshots[observation.stage])
         inside: dict[MessageKey, Inside] = {}
-        clients = self.clients(task, data, defence, observation.seed, snapshot.memories, observation.batch_size)
-        for client in clients:
-            client.optimiser = client.optimiser.at(self._played(observation.stage))
-        parties = [_seated(client, enter, inside) for client in clients]
-        transcript = self._messages(Server(dict(snapshot.parameters)), parties, inside, observation)
+        clients: list[Client] = []
+        transcript: list[Message] = []
+
+        def seated(stage: str) -> tuple[Server, list[Party]]:
+            snapshot = _on(task.device, training.snapshots[stage])
+            clients[:] = self.clients(task, data, defence, observation.seed, snapshot.memories, observation.batch_size)
+            return Server(dict(snapshot.parameters), self.protocol.optimiser), [_seated(one, enter, inside) for one in clients]
+
+        if observation.stage == "training":
+            per_round = 1 if self.protocol.aggregation == "secure" else self.participants
+            for number, rounds in self.continued(max(1, observation.victims // per_round)).items():
+                transcript += self._rounds(*seated(moment(number)), inside, self.spread()[number], rounds)
+        else:
+            server, parties = seated(observation.stage)
+            for client in clients:
+                client.optimiser = client.optimiser.at(self.played(observation.stage))
+            transcript += self._messages(server, parties, inside, observation)
         return Run(
             transcript=tuple(transcript),
             public=task,
@@ -118,9 +117,18 @@ class Federated(Scenario):
             notes=largest(client.local.notes for client in clients),
         )
 
-    def _played(self, stage: str) -> int:
-        """Return after how many rounds a stage is."""
-        return {"initial": 0, "early": self.early()}.get(stage, self.rounds)
+    def _rounds(
+        self, server: Server, parties: list[Party], inside: dict[MessageKey, Inside], first: int, rounds: int
+    ) -> list[Message]:
+        """Play rounds, and hand out what came of the last."""
+        transcript: list[Message] = []
+        for number in range(first, first + rounds):
+            messages = self.protocol.round(server, parties, number)
+            if self.protocol.aggregation == "secure":
+                parts = [inside.pop((party.name, number)) for party in parties]
+                inside[messages[-1].key] = _joined(parts, messages[-1], None)
+            transcript += messages
+        return transcript + [server.ask(party.name, first + rounds) for party in parties]
 
     def _messages(
         self, server: Server, parties: list[Party], inside: dict[MessageKey, Inside], observation: Observation
@@ -170,6 +178,7 @@ class Federated(Scenario):
                 local_steps=self.protocol.local_steps,
                 optimiser=self.protocol.optimiser,
                 shares=self.protocol.shares,
+                schedule=self.schedule,
             )
             for number, part in enumerate(parts)
         ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar, Literal
 
 from pydantic import Field, SerializeAsAny
@@ -32,11 +32,17 @@ class Server:
         self._steps = self.optimiser.over(self.parameters.values())
         self._copy: dict[str, Tensor] = {}
 
-    def ask(self, receiver: str, round: int) -> Message:
-        """Return the message that hands out the current parameters; as long as they stay, all are handed one copy."""
+    def ask(self, receiver: str, round: int, facts: Mapping[str, float] | None = None) -> Message:
+        """Return the message that hands out the current parameters; as long as they stay, all are handed one copy.
+
+        Args:
+            receiver: whom they are for.
+            round: which round begins.
+            facts: what is public about the round.
+        """
         if not self._copy:
             self._copy = {name: tensor.clone() for name, tensor in self.parameters.items()}
-        return Message(Kind.PARAMETERS, SERVER, receiver, round, self._copy)
+        return Message(Kind.PARAMETERS, SERVER, receiver, round, self._copy, facts or {})
 
     def follow(self, gradient: dict[str, Tensor], round: int) -> None:
         """Take one optimiser step along a gradient, of the size that a round has."""
@@ -73,7 +79,10 @@ class Protocol(Kinded):
 
     def collect(self, server: Server, parties: Sequence[Party], number: int) -> tuple[list[Message], dict[str, Tensor]]:
         """Ask every party at once; return the transcript and the aggregate."""
-        asks = [server.ask(party.name, number) for party in parties]
+        facts = {"participants": float(len(parties))} if self.aggregation == "mean" else {}
+        if self.shares is Kind.GRADIENT:
+            facts |= self.optimiser.at(number).facts()
+        asks = [server.ask(party.name, number, facts) for party in parties]
         replies = [party.respond(ask) for party, ask in zip(parties, asks, strict=True)]
         if self.aggregation == "secure":
             total = secure_sum(replies)

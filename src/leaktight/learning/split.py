@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from pydantic import Field, SerializeAsAny
@@ -18,7 +18,7 @@ from leaktight.core.message import Message
 from leaktight.core.metric import Reading
 from leaktight.core.random import seed_of
 from leaktight.core.run import Run, largest
-from leaktight.core.scenario import Enter, Observation, Progress, Scenario, Snapshot, Training
+from leaktight.core.scenario import Enter, Observation, Progress, Snapshot, Training
 from leaktight.core.task import Batch
 from leaktight.data.columns import Columns
 from leaktight.data.source import Data, Source
@@ -30,11 +30,12 @@ from leaktight.learning.feature_party import FeatureParty
 from leaktight.learning.label_party import LabelParty
 from leaktight.learning.optimiser import Adam, Optimiser
 from leaktight.learning.order import Order
+from leaktight.learning.staged import Staged, moment
 from leaktight.models.halves import Halves, Statistics, halves
 from leaktight.models.network import Network
 
 
-class Split(Scenario):
+class Split(Staged):
     """A party with features and a party with labels train one network that is cut between them.
 
     Nothing is shared but activations and gradients at the cut; the order of examples is public. The defence under audit is the label party's.
@@ -78,7 +79,6 @@ class Split(Scenario):
     """
 
     kind: Literal["split"] = "split"
-    stages: ClassVar[tuple[str, ...]] = (*Scenario.stages, "training")
     data: SerializeAsAny[Source]
     model: SerializeAsAny[Network]
     cut: str = ""
@@ -91,20 +91,6 @@ class Split(Scenario):
     feature_defence: SerializeAsAny[Defence] = Undefended()
     normalise: bool = True
     device: DeviceName = "cpu"
-
-    @property
-    def untrained(self) -> bool:
-        """Whether there are no rounds."""
-        return self.rounds == 0
-
-    def early(self) -> int:
-        """Return after how many steps the `early` stage is: a tenth of the training, at least one."""
-        return min(self.rounds, max(1, self.rounds // 10))
-
-    def spread(self) -> tuple[int, ...]:
-        """Return the steps at which a moment is kept."""
-        count = min(self.moments, max(1, self.rounds))
-        return tuple(at * self.rounds // count for at in range(count))
 
     def halves(self, data: Data, seed: int) -> Halves:
         """Return the model in two halves, on the device, with its initial weights."""
@@ -169,18 +155,7 @@ class Split(Scenario):
         """Train all steps under the label party's defence; keep the stages, the utility on test data and the parties' notes."""
         data = self.data.load()
         feature, label = self.parties(data, defence, seed)
-        wanted = {"initial": 0, "early": self.early(), "end": self.rounds}
-        wanted |= {f"moment-{number}": step for number, step in enumerate(self.spread())}
-        snapshots: dict[str, Snapshot] = {}
-
-        def after(played: int) -> None:
-            taken = _snapshot(feature, label) if played in wanted.values() else None
-            if taken is not None:
-                snapshots.update({stage: taken for stage, step in wanted.items() if step == played})
-            if progress is not None and played:
-                progress(played, self.rounds)
-
-        after(0)
+        snapshots, after = self.keeper(lambda: _snapshot(feature, label), progress)
         play(feature, label, label.opening(), self.rounds, lambda played, _: after(played))
         notes = largest(party.local.notes for party in (feature, label))
         return Training(snapshots, self.utility(feature, label, data), notes)
@@ -237,15 +212,8 @@ class Split(Scenario):
                 raise InvalidValue(f"There is no stage `{observation.stage}` in split learning.")
             yield training.snapshots[observation.stage], observation.victims
             return
-        count = len(self.spread())
-        most = count * (self.rounds // count)
-        if observation.victims > most:
-            raise InvalidValue(
-                f"The victims of the stage `training` must be at most {most}, for {self.rounds} steps and {count} moments. Got {observation.victims} instead."
-            )
-        chosen = [victim * count // observation.victims for victim in range(observation.victims)]
-        for number in sorted(set(chosen)):
-            yield training.snapshots[f"moment-{number}"], chosen.count(number)
+        for number, steps in self.continued(observation.victims).items():
+            yield training.snapshots[moment(number)], steps
 
     def _columns(self, data: Data) -> tuple[tuple[int, ...] | None, tuple[int, ...]]:
         """Return the positions that the feature party and that the label party holds; None for images, which stay whole."""

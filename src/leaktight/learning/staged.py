@@ -1,0 +1,80 @@
+"""Staged scenarios: which moments of a training are kept, and how an observation is spread over them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from pydantic import Field
+
+from leaktight.core.errors import InvalidValue
+from leaktight.core.scenario import Progress, Scenario, Snapshot
+
+
+class Staged(Scenario):
+    """A scenario whose training takes a number of rounds, some of which can be looked at.
+
+    Args:
+        rounds: how many rounds a training takes; 0 leaves the model untrained.
+        moments: how many evenly spread moments of the training are kept for the stage `training`, which goes on from each of them; 0
+            keeps none.
+    """
+
+    rounds: int = Field(100, ge=0)
+    moments: int = Field(0, ge=0)
+
+    @property
+    def stages(self) -> tuple[str, ...]:
+        """Those of every training, and `training` where moments are kept."""
+        return (*super().stages, *(["training"] if self.moments else []))
+
+    @property
+    def untrained(self) -> bool:
+        """Whether there are no rounds."""
+        return self.rounds == 0
+
+    def played(self, stage: str) -> int:
+        """Return after how many rounds a stage is; `early` is after a tenth of the training, at least one round."""
+        early = min(self.rounds, max(1, self.rounds // 10))
+        return {"initial": 0, "early": early, "end": self.rounds}[stage]
+
+    def spread(self) -> tuple[int, ...]:
+        """Return after how many rounds a moment is kept."""
+        count = min(self.moments, max(1, self.rounds))
+        return tuple(at * self.rounds // count for at in range(count))
+
+    def keeper(
+        self, take: Callable[[], Snapshot], progress: Progress | None
+    ) -> tuple[Mapping[str, Snapshot], Callable[[int], None]]:
+        """Return the snapshots of a training that is about to begin, and what to call after each round to fill them."""
+        wanted = {stage: self.played(stage) for stage in ("initial", "early", "end")}
+        wanted |= {moment(number): played for number, played in enumerate(self.spread())}
+        snapshots: dict[str, Snapshot] = {}
+
+        def after(played: int) -> None:
+            found = take() if played in wanted.values() else None
+            if found is not None:
+                snapshots.update({stage: found for stage, at in wanted.items() if at == played})
+            if progress is not None and played:
+                progress(played, self.rounds)
+
+        after(0)
+        return snapshots, after
+
+    def continued(self, rounds: int) -> dict[int, int]:
+        """Return for how many rounds a training is continued from each moment, by the moment's number, so that it is `rounds` in all."""
+        if not self.moments:
+            raise InvalidValue("The stage `training` needs moments of the training. Set `moments` of the scenario to 10, say.")
+        count = len(self.spread())
+        most = count * (self.rounds // count)
+        if rounds > most:
+            raise InvalidValue(
+                f"The stage `training` can show at most {most} rounds, for {self.rounds} rounds and {count} moments. Asked were {rounds}; "
+                "use fewer `victims`, or more rounds."
+            )
+        chosen = [number * count // rounds for number in range(rounds)]
+        return {number: chosen.count(number) for number in sorted(set(chosen))}
+
+
+def moment(number: int) -> str:
+    """Return the name of a moment among the stages of a training."""
+    return f"moment-{number}"

@@ -1,0 +1,61 @@
+"""Schedules: which examples are in the batch of a step."""
+
+import pytest
+import torch
+
+from leaktight.core.errors import InvalidValue
+from leaktight.core.task import Batch
+from leaktight.learning.schedule import ByProperty, Shuffled
+
+
+def owned(with_property=20, without=30) -> Batch:
+    count = with_property + without
+    properties = torch.tensor([1] * with_property + [0] * without)
+    return Batch(torch.arange(count).float()[:, None], torch.zeros(count).long(), properties)
+
+
+def held(schedule, data, steps, size=8) -> list[int]:
+    """How many of each step's batch have the property."""
+    batches = [data.take(schedule.positions(data, step, size, 0, "client-0")) for step in range(steps)]
+    assert all(len(batch) == size for batch in batches)
+    return [int(batch.properties.sum()) for batch in batches]
+
+
+@pytest.mark.parametrize("every", [2, 5])
+def test_one_of_every_few_batches_is_pure(every):
+    counts = held(ByProperty(every=every), owned(), 20 * every)
+    for block in range(20):
+        assert sorted(counts[block * every : (block + 1) * every]) == [0] * (every - 1) + [8]
+    places = {counts[block * every : (block + 1) * every].index(8) for block in range(20)}
+    assert len(places) > 1  # nobody can tell from the number of the step
+
+
+def test_a_share_of_the_batch_is_a_share():
+    assert set(held(ByProperty(share=0.5), owned(), 20)) == {0, 4}
+    assert set(held(ByProperty(share=0.01), owned(), 20)) == {0, 1}
+
+
+def test_steps_are_drawn_anew_and_follow_from_the_seed():
+    data, schedule = owned(), ByProperty()
+    first, other = (schedule.positions(data, step, 8, 0, "client-0").tolist() for step in (0, 2))
+    assert first != other
+    assert schedule.positions(data, 0, 8, 0, "client-0").tolist() == first
+    assert schedule.positions(data, 0, 8, 1, "client-0").tolist() != first
+    assert len(set(first)) == 8
+
+
+def test_too_few_of_a_kind_occur_twice_and_none_means_never():
+    assert set(held(ByProperty(), owned(with_property=3), 10)) == {0, 8}
+    assert set(held(ByProperty(), owned(with_property=0), 10)) == {0}
+    assert set(held(ByProperty(), owned(without=0), 10)) == {8}
+
+
+def test_data_without_property_are_refused():
+    with pytest.raises(InvalidValue, match="needs data with a private property"):
+        ByProperty().positions(Batch(torch.zeros(4, 1), torch.zeros(4)), 0, 2, 0, "client-0")
+
+
+def test_shuffled_passes_over_everything_before_it_starts_again():
+    data = owned(4, 4)
+    passed = torch.cat([Shuffled().positions(data, step, 2, 0, "client-0") for step in range(4)])
+    assert sorted(passed.tolist()) == list(range(8))

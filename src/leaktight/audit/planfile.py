@@ -9,12 +9,12 @@ from typing import Any
 from leaktight.attacks.presets import PRESETS, preset
 from leaktight.audit.build import Faults, Table, made, swept
 from leaktight.audit.plan import Grid, Plan
-from leaktight.audit.private import reason
 from leaktight.core import registry
 from leaktight.core.attack import Attack
 from leaktight.core.defence import Defence
 from leaktight.core.errors import InvalidValue, did_you_mean, unknown
 from leaktight.core.metric import Metric
+from leaktight.core.private import reason
 from leaktight.core.probe import Attempt, Probe
 from leaktight.core.scenario import Scenario
 from leaktight.core.threat import ThreatModel

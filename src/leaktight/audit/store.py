@@ -15,8 +15,8 @@ from typing import Any, Self
 from leaktight.audit import gallery
 from leaktight.audit.origin import versions
 from leaktight.audit.plan import Plan
-from leaktight.audit.private import private_file, private_folder
 from leaktight.core.errors import InvalidValue, LeaktightError
+from leaktight.core.private import private_file, private_folder
 from leaktight.core.record import Record, Status
 
 STORE_FORMAT = 2

@@ -14,10 +14,10 @@ from pydantic import SerializeAsAny, ValidationError
 from torch import Tensor
 
 from leaktight.audit.origin import Origins
-from leaktight.audit.private import reason, write_private
 from leaktight.core.defence import Defence
 from leaktight.core.errors import LeaktightError
 from leaktight.core.metric import Reading
+from leaktight.core.private import reason, write_private
 from leaktight.core.record import Cell
 from leaktight.core.scenario import Progress, Scenario, Snapshot, Training, flat, nested
 from leaktight.core.value import Value

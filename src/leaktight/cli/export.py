@@ -37,8 +37,8 @@ def export(
     ] = False,
 ) -> None:
     """Write an audit's records: settings and readings, never an image."""
-    from leaktight.audit.private import write_private
     from leaktight.audit.store import Store
+    from leaktight.core.private import write_private
     from leaktight.report.redaction import redacted
 
     with Store.read(folder) as store:

@@ -36,8 +36,8 @@ def init(
     ] = Template.FEDERATED,
 ) -> None:
     """Write a plan with a comment on every setting, ready to run."""
-    from leaktight.audit.private import reason
     from leaktight.core.errors import InvalidValue
+    from leaktight.core.private import reason
 
     try:
         with file.open("x", encoding="utf-8") as new:

@@ -47,10 +47,10 @@ def reproduce(
 
     Finished cells are kept: after an interruption the same command goes on where it stopped.
     """
-    from leaktight.audit.private import check_writable, write_private
     from leaktight.cli.beside import show
     from leaktight.cli.outcome import reasons
     from leaktight.cli.progress import Bar
+    from leaktight.core.private import check_writable, write_private
     from leaktight.core.record import Status
     from leaktight.papers import Order, find_paper
     from leaktight.papers import reproduce as reproduced

@@ -14,8 +14,8 @@ from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
 from leaktight.audit.plan import Plan
-from leaktight.audit.private import write_private
 from leaktight.audit.store import Store
+from leaktight.core.private import write_private
 from leaktight.core.record import Record
 from leaktight.report.characteristic import characteristic_section
 from leaktight.report.findings import advice_section, flags_section, glossary_section, verdict_section

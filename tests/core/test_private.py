@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from leaktight.audit.private import check_writable, private_file, private_folder, write_private
 from leaktight.core.errors import InvalidValue, LeaktightError
+from leaktight.core.private import check_writable, private_file, private_folder, write_private
 
 
 @pytest.fixture(params=[0o000, 0o022, 0o077])

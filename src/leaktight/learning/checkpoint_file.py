@@ -1,0 +1,64 @@
+"""Checkpoint files: a party's state on disk, for its owner alone, so that a training outlives its process."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import safetensors
+import safetensors.torch
+from torch import Tensor
+
+from leaktight.core.errors import InvalidValue
+from leaktight.core.local import Memory
+from leaktight.core.private import reason, write_private
+from leaktight.core.scenario import flat, nested
+
+FORMAT = 1
+
+
+def write_checkpoint(path: Path, state: Memory) -> None:
+    """Write what a party's `state()` returned: either all of it is there afterwards, or the file is as it was.
+
+    The file has mode 0600. It holds the party's own parameters and memory, so it is nothing to be shared with the other party.
+
+    Args:
+        path: the file.
+        state: tensors and numbers by nested name.
+
+    Example:
+        >>> import tempfile, torch
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     write_checkpoint(Path(folder) / "party.safetensors", {"step": 3.0, "model": {"weight": torch.ones(2)}})
+        ...     read_checkpoint(Path(folder) / "party.safetensors")
+        {'step': 3.0, 'model': {'weight': tensor([1., 1.])}}
+    """
+    values = flat(state)
+    tensors = {name: value.detach().cpu().contiguous().clone() for name, value in values.items() if isinstance(value, Tensor)}
+    # A name without a number is that of a tensor; all names are kept in their order.
+    numbers = {name: None if isinstance(value, Tensor) else value for name, value in values.items()}
+    about = json.dumps({"format": FORMAT, "numbers": numbers})
+    write_private(path, safetensors.torch.save(tensors, metadata={"leaktight": about}))
+
+
+def read_checkpoint(path: Path) -> Memory:
+    """Return a state as `restore` takes it.
+
+    Raises:
+        InvalidValue: the file cannot be read, or is not a whole checkpoint.
+    """
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise InvalidValue(f"The checkpoint `{path}` cannot be read: {reason(error)}. Name another one.") from error
+    try:
+        tensors = safetensors.torch.load(content)
+        length = int.from_bytes(content[:8], "little")
+        about = json.loads(json.loads(content[8 : 8 + length])["__metadata__"]["leaktight"])
+        if about["format"] != FORMAT:
+            raise ValueError(about["format"])
+        return nested({name: tensors[name] if value is None else value for name, value in about["numbers"].items()})
+    except (safetensors.SafetensorError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InvalidValue(
+            f"The file `{path}` must be a whole checkpoint of this version. It is not; go on from an earlier one, or start anew."
+        ) from error

@@ -189,6 +189,7 @@ def title_of(reading: str) -> str:
         "theorem_condition": "theorem 2.2 holds (share)",
         "theorem_bound": "bound of theorem 2.2",
         "auc": "test AUC",
+        "training_loss": "training loss",
         "leak_auc": "leak AUC",
         "leak_auc_q95": "leak AUC, 95 % quantile",
         "norm_positive": "gradient norm, positives",

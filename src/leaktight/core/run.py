@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 
 import torch
+from torch import Tensor
 
 from leaktight.core.defence import Defence
 from leaktight.core.local import Local
@@ -28,6 +29,7 @@ class Inside:
         plain: what an undefended party would have sent for the same raw examples from the same parameters; None if nobody
             asked one. It differs from `clean` where a defence changes the examples, the loss or the gradient.
         owned: everything that the party holds, as a reference; None if nobody wrote it down.
+        losses: the loss of each used example; None if nobody wrote it down.
     """
 
     task: Task = dataclasses.field(repr=False)
@@ -37,6 +39,7 @@ class Inside:
     sent: Message = dataclasses.field(repr=False)
     plain: Message | None = dataclasses.field(default=None, repr=False)
     owned: Batch | None = dataclasses.field(default=None, repr=False)
+    losses: Tensor | None = dataclasses.field(default=None, repr=False)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,6 +79,7 @@ class Run:
             sent=_mean([part.sent for part in parts], sender),
             plain=_mean(plain, sender) if len(plain) == len(parts) else None,
             owned=parts[0].owned if len(parts) == 1 else None,
+            losses=None,
         )
 
 

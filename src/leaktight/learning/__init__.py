@@ -2,6 +2,7 @@
 
 from leaktight.learning.aggregate import mean, secure_sum
 from leaktight.learning.auc import auc, delong
+from leaktight.learning.checkpoint_file import read_checkpoint, write_checkpoint
 from leaktight.learning.client import Client
 from leaktight.learning.feature_party import FeatureParty
 from leaktight.learning.federated import Federated
@@ -11,12 +12,14 @@ from leaktight.learning.layer_gradient import layer_gradients
 from leaktight.learning.optimiser import Adam, DecayedSgd, Optimiser, Sgd
 from leaktight.learning.order import Order
 from leaktight.learning.protocol import FedAvg, FedSGD, Protocol, RoundRobin, Server, federate
+from leaktight.learning.schedule import ByProperty, Schedule, Shuffled
 from leaktight.learning.split import Split
 from leaktight.learning.standalone import Standalone, standalone
 from leaktight.learning.task import classification
 
 __all__ = [
     "Adam",
+    "ByProperty",
     "Client",
     "DecayedSgd",
     "FeatureParty",
@@ -28,8 +31,10 @@ __all__ = [
     "Order",
     "Protocol",
     "RoundRobin",
+    "Schedule",
     "Server",
     "Sgd",
+    "Shuffled",
     "Split",
     "Standalone",
     "auc",
@@ -39,6 +44,8 @@ __all__ = [
     "gradient",
     "layer_gradients",
     "mean",
+    "read_checkpoint",
     "secure_sum",
     "standalone",
+    "write_checkpoint",
 ]

@@ -85,7 +85,9 @@ class Watch:
         party = self.label
         found = party.answer(message)
         plain = found.clean if found.used is found.raw else None
-        self.inside[found.sent.key] = Inside(self.public, found.raw, found.used, found.clean, found.sent, plain, party.data)
+        self.inside[found.sent.key] = Inside(
+            self.public, found.raw, found.used, found.clean, found.sent, plain, party.data, found.losses
+        )
         return found.sent
 
 

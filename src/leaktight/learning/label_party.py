@@ -40,7 +40,12 @@ class Answer:
     used: Batch = dataclasses.field(repr=False)
     clean: Message = dataclasses.field(repr=False)
     sent: Message = dataclasses.field(repr=False)
-    loss: Tensor
+    losses: Tensor = dataclasses.field(repr=False)
+
+    @property
+    def loss(self) -> Tensor:
+        """The mean loss of the batch."""
+        return self.losses.mean()
 
 
 @dataclasses.dataclass
@@ -98,6 +103,7 @@ class LabelParty:
         self._learned = tuple(self.top.parameters())
         self._steps = self.optimiser.over(self._learned)
         self._sent: Message | None = None
+        self.last: Answer | None = None
 
     def opening(self) -> Message:
         """Return what to send when a connection is made: the last gradient again, or before the first step an empty message."""
@@ -132,8 +138,8 @@ class LabelParty:
             )
         leaf = activations.detach().requires_grad_(True)
         forget(self._learned)
-        loss = self.loss(self.top(leaf, used.inputs), used.labels).mean()
-        torch.autograd.backward(loss)
+        losses = self.loss(self.top(leaf, used.inputs), used.labels)
+        torch.autograd.backward(losses.mean())
         clean = self._message(leaf.grad if leaf.grad is not None else torch.zeros_like(leaf))
         for tensor in (clean.tensors[GRADIENT], *(own.grad for own in self._learned)):
             if tensor is not None:
@@ -144,7 +150,8 @@ class LabelParty:
         follow(self._steps, self.optimiser, self.step)
         self.step += 1
         self._sent = sent
-        return Answer(raw, used, clean, sent, loss.detach())
+        self.last = Answer(raw, used, clean, sent, losses.detach())
+        return self.last
 
     def close(self) -> Message | None:
         """Reveal what the defence reveals at the end, if anything."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 import torch
@@ -156,9 +156,16 @@ class Split(Staged):
         data = self.data.load()
         feature, label = self.parties(data, defence, seed)
         snapshots, after = self.keeper(lambda: _snapshot(feature, label), progress)
-        play(feature, label, label.opening(), self.rounds, lambda played, _: after(played))
+        losses: list[Tensor] = []
+
+        def took(played: int, messages: tuple[Message, Message]) -> None:
+            after(played)
+            if label.last is not None:
+                losses.append(label.last.loss)
+
+        play(feature, label, label.opening(), self.rounds, took)
         notes = largest(party.local.notes for party in (feature, label))
-        return Training(snapshots, self.utility(feature, label, data), notes)
+        return Training(snapshots, (*self.utility(feature, label, data), *_training_loss(losses)), notes)
 
     def utility(self, feature: FeatureParty, label: LabelParty, data: Data) -> tuple[Reading, ...]:
         """Return test AUC, for two classes, and accuracy of what the two parties can predict together."""
@@ -237,6 +244,14 @@ def _snapshot(feature: FeatureParty, label: LabelParty) -> Snapshot:
     for state in states.values():
         state.pop("sent", None)
     return Snapshot({}, states)
+
+
+def _training_loss(losses: Sequence[Tensor]) -> list[Reading]:
+    """Return the mean loss over the last tenth of the steps, at least one; nothing if there was no step or the model has diverged."""
+    if not losses:
+        return []
+    last = torch.stack(list(losses))[-max(1, len(losses) // 10) :]
+    return [Reading(name="training_loss", value=last.mean().item(), n=len(last))] if torch.isfinite(last).all() else []
 
 
 def _described(data: Data) -> Columns:

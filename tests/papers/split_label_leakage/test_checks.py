@@ -26,7 +26,7 @@ def found(tables: Tables, start: str) -> Check:
 
 def test_each_claim_is_checked_once_for_each_data_set(tables: Tables) -> None:
     names = [check.name for check in checks_of(tables)]
-    assert len(set(names)) == len(names) == 9
+    assert len(set(names)) == len(names) == 11
     for rows in tables.values():
         rows += [{**row, "data_set": "other"} for row in rows]
     assert [check.name for check in checks_of(tables)] == names + [name.replace("digits", "other") for name in names]
@@ -92,11 +92,24 @@ def test_the_chosen_number_of_steps_must_be_as_good_as_the_best(tables: Tables) 
     rows_where(tables["steps"], steps=20)[0]["held_out_auc"] = 0.75
     assert not found(tables, start).holds
     tables["steps"] = []
-    assert len(checks_of(tables)) == 8
+    assert len(checks_of(tables)) == 10
 
 
 def test_gaps_never_hold(study: Study, answered: Callable[..., Records]) -> None:
     tables = tables_of([Measured.of(study, answered(lambda cell: True))])
     checks = checks_of(tables)
-    assert len(checks) == 9
+    assert len(checks) == 11
     assert not any(check.holds for check in checks)
+
+
+def test_the_two_factors_of_the_norm_are_compared_at_every_moment(tables: Tables) -> None:
+    for row in tables["distributions"]:
+        row |= {"error_q50": 0.5 if row["label"] == "positive" else 0.1 * int(row["moment"]), "slope_q50": 2.0}
+    error, slope = checks_of(tables)[:2]
+    assert (error.value, error.holds) == (pytest.approx(0.5 - 0.4), True)
+    assert (slope.value, slope.holds) == (0.0, True)
+    row = next(row for row in tables["distributions"] if row["label"] == "positive" and row["defence"] == "none")
+    row |= {"error_q50": 0.05, "slope_q50": 200.0}
+    error, slope = checks_of(tables)[:2]
+    assert (error.value, error.holds) == (pytest.approx(-0.05), False)
+    assert (slope.value, slope.holds) == (pytest.approx(2.0), False)

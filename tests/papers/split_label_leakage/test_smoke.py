@@ -48,7 +48,7 @@ def test_positives_have_the_longer_gradients(smoke: Reproduction) -> None:
 
 
 def test_every_claim_is_answered(smoke: Reproduction) -> None:
-    assert len(smoke.checks) == 9
+    assert len(smoke.checks) == 11
     for check in smoke.checks:
         assert check.value is not None
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 from leaktight.papers.estimate import Estimate
-from leaktight.papers.reproduction import Check, Row, Tables, above, at_least, at_most, estimate, number, rows_where
+from leaktight.papers.reproduction import Check, Row, Tables, above, at_least, at_most, estimate, number, rows_where, within
 from leaktight.papers.split_label_leakage.equal_leak import ATTACKS, STRONGEST
 from leaktight.papers.split_label_leakage.mechanisms import NONE, PROTECTED
 from leaktight.papers.split_label_leakage.tables import CUT, LAYERS
+from leaktight.probes.class_gradients import CLASSES as LABELS
 
 HIGH, LOW, LOST, STEPS = 0.8, 0.6, 0.02, 0.005
 """A leak AUC that is high, and one that is low; how much test AUC, and how much held-out AUC, may be lost."""
@@ -20,7 +23,7 @@ def checks_of(tables: Tables) -> list[Check]:
 
 def _checks(tables: Tables, name: str) -> list[Check]:
     own = {table: rows_where(rows, data_set=name) for table, rows in tables.items()}
-    found = []
+    found = _factors(own["distributions"], name)
     for layer in LAYERS:
         leak = _value(own["training"], "leak_auc", layer=layer, defence=NONE)
         found.append(at_least(f"Median leak AUC of the norm attack, unprotected, {layer} layer, {name}", leak, HIGH))
@@ -39,6 +42,29 @@ def _checks(tables: Tables, name: str) -> list[Check]:
     if own["steps"]:
         found.append(_chosen(own["steps"], name))
     return found
+
+
+def _factors(rows: list[Row], name: str) -> list[Check]:
+    """Compare the medians of both classes at each moment of an unprotected training: the error differs, the slope does not."""
+    own = rows_where(rows, defence=NONE)
+    gaps, orders = [], []
+    for moment in dict.fromkeys(row["moment"] for row in own):
+        negative, positive = (next(iter(rows_where(own, moment=moment, label=label)), {}) for label in LABELS)
+        errors = number(negative, "error_q50"), number(positive, "error_q50")
+        slopes = number(negative, "slope_q50"), number(positive, "slope_q50")
+        if errors[0] is not None and errors[1] is not None:
+            gaps.append(errors[1] - errors[0])
+        if slopes[0] and slopes[1]:
+            orders.append(math.log10(slopes[1] / slopes[0]))
+    where = f"medians at the moment where it is {{}}, unprotected, {name}"
+    return [
+        above(f"Error(positives) - error(negatives), {where.format('least')}", min(gaps, default=None), 0),
+        within(
+            f"log10(slope(positives) / slope(negatives)), {where.format('farthest from 0')}",
+            max(orders, key=abs, default=None),
+            1,
+        ),
+    ]
 
 
 def _order(rows: list[Row], name: str) -> Check:

@@ -68,6 +68,10 @@ class Measured:
         """Return the test AUC of the training under a defence for each seed."""
         return self.values(defence, NORM, "auc")
 
+    def loss(self, defence: str) -> BySeed:
+        """Return the loss at the end of the training under a defence for each seed."""
+        return self.values(defence, NORM, "training_loss")
+
 
 def over_seeds(name: str, values: Iterable[float]) -> Row:
     r"""Return the mean over seeds as three columns with its interval, \(\bar x \pm t_{0.975, n-1} s / \sqrt n\); one seed alone has none.

@@ -18,7 +18,9 @@ def published() -> Tables:
             for look, value in enumerate(LEAK_AUC, start=1)
         ],
         "distributions": claims(
-            ("The norm of the gradient is generally larger for positives than for negatives.", "2.2, Fig. 1c")
+            ("The error is generally larger for positives than for negatives.", "2.2, Fig. 1a"),
+            ("The slope is of the same order for both.", "2.2, Fig. 1b"),
+            ("The norm of the gradient is generally larger for positives than for negatives.", "2.2, Fig. 1c"),
         ),
         "training": claims(
             (

@@ -53,7 +53,7 @@ def _moments(measured: Measured) -> list[Row]:
 
 
 def _distributions(measured: Measured) -> list[Row]:
-    """Return quantiles of norms and cosines over the examples of each class at those moments (Fig. 1c)."""
+    """Return quantiles over the examples of each class at those moments: norms, cosines, and the norm's two factors (Fig. 1)."""
     return [
         {
             "data_set": measured.study.name,
@@ -162,6 +162,7 @@ def _trade_offs(measured: Measured) -> list[Row]:
             "defence": name,
             **over_seeds("test_auc", measured.utility(name).values()),
             **over_seeds("lost_auc", differences(plain, measured.utility(name))),
+            **over_seeds("training_loss", measured.loss(name).values()),
             **over_seeds("norm_q95", leaks(measured, name, ATTACKS[0]).values()),
             **over_seeds("direction_q95", leaks(measured, name, ATTACKS[1]).values()),
             **over_seeds("clustering_q95", leaks(measured, name, ATTACKS[2]).values()),

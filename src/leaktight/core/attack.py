@@ -72,11 +72,25 @@ class LabelScores(Scores):
     blind: tuple[Tensor, ...] = ()
 
 
+@dataclasses.dataclass(frozen=True)
+class PropertyScores(Guess):
+    """How likely the examples behind each message hold a private property, as the tensors of some layers tell.
+
+    Args:
+        keys: the messages that were attacked.
+        values: probabilities, a row for each layer and a column for each message.
+        layers: the layer of each row; None for all layers together.
+    """
+
+    values: Tensor
+    layers: tuple[str | None, ...] = (None,)
+
+
 class Attack(Kinded):
     """Something that turns a view into a guess.
 
     Write `run`; call the attack. `needs` is what the threat model must grant, `claims` what the guess speaks of (`inputs`,
-    `labels`, `scores`), `simple` marks an attack that a strong one should beat, `adaptive` one that models the defence.
+    `labels`, `scores`, `property`), `simple` marks an attack that a strong one should beat, `adaptive` one that models the defence.
     """
 
     family: ClassVar[str] = "attack"
@@ -120,6 +134,12 @@ class Attack(Kinded):
                         f"{self.kind} must score {key} by finite numbers, one row for each of {len(guess.layers)} layers. "
                         f"Got shape {tuple(scores.shape)}{' with infinities' if torch.isinf(scores).any() else ''} instead."
                     )
+        if isinstance(guess, PropertyScores):
+            wanted = (len(guess.layers), len(guess.keys))
+            if tuple(guess.values.shape) != wanted or not ((guess.values >= 0) & (guess.values <= 1)).all():
+                raise LeaktightError(
+                    f"{self.kind} must give probabilities of shape {wanted}. Got shape {tuple(guess.values.shape)}, or others."
+                )
         return guess
 
     @final

@@ -3,7 +3,9 @@
 from leaktight.models.alexnet import AlexNet
 from leaktight.models.convnet import ConvNet
 from leaktight.models.dlnet import DLNet
+from leaktight.models.face_alexnet import FaceAlexNet
 from leaktight.models.factory import Factory, wrap
+from leaktight.models.fcnet import FCNet
 from leaktight.models.halves import Halves, Top, halves
 from leaktight.models.lenet import LeNet
 from leaktight.models.mlp import MLP
@@ -11,6 +13,7 @@ from leaktight.models.network import Network
 from leaktight.models.obstacles import obstacles
 from leaktight.models.resnet20 import ResNet20
 from leaktight.models.text import from_text
+from leaktight.models.vgg11 import VGG11Net
 from leaktight.models.vgg16 import VGG16
 from leaktight.models.wide_deep import WideDeep
 
@@ -20,12 +23,15 @@ __all__ = [
     "AlexNet",
     "ConvNet",
     "DLNet",
+    "FCNet",
+    "FaceAlexNet",
     "Factory",
     "Halves",
     "LeNet",
     "Network",
     "ResNet20",
     "Top",
+    "VGG11Net",
     "WideDeep",
     "from_text",
     "halves",

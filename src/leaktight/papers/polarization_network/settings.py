@@ -146,28 +146,29 @@ def _small(data: str) -> list[Study]:
     need_folder(data, "small")
     few_noise, few_alpha2 = (0.0001, 0.01, 0.5), (0.0001, 0.01, 0.1, 0.5)
     few: dict[str, Any] = {"noise": few_noise, "alpha2": few_alpha2}
+    ends: dict[str, Any] = {"noise": few_noise[1:], "alpha2": (0.01, 0.5)}
     network = AlexNet(width=8)
     common: dict[str, Any] = {"network": network, "batch_size": 32, "learning_rate": 0.02, "sample": 2}
     return [
         Study(
             name="CIFAR10",
             data=need_set(data, "cifar10", train_limit=10_000, test_limit=2_000),
-            rounds=15,
+            rounds=9,
             sweeps=(
-                Sweep(batch_sizes=(1,), victims=PARTICIPANTS, iterations=50),
-                Sweep(batch_sizes=(4, 8), victims=PARTICIPANTS, iterations=8, **few),
+                Sweep(batch_sizes=(1,), victims=PARTICIPANTS, iterations=35),
+                Sweep(batch_sizes=(4, 8), victims=PARTICIPANTS, iterations=4, **ends),
             ),
-            bits_alpha2=few_alpha2[1:],
+            bits_alpha2=few_alpha2[2:],
             federations=(Federation(clients=(4, 20), rounds=12, **common),),
         ),
         Study(
             name="MNIST",
             data=need_set(data, "mnist", train_limit=5_000, test_limit=2_000),
-            rounds=15,
+            rounds=10,
             **few,
             sweeps=(
-                Sweep(batch_sizes=(1,), victims=PARTICIPANTS, iterations=40, **few),
-                Sweep(batch_sizes=(4, 8), victims=PARTICIPANTS, iterations=6, **few),
+                Sweep(batch_sizes=(1,), victims=PARTICIPANTS, iterations=30, **few),
+                Sweep(batch_sizes=(4, 8), victims=PARTICIPANTS, iterations=4, **ends),
             ),
             bits_alpha2=(0.5,),
             laplace=few_noise,

@@ -76,6 +76,29 @@ def test_a_data(module):
     assert data.names == ("a", "b", "c")
 
 
+def test_a_data_keeps_its_private_property(module):
+    batch = "Batch(inputs, labels, torch.tensor([True, False, True, False, True, False]))"
+    data = returning(module, f"Data({batch}, {batch}.take(torch.arange(2)), 3, property_name='old')").load()
+    assert data.property_name == "old"
+    assert (data.train.properties.tolist(), data.test.properties.tolist()) == ([1, 0] * 3, [1, 0])
+
+
+@pytest.mark.parametrize(
+    ("properties", "words"),
+    [
+        ("np.ones(6)", ("must hold tensors", "ndarray")),
+        ("torch.arange(6)", ("training data", "a property of 0 or 1 for each example")),
+        ("torch.arange(5) % 2", ("training data", "a property of 0 or 1 for each example")),
+        ("torch.ones(6)", ("training data", "with and without the property")),
+        ("None", ("training data", "a property of 0 or 1 for each example")),
+    ],
+)
+def test_wrong_properties(module, properties, words, says):
+    batch = f"Batch(inputs, labels, {properties})"
+    with says(*words):
+        returning(module, f"Data({batch}, {batch}, 3, property_name='old')").load()
+
+
 def test_two_torch_datasets(module):
     data = returning(module, "TensorDataset(inputs, labels), TensorDataset(inputs[:2], labels[:2])").load()
     assert (len(data.train), len(data.test), data.classes) == (6, 2, 3)

@@ -81,6 +81,73 @@ def test_ignore_and_categorical(tmp_path):
     assert set(data.train.inputs[:, :3].unique().tolist()) == {0.0, 1.0}
 
 
+def people(folder: Path, count: int = 60, name: str = "a.csv", start: int = 0) -> Path:
+    """Write rows whose number tells everything: the label is its parity, the sex is f for every third."""
+    lines = (f"{n},{'f' if n % 3 == 0 else 'm'},{n % 2}" for n in range(start, start + count))
+    return write(folder, "v,sex,label\n" + "\n".join(lines), name)
+
+
+def check_people(data, positive: str) -> None:
+    assert data.columns.names == ("v",)
+    assert data.property_name == f"sex: {positive}"
+    for batch in (data.train, data.test):
+        rows = batch.inputs[:, 0].round().long()
+        assert torch.equal(batch.properties, ((rows % 3 == 0) == (positive == "f")).long())
+        assert torch.equal(batch.labels, rows % 2)
+
+
+@pytest.mark.parametrize(("positive", "meant"), [("", "f"), ("m", "m"), ("f", "f")])
+def test_a_property_is_taken_out_of_the_inputs_and_follows_its_rows(tmp_path, positive, meant):
+    source = Csv(path=people(tmp_path), property="sex", property_positive=positive, standardise=False)
+    check_people(source.load(), meant)
+    limited = Csv(**{**source.to_dict(), "train_limit": 17, "test_limit": 7}).load()
+    assert (len(limited.train), len(limited.test)) == (17, 7)
+    check_people(limited, meant)
+
+
+def test_a_second_file_has_its_own_property(tmp_path):
+    test = people(tmp_path, 9, "test.csv", start=60)
+    data = Csv(path=people(tmp_path), test_path=test, property="sex", standardise=False).load()
+    assert data.test.properties.tolist() == [1, 0, 0] * 3
+    check_people(data, "f")
+
+
+def test_without_a_property_nothing_is_taken_out_not_even_a_column_without_a_name(tmp_path):
+    data = Csv(path=write(tmp_path, ",v,label\n" + "1,2,a\n3,4,b\n" * 5)).load()
+    assert (data.shape, data.property_name, data.train.properties) == ((2,), "", None)
+
+
+def test_one_of_many_words_can_be_the_property(tmp_path, says):
+    file = write(tmp_path)
+    data = Csv(path=file, label="income", property="job", property_positive="cook", test_share=0.4).load()
+    assert (data.property_name, data.columns.names) == ("job: cook", ("age",))
+    assert torch.cat([data.train.properties, data.test.properties]).sum() == 10
+    with says("column `job`", "two different values", "Got 3: ", "`property_positive`"):
+        Csv(path=file, label="income", property="job").load()
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"property": "sexx"}, ("has no column `sexx`", "Did you mean `sex`?")),
+        ({"property": "label"}, ("`property` of csv must be another column than the label", "Got `label` for both")),
+        ({"property": "sex", "ignore": ("v",)}, ("a column beside the label",)),
+        ({"property": "sex", "property_positive": "F"}, ("column `sex`", "rows with `F`", "Known are: `f`, `m`")),
+        ({"property": "sex", "logarithm": ("sex",)}, ("no column `sex` for `logarithm`",)),
+        ({"property_positive": "f"}, ("`property_positive` of csv must come with a `property`",)),
+    ],
+)
+def test_wrong_properties(tmp_path, settings, words, says):
+    with says(*words):
+        Csv(path=people(tmp_path), **settings).load()
+
+
+def test_a_property_must_be_known_of_each_row_whatever_is_filled(tmp_path, says):
+    file = write(tmp_path, "v,sex,label\n" + "1,m,0\n2,f,1\n" * 5 + "3,?,0\n")
+    with says("must have a property in each row", "Got none in row 11; remove the row"):
+        Csv(path=file, property="sex", missing="fill").load()
+
+
 @pytest.mark.parametrize(
     ("name", "separator", "given"), [("a.csv", ";", ";"), ("a.tsv", "\t", None), ("a.tsv.gz", "\t", None), ("a.csv", "|", "|")]
 )
@@ -235,3 +302,10 @@ def test_real_adult_with_ids(real):
     assert data.shape == (14,)
     assert data.columns.ids[data.columns.find(["sex"])[0]] == 3
     assert data.names == ("<=50K", ">50K")
+
+
+def test_real_credit_data_with_the_sex_as_a_property(real):
+    file = real("tabular/UCI_Credit_Card.csv.gz")
+    data = Csv(path=file, label="default.payment.next.month", ignore=("ID",), property="SEX", train_limit=2000).load()
+    assert (data.property_name, "SEX" in data.columns.names, data.shape) == ("SEX: 2", False, (22,))
+    assert data.test.properties.float().mean().item() == pytest.approx(0.604, abs=0.02)

@@ -7,10 +7,10 @@ import pytest
 from PIL import Image
 
 from leaktight.core import registry
-from leaktight.data import Cifar, Csv, Digits, Factory, Idx, ImageFolder, Npz, Photos, Source, from_text
+from leaktight.data import Attributes, Cifar, Csv, Digits, Factory, Idx, ImageFolder, Npz, Parity, Photos, Source, from_text
 
 
-@pytest.mark.parametrize(("text", "source"), [("digits", Digits()), ("photos", Photos())])
+@pytest.mark.parametrize(("text", "source"), [("digits", Digits()), ("photos", Photos()), ("parity", Parity())])
 def test_bundled_names(text, source):
     assert from_text(text) == source
 
@@ -101,10 +101,11 @@ def test_relative_paths_stay_as_given(tmp_path, monkeypatch):
     ("text", "words"),
     [
         ("digts", ("There is no data named `digts`", "Did you mean `digits`?", "`package.module:function`")),
-        ("zzz", ("`digits`, `photos`",)),
+        ("zzz", ("`digits`, `parity`, `photos`",)),
         ("", ("There is no data named ``",)),
         ("idx", ("data kind `idx` needs `path`",)),
         ("factory", ("data kind `factory` needs `function`",)),
+        ("attributes", ("data kind `attributes` needs `path` and `label` and `property`",)),
         ("nowhere/set.npz", ("There is no file or folder `nowhere/set.npz`", "IDX files")),
         ("set.npz", ("There is no file or folder `set.npz`",)),
         ("none.csv:label", ("There is no file or folder `none.csv`",)),
@@ -134,6 +135,9 @@ def test_a_path_that_holds_nothing_known(tmp_path, says):
         Npz(path="a", x="i", y="j", scale=16),
         ImageFolder(path="a", channels=1),
         Csv(path="a", ignore=("id",), separator=";"),
+        Csv(path="a", property="sex", property_positive="f"),
+        Attributes(path="a", table="b.csv", label=("Hat", "Cap"), property="Male"),
+        Parity(size=16),
         Factory(function="a.b:c"),
     ],
     ids=lambda source: source.kind,

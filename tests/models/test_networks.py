@@ -12,7 +12,21 @@ from torch.func import functional_call, grad, vmap
 
 from leaktight.core import registry
 from leaktight.core.errors import InvalidValue
-from leaktight.models import MLP, VGG16, AlexNet, ConvNet, DLNet, Factory, LeNet, Network, ResNet20, WideDeep
+from leaktight.models import (
+    MLP,
+    VGG16,
+    AlexNet,
+    ConvNet,
+    DLNet,
+    FaceAlexNet,
+    Factory,
+    FCNet,
+    LeNet,
+    Network,
+    ResNet20,
+    VGG11Net,
+    WideDeep,
+)
 
 TINY = [
     DLNet(width=3),
@@ -30,6 +44,10 @@ TINY = [
     ResNet20(norm="none"),
     AlexNet(width=2),
     VGG16(width=2),
+    FaceAlexNet(),
+    VGG11Net(),
+    FCNet(),
+    FCNet(depth=2, width=5),
     WideDeep(hidden=(7, 5)),
     Factory(function="leaktight.models.factory:example"),
 ]
@@ -153,6 +171,8 @@ def test_statistics_are_applied_before_the_body():
         (ResNet20(), (1, 3, 3), "resnet20 needs images of at least 4x4 pixels."),
         (AlexNet(), (3, 7, 7), "alexnet needs images of at least 8x8 pixels."),
         (VGG16(), (3, 7, 7), "vgg16 needs images of at least 8x8 pixels."),
+        (FaceAlexNet(), (3, 62, 7), "face_alexnet needs images of at least 8x8 pixels. Got 62x7 instead;"),
+        (VGG11Net(), (20,), "vgg11net needs images of shape (channels, height, width). Got shape (20,) instead;"),
         (MLP(), (), "The shape of an example for mlp must have positive sizes. Got () instead."),
         (MLP(), (3, 0), "The shape of an example for mlp must have positive sizes. Got (3, 0) instead."),
     ],
@@ -177,6 +197,8 @@ def test_one_class_is_refused():
             lambda: ConvNet(norm="layer"),
             "The `norm` of convnet must be one of 'group', 'batch' or 'none'. Got 'layer' instead.",
         ),
+        (lambda: FCNet(depth=1), "The `depth` of fcnet must be at least 2. Got 1 instead."),
+        (lambda: FCNet(width=0), "The `width` of fcnet must be at least 1. Got 0 instead."),
         (lambda: MLP(hidden=(3, 0)), "The `hidden.1` of mlp must be at least 1. Got 0 instead."),
         (lambda: LeNet(activation="swish"), "The `activation` of lenet must be one of 'sigmoid', 'tanh', 'relu' or 'gelu'."),
         (lambda: ResNet20(widht=2), "resnet20 has no setting `widht`. Did you mean `width`?"),

@@ -8,8 +8,9 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from leaktight.models import MLP, VGG16, AlexNet, ConvNet, DLNet, LeNet, ResNet20
+from leaktight.models import MLP, VGG16, AlexNet, ConvNet, DLNet, FaceAlexNet, FCNet, LeNet, ResNet20, VGG11Net
 from leaktight.models.layer import FixedBatchNorm, he, norm, uniform
+from leaktight.models.stack import stack
 
 
 def count(model):
@@ -98,6 +99,68 @@ def test_vgg16_is_table_5_with_the_printed_output_sizes():
             assert isinstance(after, nn.GroupNorm)
             assert after.num_channels == layer.out_channels
             assert isinstance(then, nn.ReLU)
+
+
+FACE = (3, 62, 47)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_face_alexnet_is_the_one_of_section_5(classes):
+    model = FaceAlexNet().build(FACE, classes, seed=0)
+    assert weighted(model) == [(16, 3, 3, 3), (32, 16, 3, 3), (64, 32, 3, 3), (256, 64 * 7 * 5), (classes, 256)]
+    assert sizes(model, FACE) == [(62, 47), (31, 23), (31, 23), (15, 11), (15, 11), (7, 5)]
+    assert count(model) == 448 + 4_640 + 18_496 + 573_696 + 257 * classes
+    kinds = [type(layer).__name__ for layer in model.body]
+    assert kinds == ["Conv2d", "ReLU", "MaxPool2d"] * 3 + ["Flatten", "Linear", "ReLU"]
+
+
+def test_vgg11net_is_the_one_of_section_5():
+    model = VGG11Net().build(FACE, 2, seed=0)
+    channels = (3, 16, 16, 16, 16, 32, 32, 64, 64)
+    convolutions = [(wide, before, 3, 3) for before, wide in itertools.pairwise(channels)]
+    assert weighted(model) == [*convolutions, (256, 64 * 7 * 5), (128, 256), (2, 128)]
+    assert sizes(model, FACE) == [(62, 47)] * 6 + [(31, 23)] * 2 + [(15, 11)] * 2 + [(7, 5)]
+    of_convolutions = 448 + 3 * 2_320 + 4_640 + 9_248 + 18_496 + 36_928
+    assert count(model) == of_convolutions + 573_696 + 32_896 + 258
+
+
+def test_the_names_of_a_stack_count_its_layers():
+    names = [name for name, _ in VGG11Net().build(FACE, 2, seed=0).body.named_children()]
+    assert [name for name in names if name.startswith("conv")] == [f"conv{number}" for number in range(1, 9)]
+    assert [name for name in names if name.startswith("relu")] == [f"relu{number}" for number in range(1, 11)]
+    assert [name for name in names if name.startswith("pool")] == ["pool6", "pool7", "pool8"]
+    assert [name for name in names if name.startswith("linear")] == ["linear1", "linear2"]
+
+
+@pytest.mark.parametrize("depth", [2, 5, 9])
+def test_fcnet_has_hidden_layers_of_one_width_and_so_many_in_all(depth):
+    model = FCNet(depth=depth).build(FACE, 2, seed=0)
+    assert weighted(model) == [(32, 62 * 47 * 3), *[(32, 32)] * (depth - 2), (2, 32)]
+    assert count(model) == 279_776 + 1_056 * (depth - 2) + 66
+    assert FCNet().depth == 9
+    assert [type(layer) for layer in model.body] == [nn.Flatten, *[nn.Linear, nn.ReLU] * (depth - 1)]
+
+
+def test_a_stack_is_what_it_says():
+    body, head = stack((2, 5, 4), filters=((3, True), (4, False)), hidden=(6, 5), classes=2)
+    inputs = torch.rand(7, 2, 5, 4)
+    first, second = body.conv1, body.conv2
+    found = F.max_pool2d(F.relu(F.conv2d(inputs, first.weight, first.bias, padding=1)), 2)
+    found = F.relu(F.conv2d(found, second.weight, second.bias, padding=1)).flatten(1)
+    for layer in (body.linear1, body.linear2):
+        found = F.relu(found @ layer.weight.T + layer.bias)
+    torch.testing.assert_close(body(inputs), found)
+    assert (head.in_features, head.out_features) == (5, 2)
+
+
+@pytest.mark.parametrize("network", [FaceAlexNet(), VGG11Net(), FCNet()], ids=str)
+def test_the_signal_reaches_the_head_of_the_layer_study_networks(network):
+    model = network.build(FACE, 2, seed=0)
+    biases = {name: tensor for name, tensor in model.body.named_parameters() if name.endswith("bias")}
+    assert not any(bias.any() for bias in biases.values())
+    features = model.features(torch.randn(16, *FACE))
+    assert 0.05 < features.square().mean().sqrt() < 20
+    assert features.std(0).max() > 0.05
 
 
 @pytest.mark.parametrize("width", [1, 3, 16])

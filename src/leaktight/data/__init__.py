@@ -1,7 +1,9 @@
 """Where examples come from, and who owns which."""
 
+from leaktight.data.attributes import Attributes
 from leaktight.data.by_class import ByClass
 from leaktight.data.cifar import Cifar
+from leaktight.data.class_property import ClassProperty
 from leaktight.data.columns import Columns
 from leaktight.data.criteo import Criteo
 from leaktight.data.digits import Digits
@@ -12,6 +14,7 @@ from leaktight.data.folder import ImageFolder
 from leaktight.data.held_out import HeldOut
 from leaktight.data.idx import Idx
 from leaktight.data.npz import Npz
+from leaktight.data.parity import Parity
 from leaktight.data.partition import Equal, Partition
 from leaktight.data.photos import Photos
 from leaktight.data.rare_digit import RareDigit
@@ -20,8 +23,10 @@ from leaktight.data.table import Csv
 from leaktight.data.text import from_text
 
 __all__ = [
+    "Attributes",
     "ByClass",
     "Cifar",
+    "ClassProperty",
     "Columns",
     "Criteo",
     "Csv",
@@ -36,6 +41,7 @@ __all__ = [
     "ImageFolder",
     "Location",
     "Npz",
+    "Parity",
     "Partition",
     "Photos",
     "RareDigit",

@@ -191,7 +191,7 @@ def fitted(
     present = [cell for cell in cells if not is_missing(cell)]
     if not present:
         raise InvalidValue(f"The column `{name}` must have a value in some training row. Got none; `ignore` the column.")
-    if not categorical and all(map(_is_number, present)):
+    if not categorical and all(map(is_number, present)):
         if not standardise:
             return Numbers(name, fill, 0.0, 1.0, logarithm)
         values = scaled(name, present, logarithm)
@@ -223,7 +223,7 @@ def scaled(name: str, cells: Cells, logarithm: bool) -> NDArray[np.float64]:
 
 def numbers(name: str, cells: Cells) -> NDArray[np.float64]:
     """Return cells as numbers, NaN where one is missing."""
-    odd = next((cell for cell in cells if not is_missing(cell) and not _is_number(cell)), None)
+    odd = next((cell for cell in cells if not is_missing(cell) and not is_number(cell)), None)
     if odd is not None:
         raise InvalidValue(f"The column `{name}` must hold numbers, as in the training rows. Got {odd!r} instead.")
     values = np.array([np.nan if is_missing(cell) else float(cell) for cell in cells])
@@ -232,7 +232,13 @@ def numbers(name: str, cells: Cells) -> NDArray[np.float64]:
     return values
 
 
-def _is_number(cell: str) -> bool:
+def is_number(cell: str) -> bool:
+    """Whether a cell holds a number.
+
+    Example:
+        >>> is_number("-1e3"), is_number("cook")
+        (True, False)
+    """
     try:
         float(cell)
     except ValueError:

@@ -25,7 +25,8 @@ class Factory(Source):
     """Data that a function of the user's own returns; the current folder can be imported from.
 
     The function takes nothing and returns `(train_inputs, train_labels, test_inputs, test_labels)` as tensors or arrays, or two
-    torch datasets of (input, label), or a `Data`. Images are whole numbers from 0 to 255 or fractions in [0, 1].
+    torch datasets of (input, label), or a `Data`. Images are whole numbers from 0 to 255 or fractions in [0, 1]. Only a `Data` can tell
+    of a private property: by the `properties` of its batches and its `property_name`.
 
     Args:
         function: `package.module:function`.
@@ -85,7 +86,8 @@ class Factory(Source):
         return np.stack(inputs), np.array([int(label) for _, label in items])
 
     def _of_tensors(self, data: Data) -> Data:
-        tensors = (data.train.inputs, data.train.labels, data.test.inputs, data.test.labels)
+        batches = (data.train, data.test)
+        tensors = [part for batch in batches for part in (batch.inputs, batch.labels, batch.properties) if part is not None]
         if not all(isinstance(part, Tensor) for part in tensors):
             raise InvalidValue(f"The Data that `{self.function}` returns must hold tensors. Got {_described(tensors)} instead.")
         return data

@@ -14,6 +14,7 @@ from typing import Annotated, Any
 import torch
 from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field, PlainSerializer, SerializationInfo
+from torch import Tensor
 
 from leaktight.core.errors import InvalidValue
 from leaktight.core.task import Batch
@@ -43,14 +44,26 @@ _DEPTHS = ("*", "*/*", "*/*/*")
 
 @dataclasses.dataclass(frozen=True)
 class Part:
-    """The training or test examples as they lie in a file."""
+    """The training or test examples as they lie in a file.
+
+    Args:
+        inputs: what the model is to see, or where it lies.
+        labels: what it is to learn.
+        properties: for each example whether it has the private property; None if there is none.
+    """
 
     inputs: NDArray[Any]
     labels: NDArray[Any]
+    properties: NDArray[Any] | None = None
 
     def take(self, index: Index) -> Part:
         """Return the examples at these positions."""
-        return Part(self.inputs[index], self.labels[index])
+        return Part(self.inputs[index], self.labels[index], None if self.properties is None else self.properties[index])
+
+    def batch(self, inputs: Tensor) -> Batch:
+        """Return these inputs with the labels and properties of this part."""
+        properties = None if self.properties is None else torch.from_numpy(self.properties)
+        return Batch(inputs, torch.from_numpy(self.labels), properties)
 
 
 class FileSource(Source):
@@ -118,7 +131,7 @@ class ImageSource(FileSource):
             if inputs.dim() != 4:
                 raise InvalidValue(f"The `size` of {self.kind} must be left out for a table. Got {self.size} instead.")
             inputs = fit(inputs, self.size, self.resize)
-        return Batch(inputs, torch.from_numpy(part.labels))
+        return part.batch(inputs)
 
 
 def read_bytes(path: Path) -> bytes:

@@ -14,7 +14,7 @@ from pydantic import Field
 
 from leaktight.core.errors import InvalidValue
 from leaktight.core.task import Batch
-from leaktight.data.files import FileSource, Part, Share, listing
+from leaktight.data.files import FileSource, Part, Share, listing, unreadable
 from leaktight.data.labels import number
 from leaktight.data.pixels import Resize
 from leaktight.data.selection import holdout
@@ -76,24 +76,36 @@ class ImageFolder(FileSource):
         return Data(self._batch(train), self._batch(test), len(names), names)
 
     def _batch(self, part: Part) -> Batch:
-        pixels = np.stack([self._image(Path(file)) for file in part.inputs])
-        return Batch(torch.from_numpy(pixels), torch.from_numpy(part.labels))
+        images = [read_image(Path(file), self.size, self.resize, self.channels) for file in part.inputs]
+        return part.batch(torch.from_numpy(np.stack(images)))
 
-    def _image(self, file: Path) -> NDArray[np.float32]:
-        try:
-            with warnings.catch_warnings(), Image.open(file) as opened:
-                # Pillow warns about large or oddly tagged files that it reads all the same.
-                warnings.simplefilter("ignore")
-                image = _converted(ImageOps.exif_transpose(opened), "L" if self.channels == 1 else "RGB")
-        except (UnidentifiedImageError, Image.DecompressionBombError, OSError, SyntaxError, ValueError) as error:
-            raise InvalidValue(
-                f"The file `{file}` must be an image that Pillow reads. It is not ({error}); remove or replace it."
-            ) from None
+
+def read_image(file: Path, size: int | None, resize: Resize = "bicubic", channels: int = 3) -> NDArray[np.float32]:
+    """Return an image as (channels, height, width) in [0, 1], upright and on a white ground.
+
+    Args:
+        file: what to open.
+        size: the side in pixels that its middle square is brought to; None leaves it as it is.
+        resize: `bicubic` or `nearest`.
+        channels: 3 for colour, 1 for grey.
+    """
+    try:
+        with warnings.catch_warnings(), Image.open(file) as opened:
+            # Pillow warns about large or oddly tagged files that it reads all the same.
+            warnings.simplefilter("ignore")
+            image = _converted(ImageOps.exif_transpose(opened), "L" if channels == 1 else "RGB")
+    except FileNotFoundError as error:
+        raise unreadable(file, error) from None
+    except (UnidentifiedImageError, Image.DecompressionBombError, OSError, SyntaxError, ValueError) as error:
+        raise InvalidValue(
+            f"The file `{file}` must be an image that Pillow reads. It is not ({error}); remove or replace it."
+        ) from None
+    if size is not None:
         side = min(image.size)
         left, top = (image.width - side) // 2, (image.height - side) // 2
-        square = image.crop((left, top, left + side, top + side)).resize((self.size, self.size), _FILTERS[self.resize])
-        pixels = np.asarray(square, dtype=np.float32).reshape(self.size, self.size, self.channels) / 255
-        return np.ascontiguousarray(pixels.transpose(2, 0, 1))
+        image = image.crop((left, top, left + side, top + side)).resize((size, size), _FILTERS[resize])
+    pixels = np.asarray(image, dtype=np.float32).reshape(image.height, image.width, channels) / 255
+    return np.ascontiguousarray(pixels.transpose(2, 0, 1))
 
 
 def _converted(image: Image.Image, mode: str) -> Image.Image:

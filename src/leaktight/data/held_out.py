@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Hashable
 from typing import Literal
 
@@ -41,4 +42,4 @@ class HeldOut(Source):
         """Read the source and divide its training part."""
         found = self.data.load()
         train, test = (torch.from_numpy(index) for index in holdout(found.train.labels.numpy(), self.share))
-        return Data(found.train.take(train), found.train.take(test), found.classes, found.names, found.columns)
+        return dataclasses.replace(found, train=found.train.take(train), test=found.train.take(test))

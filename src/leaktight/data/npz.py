@@ -5,8 +5,9 @@ from __future__ import annotations
 import lzma
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -19,12 +20,15 @@ from leaktight.core.errors import InvalidValue, did_you_mean
 from leaktight.data.files import ImageSource, Part, Share, unreadable
 from leaktight.data.labels import as_ids, in_range, known_names, number
 from leaktight.data.pixels import Layout
+from leaktight.data.properties import as_flags
 from leaktight.data.selection import holdout
 from leaktight.data.source import Data
 
 _IMAGES = ("images", "inputs", "data", "x", "X")
 _LABELS = ("labels", "target", "targets", "label", "y", "Y")
 _NAMES = ("class_names", "label_names", "target_names", "fine_label_names")
+_MEMBERS = "Name members by `x_train`, `y_train`, `x_test`, `y_test`, or one pair by `x` and `y`."
+_PROPERTY = "The `property` of npz names one member beside a pair, or two beside four members, with `_train` and `_test` added."
 
 
 class Npz(ImageSource):
@@ -50,6 +54,8 @@ class Npz(ImageSource):
         classes: how many classes there are; labels must then lie in 0 to classes - 1 and are not renumbered.
         layout: `channels_first`, `channels_last`, or `auto`.
         scale: what pixels are divided by; None means 255 for whole numbers and 1 for fractions.
+        property: the member with a private property, 1 for each example that has it and 0 for one that has not; beside four members
+            two with `_train` and `_test` added, such as `sex_train` and `sex_test` for `sex`. Empty means none.
 
     Example:
         >>> import tempfile
@@ -72,6 +78,7 @@ class Npz(ImageSource):
     classes: Annotated[int, Field(ge=2)] | None = None
     layout: Layout = "auto"
     scale: Annotated[float, Field(gt=0)] | None = None
+    property: str = ""
 
     @model_validator(mode="after")
     def _paired(self) -> Npz:
@@ -89,12 +96,12 @@ class Npz(ImageSource):
         with opened(self.place) as archive:
             pair = self._pair(archive.files)
             if pair:
-                whole = self._part(archive, *pair)
+                whole = self._part(archive, *pair, self.property)
                 train_index, test_index = holdout(whole.labels, self.test_share)
                 train, test = whole.take(train_index), whole.take(test_index)
             else:
-                train = self._part(archive, self.x_train, self.y_train)
-                test = self._part(archive, self.x_test, self.y_test)
+                train = self._part(archive, self.x_train, self.y_train, self.property and f"{self.property}_train")
+                test = self._part(archive, self.x_test, self.y_test, self.property and f"{self.property}_test")
             train, test, ids = self._numbered(train, test)
             names = self._names(archive, ids)
         train, test = self.limited(train, test)
@@ -103,6 +110,7 @@ class Npz(ImageSource):
             self.batch(test, "test", self.layout, self.scale),
             len(names),
             names,
+            property_name=self.property,
         )
 
     def _pair(self, members: list[str]) -> tuple[str, str] | None:
@@ -112,14 +120,21 @@ class Npz(ImageSource):
         x, y = (next((name for name in usual if name in members), None) for usual in (_IMAGES, _LABELS))
         return (x, y) if x and y and not four & set(members) else None
 
-    def _part(self, archive: NpzFile, x: str, y: str) -> Part:
-        inputs, labels = (_member(archive, name, self.place) for name in (x, y))
+    def _part(self, archive: NpzFile, x: str, y: str, private: str) -> Part:
+        inputs, labels = (member(archive, name, self.place) for name in (x, y))
         labels = as_ids(labels, f"The labels `{y}` of `{self.place}`")
         if inputs.ndim == 0 or len(inputs) != len(labels):
             raise InvalidValue(
                 f"The members `{x}` and `{y}` of `{self.place}` must have a label for each example. Got shapes {inputs.shape} and {labels.shape} instead."
             )
-        return Part(inputs, labels)
+        if not private:
+            return Part(inputs, labels)
+        flags = as_flags(member(archive, private, self.place, _PROPERTY), f"The property `{private}` of `{self.place}`")
+        if len(flags) != len(labels):
+            raise InvalidValue(
+                f"The property `{private}` of `{self.place}` must be given for each of {len(labels)} examples. Got {len(flags)} instead."
+            )
+        return Part(inputs, labels, flags)
 
     def _numbered(self, train: Part, test: Part) -> tuple[Part, Part, tuple[str, ...]]:
         what = f"The file `{self.place}`"
@@ -128,17 +143,15 @@ class Npz(ImageSource):
         else:
             train_labels, test_labels = (in_range(part.labels, self.classes, what) for part in (train, test))
             ids = tuple(map(str, range(self.classes)))
-        return Part(train.inputs, train_labels), Part(test.inputs, test_labels), ids
+        return replace(train, labels=train_labels), replace(test, labels=test_labels), ids
 
     def _names(self, archive: NpzFile, ids: tuple[str, ...]) -> tuple[str, ...]:
-        member = self.names or next((name for name in _NAMES if name in archive.files), None)
-        if member is None:
+        found = self.names or next((name for name in _NAMES if name in archive.files), None)
+        if found is None:
             return ids
-        names = known_names(ids, _member(archive, member, self.place).reshape(-1).tolist())
+        names = known_names(ids, member(archive, found, self.place).reshape(-1).tolist())
         if names is None and self.names:
-            raise InvalidValue(
-                f"The member `{member}` of `{self.place}` must name each of the {len(ids)} classes. It does not."
-            )
+            raise InvalidValue(f"The member `{found}` of `{self.place}` must name each of the {len(ids)} classes. It does not.")
         return names or ids
 
 
@@ -167,17 +180,19 @@ def damaged(path: Path, error: Exception) -> InvalidValue:
     )
 
 
-def _member(archive: NpzFile, name: str, path: Path) -> NDArray[Any]:
+def member(archive: NpzFile, name: str, path: Path, advice: str = _MEMBERS) -> NDArray[Any]:
+    """Return a member of an archive, or say what is wrong with it.
+
+    Args:
+        archive: as from `opened`.
+        name: which member.
+        path: where the archive lies, for the error.
+        advice: what to do if there is no such member.
+    """
     if name not in archive.files:
-        raise InvalidValue(f"The file `{path}` must have a member `{name}`. {_hint(name, archive.files)}")
+        raise InvalidValue(f"The file `{path}` must have a member `{name}`. {did_you_mean(name, archive.files)} {advice}")
     try:
         array: NDArray[Any] = archive[name]
     except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, ValueError, NotImplementedError) as error:
         raise damaged(path, error) from None
     return array
-
-
-def _hint(name: str, members: Iterable[str]) -> str:
-    return (
-        f"{did_you_mean(name, members)} Name members by `x_train`, `y_train`, `x_test`, `y_test`, or one pair by `x` and `y`."
-    )

@@ -110,8 +110,13 @@ def _typed(batch: Batch) -> Batch:
     return Batch(
         inputs.float() if inputs.is_floating_point() else inputs,
         labels.long() if _whole(labels) else labels,
-        None if batch.properties is None else batch.properties.long(),
+        None if batch.properties is None else _flags(batch.properties),
     )
+
+
+def _flags(properties: Tensor) -> Tensor:
+    """Return zeros and ones as whole numbers; anything else is left to the check."""
+    return properties.long() if ((properties == 0) | (properties == 1)).all() else properties
 
 
 def _whole(labels: Tensor) -> bool:

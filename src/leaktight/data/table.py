@@ -5,13 +5,14 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from leaktight.core.errors import InvalidValue, did_you_mean
 from leaktight.core.task import Batch
@@ -19,6 +20,7 @@ from leaktight.data.column import Column, Encoding, fitted, is_missing
 from leaktight.data.columns import Columns
 from leaktight.data.files import FileSource, Location, Part, Share, read_bytes
 from leaktight.data.labels import as_ids, number
+from leaktight.data.properties import told
 from leaktight.data.selection import holdout
 from leaktight.data.source import Data
 
@@ -53,6 +55,9 @@ class Csv(FileSource):
         buckets: how many ids hashed words share, at least 1; fewer mix more words up.
         logarithm: columns of numbers in which sign(v) log(1 + |v|) takes a value's place, as is usual for counts; `*` stands for any text.
         standardise: whether numbers are brought to mean 0 and deviation 1 by the training rows.
+        property: the column with a private property; it is no input. Empty means none.
+        property_positive: the cell that means that a row has the property; every other one means that it has not. Empty decides between two:
+            of two numbers the larger one, of `false` and `true` or `no` and `yes` the latter, of two other words the rarer one in all rows.
 
     Example:
         >>> import tempfile, pathlib
@@ -81,15 +86,25 @@ class Csv(FileSource):
     logarithm: tuple[str, ...] = ()
     standardise: bool = True
 
-    @classmethod
-    def fits(cls, path: Path) -> bool:
-        """Whether this is a file whose name ends in `.csv`, `.tsv`, or either with `.gz`."""
-        return path.is_file() and path.name.lower().endswith(ENDINGS)
-
     @property
     def places(self) -> tuple[Path, ...]:
         """Both files."""
         return (self.place, Path(self.test_path).expanduser()) if self.test_path else (self.place,)
+
+    # It comes after the method above, as from here on the name is no longer Python's decorator.
+    property: str = ""
+    property_positive: str = ""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Csv:
+        if self.property_positive and not self.property:
+            raise InvalidValue("The `property_positive` of csv must come with a `property`. Got none; name the column too.")
+        return self
+
+    @classmethod
+    def fits(cls, path: Path) -> bool:
+        """Whether this is a file whose name ends in `.csv`, `.tsv`, or either with `.gz`."""
+        return path.is_file() and path.name.lower().endswith(ENDINGS)
 
     def read(self) -> Data:
         """Read and encode the table."""
@@ -104,12 +119,21 @@ class Csv(FileSource):
                     f"The file `{self.test_path}` must have the columns of `{self.path}`, in their order. It does not."
                 )
         train_labels, test_labels, names = number(train.labels, test.labels, f"The file `{self.place}`", self.positive)
-        train, test = self.limited(Part(train.inputs, train_labels), Part(test.inputs, test_labels))
+        train, test, private = self._told(replace(train, labels=train_labels), replace(test, labels=test_labels))
+        train, test = self.limited(train, test)
         columns = self._fitted(header, train)
         public = Columns(
             tuple(column.name for column in columns for _ in column.ids), tuple(ids for column in columns for ids in column.ids)
         )
-        return Data(_batch(columns, train), _batch(columns, test), len(names), names, public)
+        return Data(_batch(columns, train), _batch(columns, test), len(names), names, public, private)
+
+    def _told(self, train: Part, test: Part) -> tuple[Part, Part, str]:
+        """Return both parts with 0 and 1 for the cells of the property, and what it is called."""
+        if train.properties is None or test.properties is None:
+            return train, test, ""
+        what = f"The column `{self.property}` of `{self.place}`"
+        ours, theirs, positive = told(train.properties, test.properties, self.property_positive, what)
+        return replace(train, properties=ours), replace(test, properties=theirs), f"{self.property}: {positive}"
 
     def _fitted(self, header: list[str], train: Part) -> list[Column]:
         plain = Columns(tuple(header), (0,) * len(header))
@@ -130,23 +154,24 @@ class Csv(FileSource):
         ]
 
     def _rows(self, file: Path) -> tuple[list[str], Part]:
-        """Return the names of the kept columns, and their cells with the labels."""
-        header, rows = self._cells(file)
+        """Return the names of the kept columns, and their cells with the labels and the cells of the property."""
+        header, rows = read_cells(file, self.columns, self.separator)
         label = self._label(header, file)
-        for name in (*self.ignore, *self.categorical):
+        private = [self.property] if self.property else []
+        for name in (*self.ignore, *self.categorical, *private):
             if name not in header:
                 raise InvalidValue(f"The file `{file}` has no column `{name}`. {did_you_mean(name, header)}")
-        kept = [at for at, name in enumerate(header) if name not in (header[label], *self.ignore)]
+        if header[label] in private:
+            raise InvalidValue(
+                f"The `property` of csv must be another column than the label. Got `{self.property}` for both; choose another one."
+            )
+        kept = [at for at, name in enumerate(header) if name not in (header[label], *private, *self.ignore)]
         if not kept:
             raise InvalidValue(f"The file `{file}` must have a column beside the label. Got none instead.")
         cells: NDArray[Any] = np.array(rows, dtype=object)
-        unlabelled = next((at for at, cell in enumerate(cells[:, label]) if is_missing(cell)), None)
-        if unlabelled is not None:
-            raise InvalidValue(
-                f"The file `{file}` must have a label in each row. Got none in row {unlabelled + 1}; remove the row."
-            )
-        ids = as_ids(cells[:, label].astype(str), f"The labels of `{file}`")
-        return [header[at] for at in kept], Part(cells[:, kept], ids)
+        ids = as_ids(_present(cells[:, label], "label", file).astype(str), f"The labels of `{file}`")
+        properties = _present(cells[:, header.index(self.property)], "property", file) if private else None
+        return [header[at] for at in kept], Part(cells[:, kept], ids, properties)
 
     def _label(self, header: Sequence[str], file: Path) -> int:
         if self.label:
@@ -159,43 +184,56 @@ class Csv(FileSource):
             raise InvalidValue(f"The `label` of csv must say which column of `{file}` is the label. Choose one of {shown}.")
         return usual[0]
 
-    def _cells(self, file: Path) -> tuple[list[str], list[list[str]]]:
-        """Return the header and the rows, each as long as the header."""
-        try:
-            text = read_bytes(file).decode("utf-8-sig")
-        except UnicodeDecodeError as error:
-            raise InvalidValue(
-                f"The file `{file}` must be text in UTF-8. Got byte {error.object[error.start]:#x} at {error.start}; save it as UTF-8."
-            ) from None
-        separator = self.separator or ("\t" if file.name.lower().removesuffix(".gz").endswith(".tsv") else ",")
-        reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, skipinitialspace=True, strict=True)
-        header = list(self.columns)
-        rows: list[list[str]] = []
-        try:
-            for row in reader:
-                if not row:
-                    continue
-                row = [cell.strip() for cell in row]
-                if not header:
-                    header = row
-                elif len(row) != len(header):
-                    raise InvalidValue(
-                        f"The file `{file}` must have {len(header)} cells in each line. Got {len(row)} in line {reader.line_num}; check the `separator`."
-                    )
-                else:
-                    rows.append(row)
-        except csv.Error as error:
-            raise InvalidValue(
-                f"The file `{file}` must be a table of values. Line {reader.line_num} is not: {error}."
-            ) from None
-        if len(set(header)) != len(header):
-            twice = next(name for name in header if header.count(name) > 1)
-            raise InvalidValue(f"The columns of `{file}` must have different names. Got `{twice}` more than once.")
-        if not rows:
-            raise InvalidValue(f"The file `{file}` must have a header and at least one row. Got no row instead.")
-        return header, rows
+
+def read_cells(file: Path, columns: Sequence[str] = (), separator: str | None = None) -> tuple[list[str], list[list[str]]]:
+    """Return the header of a table and its rows, each as long as the header.
+
+    Args:
+        file: plain or `.gz`.
+        columns: the header, if the file has none.
+        separator: what stands between cells; None means a tab for `.tsv` and a comma otherwise.
+    """
+    try:
+        text = read_bytes(file).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InvalidValue(
+            f"The file `{file}` must be text in UTF-8. Got byte {error.object[error.start]:#x} at {error.start}; save it as UTF-8."
+        ) from None
+    separator = separator or ("\t" if file.name.lower().removesuffix(".gz").endswith(".tsv") else ",")
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, skipinitialspace=True, strict=True)
+    header = list(columns)
+    rows: list[list[str]] = []
+    try:
+        for row in reader:
+            if not row:
+                continue
+            row = [cell.strip() for cell in row]
+            if not header:
+                header = row
+            elif len(row) != len(header):
+                raise InvalidValue(
+                    f"The file `{file}` must have {len(header)} cells in each line. Got {len(row)} in line {reader.line_num}; check the `separator`."
+                )
+            else:
+                rows.append(row)
+    except csv.Error as error:
+        raise InvalidValue(f"The file `{file}` must be a table of values. Line {reader.line_num} is not: {error}.") from None
+    if len(set(header)) != len(header):
+        twice = next(name for name in header if header.count(name) > 1)
+        raise InvalidValue(f"The columns of `{file}` must have different names. Got `{twice}` more than once.")
+    if not rows:
+        raise InvalidValue(f"The file `{file}` must have a header and at least one row. Got no row instead.")
+    return header, rows
+
+
+def _present(cells: NDArray[Any], what: str, file: Path) -> NDArray[Any]:
+    """Return cells none of which is missing."""
+    empty = next((at for at, cell in enumerate(cells) if is_missing(cell)), None)
+    if empty is not None:
+        raise InvalidValue(f"The file `{file}` must have a {what} in each row. Got none in row {empty + 1}; remove the row.")
+    return cells
 
 
 def _batch(columns: Sequence[Column], part: Part) -> Batch:
     encoded = [column.encode(part.inputs[:, at]) for at, column in enumerate(columns)]
-    return Batch(torch.from_numpy(np.concatenate(encoded, axis=1)), torch.from_numpy(part.labels))
+    return part.batch(torch.from_numpy(np.concatenate(encoded, axis=1)))

@@ -52,9 +52,9 @@ def test_a_property_is_zero_or_one_for_each():
             train = dataclasses.replace(found.train, properties=properties)
             return dataclasses.replace(found, train=train, property_name="odd")
 
-    with pytest.raises(InvalidValue, match="The training data of .* must have a property of 0 or 1 for each example"):
+    with pytest.raises(InvalidValue, match=r"The training data of .* must have a property of 0 or 1 for each example"):
         Odd().load()
     with pytest.raises(InvalidValue, match="must have examples with and without the property"):
         Odd(value=0.0).load()
-    with pytest.raises(InvalidValue, match="The test data of .* must have a property of 0 or 1"):
+    with pytest.raises(InvalidValue, match=r"The test data of .* must have a property of 0 or 1"):
         Odd(value=1.0).load()

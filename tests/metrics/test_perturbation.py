@@ -15,7 +15,7 @@ from leaktight.core.interval import wilson
 from leaktight.core.message import Kind, Message
 from leaktight.core.metric import MESSAGE, Metric, Reading
 from leaktight.core.random import stream
-from leaktight.defences import GaussianNoise, TopK
+from leaktight.defences import GaussianNoise, TopK, Withhold
 from leaktight.metrics.perturbation import (
     RATIO_CAP,
     LinearSystem,
@@ -59,12 +59,46 @@ def test_it_speaks_of_the_message_and_not_of_leakage():
     assert Metric.model_validate({"kind": "perturbation"}) == Perturbation()
 
 
-def test_norms_are_taken_over_all_tensors_that_both_have():
-    plain = {"a": torch.tensor([[1.0, 2.0]]), "b": torch.tensor(2.0), "kept": torch.full((3,), 100.0)}
+def test_norms_are_taken_over_all_tensors_of_the_undefended_message():
+    plain = {"a": torch.tensor([[1.0, 2.0]]), "b": torch.tensor(2.0)}
     sent = {"a": torch.tensor([[1.0, 5.0]]), "b": torch.tensor(-2.0), "added": torch.full((3,), 100.0)}
     assert magnitudes(plain, sent) == (3.0, 5.0)
     assert gradient_ratio(plain, sent) == 0.6
     assert magnitudes({}, sent) == (0.0, 0.0)
+
+
+def test_a_withheld_tensor_counts_as_zeros(truths):
+    plain = {"a": torch.tensor([3.0]), "b": torch.tensor([[4.0]])}
+    assert magnitudes(plain, {"a": torch.tensor([3.0])}) == magnitudes(plain, {**plain, "b": torch.zeros(1, 1)}) == (5.0, 4.0)
+    assert magnitudes(plain, {}) == (5.0, 5.0)
+    reading = graded(truths((plain, {"a": torch.tensor([3.0])}), (plain, {})))["gradient_ratio"]
+    assert reading.each == (1.25, 1.0)
+
+
+@pytest.mark.parametrize("withheld", [("body.0.weight", "body.0.bias"), ("body.0.bias",)], ids=str)
+def test_a_first_layer_that_was_withheld_leaves_the_theorem_silent(truths, withheld):
+    plain = {**layer([1.0, 2.0], [[3.0], [4.0]]), **layer([1.0], [[1.0, 1.0]], "head")}
+    sent = {name: tensor for name, tensor in plain.items() if name not in withheld}
+    zeroed = {name: torch.zeros_like(tensor) if name in withheld else tensor for name, tensor in plain.items()}
+    one, other = (LinearSystem.of(plain, each) for each in (sent, zeroed))
+    assert all(torch.equal(vars(one)[name], vars(other)[name]) for name in vars(one))
+    assert (one.condition(), one.bound()) == (1, math.inf)
+    readings = graded(truths((plain, sent)))
+    assert readings["theorem_condition"].value == 0
+    assert "theorem_bound" not in readings
+
+
+def test_a_run_with_a_withheld_layer_is_graded():
+    run = toy_run(Withhold(layers=("head",)))
+    plain = toy_run()
+    truth = [dataclasses.replace(inside, plain=plain.inside[key].sent) for key, inside in run.inside.items()]
+    readings = graded(truth)
+    shares = [
+        magnitudes({"head.weight": t["head.weight"], "head.bias": t["head.bias"]}, {})[0] / magnitudes(t, t)[0]
+        for t in (inside.plain.tensors for inside in truth)
+    ]
+    assert readings["gradient_ratio"].each == pytest.approx([1 / share for share in shares])
+    assert readings["theorem_condition"].value == 1  # the first layer went out as it was
 
 
 def test_small_differences_survive_in_double_precision():
@@ -136,18 +170,16 @@ def test_a_training_that_diverged_gives_no_number(truths, broken):
     }
 
 
-def test_the_first_layer_with_weight_and_bias_in_both_is_taken():
+def test_the_first_layer_with_weight_and_bias_is_taken():
     plain = {
         "norm.weight": torch.ones(2),
         "norm.bias": torch.ones(2),
         "bare.weight": torch.ones(2, 2),
-        "kept.weight": torch.ones(2, 2),
-        "kept.bias": torch.ones(2),
         "conv.weight": torch.ones(3, 2, 5, 5),
         "conv.bias": torch.full((3,), 7.0),
         **layer([1.0], [[1.0]], "head"),
     }
-    sent = {name: tensor + 1 for name, tensor in plain.items() if name != "kept.bias"}
+    sent = {name: tensor + 1 for name, tensor in plain.items()}
     system = LinearSystem.of(plain, sent)
     assert system.bias.tolist() == [7, 7, 7]
     assert system.bias_change.tolist() == [1, 1, 1]

@@ -17,7 +17,7 @@ from leaktight.core.random import normal_like, stream
 from leaktight.core.task import Batch, Task
 from leaktight.defences import DPSGD, GaussianNoise, LaplaceNoise, Pruning, TopK
 from leaktight.testing.conformance import ConformanceError
-from leaktight.testing.defences import check_canary, check_defence, check_extremes, check_off, check_strength
+from leaktight.testing.defences import check_canary, check_defence, check_extremes, check_form, check_off, check_strength
 from leaktight.testing.toys import toy_parameters, toy_run, toy_task
 
 Hook = Callable[..., Any]
@@ -82,6 +82,10 @@ def leak_facts(self: Defence, message: Message, local: Local) -> Message:
 
 def drop(self: Defence, message: Message, local: Local) -> Message:
     return dataclasses.replace(message, tensors={n: t for n, t in message.tensors.items() if n != "head.bias"})
+
+
+def drop_bias(self: Defence, message: Message, local: Local) -> Message:
+    return dataclasses.replace(message, tensors={n: t for n, t in message.tensors.items() if not n.endswith("bias")})
 
 
 def flatten(self: Defence, message: Message, local: Local) -> Message:
@@ -206,6 +210,30 @@ def test_a_broken_promise_is_named(kind: str, make: Hook) -> None:
         check_defence(make(Defence, kind, **members))
     assert sentence in str(found.value)
     assert kind in str(found.value)
+
+
+def more(self: Defence, message: Message, local: Local) -> Message:
+    return dataclasses.replace(message, tensors={**message.tensors, "more": torch.zeros(1)})
+
+
+def test_whoever_says_so_may_leave_tensors_out(make: Hook) -> None:
+    check_form(make(Defence, "says_so", on_message=drop_bias, withholds=property(lambda self: True)))
+
+
+@pytest.mark.parametrize("hook", [more, flatten])
+def test_whoever_leaves_tensors_out_may_do_nothing_else_to_the_form(hook: Hook, make: Hook) -> None:
+    defence = make(Defence, f"withholds_{hook.__name__}", on_message=hook, withholds=property(lambda self: True))
+    with pytest.raises(ConformanceError, match="must keep names, types and shapes"):
+        check_form(defence)
+
+
+def test_what_is_left_out_counts_as_a_change(make: Hook) -> None:
+    def shy(self: Any, message: Message, local: Local) -> Message:
+        names = sorted(message.tensors)[self.fewer :]
+        return dataclasses.replace(message, tensors={name: message.tensors[name] for name in names})
+
+    members = {"on_message": shy, "withholds": property(lambda self: True)}
+    check_strength(make(Defence, "shy", {"fewer": 4}, strength=Strength("fewer", "up", 0), **members))
 
 
 def noisy(self: Any, message: Message, local: Local) -> Message:

@@ -43,7 +43,10 @@ def read_labels(replay: Replay, parameters: Tensors, sent: Tensors, rng: Stream)
     model = replay.task.model
     weight, bias = replay.task.wire("head.weight"), replay.task.wire("head.bias")
     if not isinstance(model.head, nn.Linear) or weight is None or weight not in sent:
-        raise Refusal('Labels can be read only off a linear head whose gradient is shared. Use `labels = "joint"` instead.')
+        raise Refusal(
+            "Labels can be read only off a linear head whose gradient is shared. "
+            'Let gradient matching search for them (`labels = "joint"`) instead.'
+        )
     probabilities, feature_sum = _typical(replay, parameters, rng)
     slope = sent[bias] if bias is not None and bias in sent else sent[weight].sum(1) / feature_sum
     if replay.kind is Kind.UPDATE:

@@ -103,6 +103,8 @@ class GradientMatching(Attack):
         exchanges = view.exchanges()
         if not exchanges:
             raise Refusal("Gradient matching needs a shared gradient or update. The view holds none.")
+        if not all(exchange.sent.tensors for exchange in exchanges):
+            raise Refusal("Gradient matching needs a tensor to match. A message in view holds none, because all were withheld.")
         found: dict[int, tuple[Tensor, Tensor, Tensor]] = {}
         for replay, places in _groups(view, exchanges).items():
             group = [exchanges[place] for place in places]

@@ -54,6 +54,11 @@ class Defence(Kinded):
         """Whether `on_gradient` needs one gradient per example."""
         return False
 
+    @property
+    def withholds(self) -> bool:
+        """Whether `on_message` leaves tensors out, so that the server keeps those parameters as they are."""
+        return False
+
     def with_strength(self, value: float) -> Self:
         """Return this defence at another strength."""
         if self.strength is None:
@@ -110,6 +115,11 @@ class Chain(Defence):
     def per_example(self) -> bool:
         """Whether any link needs one gradient per example."""
         return any(link.per_example for link in self.links)
+
+    @property
+    def withholds(self) -> bool:
+        """Whether any link leaves tensors out."""
+        return any(link.withholds for link in self.links)
 
     def _scoped(self, local: Local) -> list[tuple[Defence, Local]]:
         return [(link, local.scope(f"{position}-{link.kind}")) for position, link in enumerate(self.links)]

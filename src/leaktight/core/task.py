@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -116,6 +116,7 @@ class Task:
         shape: the shape of one example's inputs.
         classes: how many classes there are.
         wire: parameter name to its name in messages; `None` for a parameter that stays home.
+        agreed: what else the parties agreed on before training: names that a defence chose in public, by the defence's key.
     """
 
     model: Model
@@ -124,6 +125,7 @@ class Task:
     shape: tuple[int, ...]
     classes: int
     wire: Callable[[str], str | None] = as_named
+    agreed: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict, compare=False)
 
     def forward(self, parameters: Tensors, inputs: Tensor) -> Any:
         """Run the model with these parameters in place of its own."""

@@ -142,12 +142,13 @@ def _others(asked: Mapping[MessageKey, Message], own: Message) -> Exchange | Non
     makes \(\theta_{t+1} = \theta_t + s \, (m + (n - 1) \bar m) / n\), so \(\bar m = (n (\theta_{t+1} - \theta_t) / s - m) / (n - 1)\).
     """
     before, after = asked.get(own.key), asked.get((own.sender, own.round + 1))
-    if before is None or after is None or before.tensors.keys() != own.tensors.keys():
+    if before is None or after is None or not own.tensors.keys() <= before.tensors.keys():
         return None
     count, facts = int(before.facts.get("participants", 1)), before.facts
     gradient = own.kind is Kind.GRADIENT
     told = count > 1 and not (gradient and ("learning_rate" not in facts or facts.get("momentum") or facts.get("adaptive")))
-    change = {name: after.tensors[name] - tensor for name, tensor in before.tensors.items()}
+    # Of a tensor that nobody sends there is nothing to tell.
+    change = {name: after.tensors[name] - before.tensors[name] for name in own.tensors}
     if not told or not any(tensor.any() for tensor in change.values()):
         return None
     step = -facts["learning_rate"] if gradient else 1.0

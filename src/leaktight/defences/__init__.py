@@ -4,10 +4,24 @@ from leaktight.defences.dp_sgd import DPSGD
 from leaktight.defences.gaussian import GaussianNoise
 from leaktight.defences.isotropic import IsotropicNoise
 from leaktight.defences.laplace import LaplaceNoise
+from leaktight.defences.layer_guard import LayerGuard
 from leaktight.defences.max_norm import MaxNorm
 from leaktight.defences.polarization import Polarization
 from leaktight.defences.pruning import Pruning
 from leaktight.defences.sumkl import SumKL
 from leaktight.defences.top_k import TopK
+from leaktight.defences.withhold import Withhold
 
-__all__ = ["DPSGD", "GaussianNoise", "IsotropicNoise", "LaplaceNoise", "MaxNorm", "Polarization", "Pruning", "SumKL", "TopK"]
+__all__ = [
+    "DPSGD",
+    "GaussianNoise",
+    "IsotropicNoise",
+    "LaplaceNoise",
+    "LayerGuard",
+    "MaxNorm",
+    "Polarization",
+    "Pruning",
+    "SumKL",
+    "TopK",
+    "Withhold",
+]

@@ -16,7 +16,7 @@ def mean(messages: Sequence[Message], *, weighted: bool = False) -> dict[str, Te
     """Return the mean of messages by tensor name.
 
     Args:
-        messages: what the participants sent, all with the same names.
+        messages: what the participants sent, all with the same names; a tensor that all withhold is not in the mean either.
         weighted: whether each counts by the examples that its sender owns, as in FedAvg, or all count alike.
     """
     if not messages:

@@ -45,17 +45,17 @@ class Server:
         return Message(Kind.PARAMETERS, SERVER, receiver, round, self._copy, facts or {})
 
     def follow(self, gradient: dict[str, Tensor], round: int) -> None:
-        """Take one optimiser step along a gradient, of the size that a round has."""
+        """Take one optimiser step along a gradient, of the size that a round has; parameters it has nothing for stay as they are."""
         self._copy = {}
         for name, tensor in self.parameters.items():
-            tensor.grad = gradient[name]
+            tensor.grad = gradient.get(name)
         follow(self._steps, self.optimiser, round)
 
     def add(self, update: dict[str, Tensor]) -> None:
-        """Add an update to the parameters."""
+        """Add an update to the parameters; those it has nothing for stay as they are."""
         self._copy = {}
-        for name, tensor in self.parameters.items():
-            tensor.add_(update[name])
+        for name in self.parameters.keys() & update.keys():
+            self.parameters[name].add_(update[name])
 
 
 class Protocol(Kinded):

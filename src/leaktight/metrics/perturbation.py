@@ -28,7 +28,7 @@ RATIO_CAP = 2.0**23
 def magnitudes(plain: Tensors, sent: Tensors) -> tuple[float, float]:
     r"""Return \(\lVert B \rVert\) and \(\lVert E \rVert\): the size of an undefended message, and of what was added to it.
 
-    Both are Euclidean norms over all tensors that have a name in common.
+    Both are Euclidean norms over all tensors of the undefended message. One that was withheld counts as zeros: this is what the server makes of it.
 
     Args:
         plain: what would have been sent without a defence.
@@ -37,8 +37,10 @@ def magnitudes(plain: Tensors, sent: Tensors) -> tuple[float, float]:
     Example:
         >>> magnitudes({"bias": torch.tensor([3.0, 4.0])}, {"bias": torch.tensor([3.0, 6.0]), "more": torch.ones(1)})
         (5.0, 2.0)
+        >>> magnitudes({"bias": torch.tensor([3.0, 4.0])}, {})
+        (5.0, 5.0)
     """
-    pairs = [(plain[name].double(), sent[name].double()) for name in plain if name in sent]
+    pairs = [(tensor.double(), _received(sent, name, tensor).double()) for name, tensor in plain.items()]
     size = math.sqrt(sum(one.square().sum().item() for one, _ in pairs))
     return size, math.sqrt(sum((other - one).square().sum().item() for one, other in pairs))
 
@@ -53,6 +55,11 @@ def gradient_ratio(plain: Tensors, sent: Tensors) -> float:
     """
     size, change = magnitudes(plain, sent)
     return RATIO_CAP if change == 0 else min(max(size / change, 1 / RATIO_CAP), RATIO_CAP)
+
+
+def _received(sent: Tensors, name: str, plain: Tensor) -> Tensor:
+    """Return a tensor as the server takes it: zeros for one that was withheld."""
+    return sent[name] if name in sent else torch.zeros_like(plain)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,15 +82,19 @@ class LinearSystem:
 
     @staticmethod
     def of(plain: Tensors, sent: Tensors) -> LinearSystem | None:
-        """Return the system of the first layer that has weight and bias in both messages; None if it says nothing of its input."""
+        """Return the system of the first layer that has weight and bias; None if it says nothing of its input.
+
+        What was withheld counts as zeros: the condition fails then, and the theorem is silent.
+        """
         for name, weight in plain.items():
             partner = f"{name.removesuffix('weight')}bias"
-            whole = name.endswith("weight") and weight.dim() > 1 and all(n in m for n in (name, partner) for m in (plain, sent))
+            whole = name.endswith("weight") and weight.dim() > 1 and partner in plain
             if whole and plain[partner].shape == weight.shape[:1]:
                 # The index set I: a row whose bias gradient is zero says nothing about the input, and any other one does.
                 told = plain[partner] != 0
                 bias, rows = plain[partner][told].double(), weight[told].double().flatten(1)
-                sent_bias, sent_rows = sent[partner][told].double(), sent[name][told].double().flatten(1)
+                sent_bias = _received(sent, partner, plain[partner])[told].double()
+                sent_rows = _received(sent, name, weight)[told].double().flatten(1)
                 return LinearSystem(bias, rows, sent_bias - bias, sent_rows - rows) if told.any() else None
         return None
 
@@ -115,8 +126,8 @@ class LinearSystem:
 class Perturbation(Metric):
     r"""How large a message is beside what the defence added to it, and whether the paper's theorem speaks of it.
 
-    With \(B\) what would have been sent without a defence for the same raw examples, and \(E\) = sent - \(B\), over the tensors that
-    both have, there are up to three readings. None of them is about leakage by itself.
+    With \(B\) what would have been sent without a defence for the same raw examples, and \(E\) = sent - \(B\), where a tensor that was
+    withheld counts as zeros, there are up to three readings. None of them is about leakage by itself.
 
     - `gradient_ratio`: \(\lVert B \rVert / \lVert E \rVert\), the abscissa of the paper's trade-off curves. The value is the
       geometric mean over messages: it is the mean on the logarithmic axis on which the ratio is drawn, the same for a ratio and its

@@ -52,7 +52,10 @@ def check_defence(defence: Defence, play: Play = toy_run, step: Step = toy_step)
 
 
 def check_form(defence: Defence, play: Play = toy_run) -> None:
-    """A message keeps its kind, addresses, facts, names, shapes and types; what is kept and noted is plain."""
+    """A message keeps its kind, addresses, facts, names, shapes and types; what is kept and noted is plain.
+
+    Only a defence that says so (`withholds`) may leave tensors out.
+    """
     run = play(defence)
     for inside in run.inside.values():
         clean, sent = inside.clean, inside.sent
@@ -60,6 +63,8 @@ def check_form(defence: Defence, play: Play = toy_run) -> None:
             before, after = getattr(clean, part), getattr(sent, part)
             require(before == after, f"{defence} must keep the {part} of a message. Got {after!r} for {before!r}.")
         forms = [{name: (t.dtype, tuple(t.shape)) for name, t in m.tensors.items()} for m in (clean, sent)]
+        if defence.withholds:
+            forms[0] = {name: form for name, form in forms[0].items() if name in forms[1]}
         require(forms[0] == forms[1], f"{defence} must keep names, types and shapes. Got {forms[1]} for {forms[0]}.")
         require(finite(sent.tensors), f"{defence} must send finite numbers.")
     for local in run.locals.values():
@@ -206,11 +211,11 @@ def _sent(run: Run) -> list[Message]:
 
 
 def _change(sent: list[Message], plain: list[Message]) -> float:
-    """Return the mean squared distance to undefended messages, over the tensors that both have."""
+    """Return the mean squared distance to undefended messages, over the tensors of one shape; what was left out counts as zeros."""
     squares = [
-        float((tensor - other.tensors[name]).double().square().sum())
+        float((one.tensors.get(name, torch.zeros_like(tensor)) - tensor).double().square().sum())
         for one, other in zip(sent, plain, strict=True)
-        for name, tensor in one.tensors.items()
-        if name in other.tensors and other.tensors[name].shape == tensor.shape
+        for name, tensor in other.tensors.items()
+        if name not in one.tensors or one.tensors[name].shape == tensor.shape
     ]
     return sum(squares) / len(sent)

@@ -1,0 +1,183 @@
+"""Layer guard: a defence for the riskiest layers only."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from pathlib import Path
+from typing import ClassVar, Literal
+
+import torch
+from pydantic import Field, SerializeAsAny, field_validator, model_validator
+
+from leaktight.core.defence import Chain, Defence, Gradient, Strength
+from leaktight.core.errors import InvalidValue, Refusal, unknown
+from leaktight.core.local import Local
+from leaktight.core.message import Kind, Message, layer_of
+from leaktight.core.random import stream
+from leaktight.core.task import Batch, Task
+from leaktight.data.files import Location
+from leaktight.data.source import Source
+from leaktight.defences.finite import finite
+from leaktight.defences.ranking import Risk, read_ranking
+from leaktight.defences.withhold import Withhold
+from leaktight.learning.sensitivity import layer_sensitivity
+
+EXAMPLES = 32
+"""How many public examples a ranking is computed on."""
+
+_HOOKS = ("on_agree", "on_task", "on_batch", "on_close", "on_reveal")
+
+
+class LayerGuard(Defence):
+    r"""Apply a defence of messages to the k riskiest layers, and let the others out as they are.
+
+    Without it a message holds the gradient or update \(g_l\) of every layer \(l\); with it, for a ranking \(l_1, l_2, \ldots\) of the layers,
+
+    .. math:: \tilde g_l = \begin{cases} A(g_{l_1}, \ldots, g_{l_k})_l & l \in \{ l_1, \ldots, l_k \} \\ g_l & \text{otherwise,} \end{cases}
+
+    where the guard A sees the guarded layers as a message of their own: top-k takes its share of them, noise falls on them alone.
+    What the other layers tell is not touched, and they come from the same examples.
+
+    The ranking is public and the same for all parties. It is chosen once, in `on_agree`, from one of three places: `layers` by hand,
+    `ranking` from a file that `leaktight layers` wrote, or `public`, by the sensitivity of each layer's gradient at the initial parameters
+    (`learning.sensitivity`), on 32 of the source's test examples. Parties on different machines whose numbers are rounded
+    differently should take one of the first two.
+
+    Args:
+        guard: what is done to the guarded layers: any defence that acts on messages of gradients or updates, and on nothing else.
+        count: k, how many layers are guarded, from 0 to as many as are ranked; 0 is off, more is stronger.
+        layers: the layers by wire name without its last part, as `body.linear1`, riskiest first.
+        ranking: the path of a `layers.json`.
+        risk: which ranking of that file to take: `property`, `reconstruction` or `labels`.
+        public: a source whose test part is public, of the same shape and classes as the private data.
+
+    Example:
+        >>> from leaktight.learning import classification
+        >>> from leaktight.models import MLP
+        >>> task = classification(MLP(hidden=(2,)).build((4,), classes=3, seed=0), (4,), 3)
+        >>> defence, local = LayerGuard(layers=("head", "body.linear1")), Local("client-0", seed=0)
+        >>> _ = defence.on_task(defence.on_agree(task), local)
+        >>> message = Message(Kind.GRADIENT, "client-0", "server", 0, task.public_parameters())
+        >>> list(defence.on_message(message, local).tensors)
+        ['body.linear1.weight', 'body.linear1.bias']
+
+    Differs from the paper: it ranks layers and leaves the defence to others; it names encryption and trusted execution environments for the
+    riskiest, which are not here. It ranks trained models; `public` looks at the initial one, as nothing else is there at the start.
+
+    References:
+        Mo et al., "Layer-wise Characterization of Latent Information Leakage in Federated Learning", 2021, sections 4.3 and 7.
+    """
+
+    kind: Literal["layer_guard"] = "layer_guard"
+    strength: ClassVar[Strength] = Strength("count", "up", 0.0)
+    guard: SerializeAsAny[Defence] = Withhold()
+    count: int = Field(default=1, ge=0)
+    layers: tuple[str, ...] = ()
+    ranking: Location = ""
+    risk: Risk = "property"
+    public: SerializeAsAny[Source] | None = None
+
+    @field_validator("guard")
+    @classmethod
+    def _acts_on_messages(cls, guard: Defence) -> Defence:
+        fault = _fault(guard)
+        if fault:
+            raise ValueError(f"must act on messages and on nothing else. Got {fault}.")
+        return guard
+
+    @model_validator(mode="after")
+    def _ranked_once(self) -> LayerGuard:
+        told = [name for name in ("layers", "ranking", "public") if getattr(self, name)]
+        if len(told) != 1:
+            got = " and ".join(f"`{name}`" for name in told) or "none of them"
+            raise InvalidValue(
+                f"{self.kind} must be told the riskiest layers by one of `layers`, `ranking` and `public`. Got {got} instead."
+            )
+        if len(set(self.layers)) < len(self.layers):
+            raise InvalidValue(f"The `layers` of {self.kind} must be different ones. Got {', '.join(self.layers)} instead.")
+        if not self.ranking and self.risk != "property":
+            raise InvalidValue(
+                f"The `risk` of {self.kind} must be left out without a `ranking` to take it from. Got `{self.risk}` instead."
+            )
+        return self
+
+    @property
+    def withholds(self) -> bool:
+        """Whether the guard leaves tensors out."""
+        return self.guard.withholds
+
+    def on_agree(self, task: Task) -> Task:
+        """Choose the layers, in public."""
+        known = dict.fromkeys(map(layer_of, task.public_parameters()))
+        ranked = self._ranked(task)
+        for layer in ranked:
+            if layer not in known:
+                raise unknown("layer", layer, known)
+        if self.count > len(ranked):
+            raise InvalidValue(
+                f"The `count` of {self.kind} must be at most {len(ranked)}, as many layers as are ranked. Got {self.count} instead."
+            )
+        return dataclasses.replace(task, agreed={**task.agreed, self.key: ranked[: self.count]})
+
+    def on_task(self, task: Task, local: Local) -> Task:
+        """Remember what was agreed."""
+        if self.key not in task.agreed:
+            raise InvalidValue(
+                f"{self.kind} must be agreed on before a party is made. Call `on_agree` with the public task first."
+            )
+        local.memory.setdefault("guarded", {layer: place for place, layer in enumerate(task.agreed[self.key])})
+        return task
+
+    def on_message(self, message: Message, local: Local) -> Message:
+        """Hand the tensors of the chosen layers to the guard, as a message of their own."""
+        if message.kind not in (Kind.GRADIENT, Kind.UPDATE):
+            raise Refusal(f"{self.kind} guards layers of gradients and updates. Got a message of kind {message.kind} instead.")
+        if "guarded" not in local.memory:
+            raise InvalidValue(f"{self.kind} must know which layers it guards before a message goes out. Call `on_task` first.")
+        part = {name: t for name, t in message.tensors.items() if layer_of(name) in local.memory["guarded"]}
+        if not part:
+            return finite(message, self.kind)
+        guarded = self.guard.on_message(dataclasses.replace(message, tensors=part), local.scope("guard")).tensors
+        sent = {name: guarded.get(name) if name in part else tensor for name, tensor in message.tensors.items()}
+        kept = {name: tensor for name, tensor in sent.items() if tensor is not None}
+        return finite(dataclasses.replace(message, tensors=kept), self.kind)
+
+    def _ranked(self, task: Task) -> tuple[str, ...]:
+        if self.public is not None:
+            return _by_sensitivity(task, self.public)
+        return self.layers or read_ranking(Path(self.ranking).expanduser(), self.risk)
+
+
+def _by_sensitivity(task: Task, source: Source) -> tuple[str, ...]:
+    """Return the layers by their sensitivity on public examples; of equals the one that comes first in the model."""
+    data = source.load()
+    if (data.shape, data.classes) != (task.shape, task.classes):
+        raise InvalidValue(
+            f"The `public` data of layer_guard must have examples of shape {task.shape} and {task.classes} classes like the private data. "
+            f"Got shape {data.shape} and {data.classes} classes instead."
+        )
+    drawn = torch.randperm(len(data.test), generator=stream(0, "layer_guard", "public"))[:EXAMPLES]
+    public: Batch = data.test.take(drawn).to(task.device)
+    risks = layer_sensitivity(task, task.model.tensors(), public)
+    for layer, risk in risks.items():
+        if not math.isfinite(risk):
+            raise InvalidValue(f"The sensitivity of `{layer}` on public data must be a finite number. Got {risk} instead.")
+    return tuple(sorted(risks, key=lambda layer: -risks[layer]))
+
+
+def _fault(guard: Defence) -> str:
+    """Say which defence it is that acts elsewhere too, and how; nothing if it is a defence of messages alone."""
+    if isinstance(guard, Chain) and guard.links:
+        return next(filter(None, map(_fault, guard.links)), "")
+    own = type(guard)
+    if own.on_message is Defence.on_message or isinstance(guard, Chain):
+        return f"{guard.kind} instead, which does nothing to a message"
+    if guard.per_example:
+        return f"{guard.kind} instead, which needs the gradient of each example"
+    others = [hook for hook in _HOOKS if getattr(own, hook) is not getattr(Defence, hook)]
+    if others:
+        return f"{guard.kind} instead, which acts in `{others[0]}` too"
+    step = Gradient({"weight": torch.zeros(2)}, per_example=False)
+    moved = guard.on_gradient(step, Local("trial", seed=0)) is not step
+    return f"{guard.kind} instead, which acts on the gradient of each local step" if moved else ""

@@ -1,0 +1,63 @@
+"""Rankings: which layers are the riskiest, as `leaktight layers` wrote it down."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Literal
+
+from leaktight.core.errors import InvalidValue, did_you_mean
+from leaktight.data.files import read_bytes
+
+FORMAT = 1
+Risk = Literal["property", "reconstruction", "labels"]
+
+
+def read_ranking(path: Path, risk: Risk) -> tuple[str, ...]:
+    """Return the layers in a file of `leaktight layers`, riskiest first.
+
+    Args:
+        path: the file, a `layers.json`.
+        risk: what they are ranked by: how much they tell of a `property`, of the inputs (`reconstruction`), or of the `labels`.
+
+    Raises:
+        InvalidValue: there is no such file, or it is damaged, or it has no such ranking; one sentence says which.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     file = Path(folder) / "layers.json"
+        ...     _ = file.write_text('{"format": 1, "layers": [], "ranking": {"labels": ["head", "body.linear1"]}}')
+        ...     read_ranking(file, "labels")
+        ('head', 'body.linear1')
+    """
+    held = _parsed(path)
+    if held.get("format") != FORMAT:
+        raise InvalidValue(
+            f"The file `{path}` must be a result of `leaktight layers` of format {FORMAT}. Got format {held.get('format')!r} instead."
+        )
+    rankings = held.get("ranking")
+    if not isinstance(rankings, dict):
+        raise InvalidValue(f"The file `{path}` must hold a `ranking` of layers. It does not; run `leaktight layers` again.")
+    if risk not in rankings:
+        raise InvalidValue(f"The file `{path}` has no ranking by `{risk}`. {did_you_mean(risk, rankings)}")
+    found = rankings[risk]
+    named = isinstance(found, list) and all(isinstance(layer, str) and layer for layer in found)
+    if not named or not found or len(set(found)) != len(found):
+        raise InvalidValue(
+            f"The ranking by `{risk}` in `{path}` must be a list of layers, each once. It is not; run `leaktight layers` again."
+        )
+    return tuple(found)
+
+
+def _parsed(path: Path) -> dict[str, Any]:
+    try:
+        held = json.loads(read_bytes(path))
+    # Bytes that are no text, text that is no JSON, and JSON that is nested without end.
+    except (ValueError, RecursionError) as error:
+        raise InvalidValue(
+            f"The file `{path}` must be a whole result of `leaktight layers`. It is damaged ({error}); run that again."
+        ) from None
+    if not isinstance(held, dict):
+        raise InvalidValue(f"The file `{path}` must be a result of `leaktight layers`. Got a {type(held).__name__} instead.")
+    return held

@@ -3,13 +3,25 @@ import pytest
 from leaktight.audit import words
 from leaktight.core.defence import Chain, Defence, Undefended
 from leaktight.core.metric import Reading
-from leaktight.defences import DPSGD, GaussianNoise, TopK
+from leaktight.data import Digits
+from leaktight.defences import DPSGD, GaussianNoise, LayerGuard, TopK, Withhold
 
 
 def test_a_defence_is_named_with_its_strength_even_at_the_default():
     assert words.name_of(GaussianNoise()) == "Gaussian noise (std 0.01)"
     assert words.name_of(TopK(share=0.05, residual=True)) == "top-k (share 0.05, residual True)"
     assert words.name_of(Chain(links=(TopK(share=0.1), GaussianNoise(std=1)))) == "top-k (share 0.1) + Gaussian noise (std 1)"
+
+
+def test_a_guard_is_named_with_what_it_does_and_without_places_on_the_disk():
+    layers = ("body.linear1", "head")
+    assert words.name_of(Withhold(layers=layers)) == "withholding (layers body.linear1, head)"
+    guard = LayerGuard(guard=GaussianNoise(std=0.5), count=2, layers=layers)
+    assert words.name_of(guard) == "layer guard (guard Gaussian noise (std 0.5), count 2, layers body.linear1, head)"
+    assert words.name_of(guard, ("guard", "std")) == "layer guard (guard Gaussian noise, count 2, layers body.linear1, head)"
+    assert words.family_of(LayerGuard(public=Digits())) == "layer guard (public digits)"
+    stored = LayerGuard(ranking="patients/anna/layers.json", risk="labels")
+    assert words.name_of(stored) == "layer guard (count 1, ranking from a file, risk labels)"
 
 
 def test_a_family_leaves_the_strength_out_and_nothing_else():
@@ -50,6 +62,21 @@ def test_gist_is_one_paragraph_without_markup():
 )
 def test_counts(value, n, text):
     assert words.counted(Reading(name="share", value=value, n=n)) == text
+
+
+@pytest.mark.parametrize(
+    ("name", "title"),
+    [
+        ("property_auc", "property AUC"),
+        ("v_information", "V-information"),
+        ("v_information_random_forest_share", "V-information (random forest), share"),
+        ("property_sensitivity_inf_share", "property sensitivity (max), share"),
+        ("mutual_information_lower", "mutual information, lower bound"),
+        ("something_new", "something new"),
+    ],
+)
+def test_readings_have_titles(name, title):
+    assert words.title_of(name) == title
 
 
 def test_points_never_shows_a_negative_zero():

@@ -10,6 +10,7 @@ import pytest
 from pydantic import Field
 from rich.console import Console
 
+from leaktight.attacks import PropertyInference
 from leaktight.audit import Step, Store
 from leaktight.audit.summary import summarise
 from leaktight.cli.outcome import interval, reasons, show, table
@@ -18,6 +19,7 @@ from leaktight.cli.settings import described, settings
 from leaktight.core.defence import Defence
 from leaktight.core.metric import Reading
 from leaktight.core.record import Record, Status
+from leaktight.probes import Sensitivity
 
 
 def screen(terminal: bool = True, width: int = 200) -> tuple[Console, io.StringIO]:
@@ -112,6 +114,48 @@ def test_defences_at_several_strengths_get_a_line_of_cap(made: Any) -> None:
     assert lines[0].startswith("- Gaussian noise, 3 strengths: reconstruction 0.30 (")
     assert lines[0].endswith("(dlg2019; batches of 1, before training)")
     assert lines[1].startswith("- Top-k, 3 strengths: reconstruction ")
+
+
+def told(value: float, layer: str | None = None, name: str = "property_auc") -> Reading:
+    ends = {"low": value - 0.05, "high": min(1.0, value + 0.05)}
+    return Reading(name=name, value=value, n=40, chance=0.5, leaks="high", layer=layer, **ends)
+
+
+def test_a_property_has_columns_of_its_own_and_layers_a_sentence(made: Any) -> None:
+    layers = (told(0.6, "conv1"), told(0.95, "head"))
+    sensitive = tuple(told(value, layer, "sensitivity_f") for layer, value in (("conv1", 3.0), ("head", 4.0)))
+    records = [
+        made.record(psnr=None, attack=PropertyInference(), label="property", extra=(told(0.9), *layers)),
+        made.record(psnr=None, probe=Sensitivity(), label="measured", extra=sensitive),
+    ]
+    console, text = screen()
+    show(records, console=console)
+    shown = text.getvalue()
+    [line] = [line for line in shown.splitlines() if "│ property" in line]
+    assert [cell.strip() for cell in line.split("│")][5:8] == ["0.90 (0.85 to 0.95)", "0.50", "head 0.95"]
+    assert "Property AUC (95 %)" in shown
+    assert "PSNR" not in shown
+    assert "measured" not in shown.split("Verdict")[0]
+    assert "- Protect head first: by itself head best tells whether" in shown.split("Where the leak sits:")[1]
+
+
+def test_images_and_property_stand_side_by_side(made: Any) -> None:
+    property_record = made.record(psnr=None, attack=PropertyInference(), label="property", extra=(told(0.9),))
+    console, text = screen()
+    show([made.record(psnr=30.0), property_record], console=console)
+    assert "PSNR in dB (95 %)" in text.getvalue()
+    [line] = [line for line in text.getvalue().splitlines() if "│ property" in line]
+    assert [cell.strip() for cell in line.split("│")][5:11] == ["-", "-", "-", "0.90 (0.85 to 0.95)", "0.50", "-"]
+    assert "Where the leak sits" not in text.getvalue()
+
+
+def test_layers_of_several_settings_say_which(made: Any) -> None:
+    extra = (told(0.9), told(0.6, "conv1"), told(0.95, "head"))
+    common = {"psnr": None, "attack": PropertyInference(), "label": "property", "extra": extra}
+    console, text = screen()
+    show([made.record(batch_size=size, **common) for size in (4, 16)], console=console)
+    lines = text.getvalue().split("Where the leak sits:")[1].splitlines()[1:3]
+    assert [line.partition(":")[0] for line in lines] == ["- Batches of 4, before training", "- Batches of 16, before training"]
 
 
 def test_without_curves_there_is_no_word_of_cap(records: list[Record]) -> None:

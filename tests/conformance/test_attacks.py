@@ -15,6 +15,11 @@ QUICK: dict[str, list[dict[str, object]]] = {
         {"iterations": 100, "distance": "l2", "labels": "given"},
         {"iterations": 20, "distance": "l2", "labels": "joint", "descent": {"kind": "lbfgs"}},
     ],
+    "property_inference": [
+        {"gradients": 80, "classifier": "logistic"},
+        {"gradients": 80, "layers": "each"},
+        {"gradients": 80, "classifier": "logistic", "models_defence": True},
+    ],
 }
 
 

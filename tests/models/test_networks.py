@@ -17,6 +17,7 @@ from leaktight.models import (
     VGG16,
     AlexNet,
     ConvNet,
+    DeepDLNet,
     DLNet,
     FaceAlexNet,
     Factory,
@@ -31,6 +32,8 @@ from leaktight.models import (
 TINY = [
     DLNet(width=3),
     DLNet(width=3, activation="tanh", initial="default"),
+    DeepDLNet(width=3),
+    DeepDLNet(depth=2, width=3, bound=0.5),
     LeNet(),
     LeNet(activation="relu"),
     MLP(hidden=(7, 5)),
@@ -192,6 +195,8 @@ def test_one_class_is_refused():
     ("make", "sentence"),
     [
         (lambda: DLNet(bound=0), "The `bound` of dlnet must be above 0. Got 0 instead."),
+        (lambda: DeepDLNet(depth=1), "The `depth` of deep_dlnet must be at least 2. Got 1 instead."),
+        (lambda: DeepDLNet(bound=0), "The `bound` of deep_dlnet must be above 0. Got 0 instead."),
         (lambda: ConvNet(width=0), "The `width` of convnet must be at least 1. Got 0 instead."),
         (
             lambda: ConvNet(norm="layer"),
@@ -207,6 +212,13 @@ def test_one_class_is_refused():
 def test_a_wrong_setting_is_one_sentence(make, sentence):
     with pytest.raises(InvalidValue, match=re.escape(sentence)):
         make()
+
+
+def test_with_four_convolutions_the_deep_network_is_dlnet():
+    deep, plain = (network.build((3, 32, 32), 5, seed=2) for network in (DeepDLNet(depth=4), DLNet()))
+    assert all(torch.equal(deep.tensors()[name], tensor) for name, tensor in plain.tensors().items())
+    inputs = torch.rand(2, 3, 32, 32)
+    assert torch.equal(deep(inputs), plain(inputs))
 
 
 @settings(max_examples=15, deadline=None)

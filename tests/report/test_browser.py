@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from leaktight.attacks import PropertyInference
 from leaktight.core.metric import Reading
-from leaktight.defences import SumKL
+from leaktight.defences import SumKL, TopK
 from leaktight.metrics.norm_histogram import BINS
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -96,6 +97,38 @@ def test_labels_over_training_are_drawn_and_fit_a_phone(browse, site, report, ma
     frame = site / "labels-phone.html"
     frame.write_text('<body style="margin:0"><iframe src="labels.html" style="width:390px;height:6000px;border:0"></iframe>')
     pixels = picture(browse, frame, site / "labels-phone.png", 700, 6000)
+    assert pixels[:, 395:].std() == 0
+    assert pixels[:, :390].std() > 10
+
+
+def test_layers_are_drawn_and_fit_a_phone(browse, site, report, made):
+    layers = [*(f"body.conv{number}" for number in range(1, 9)), "body.linear1", "body.linear2", "head"]
+    measures = ("property_auc", "v_information_share", "sensitivity_f_share", "mutual_information_upper_share")
+
+    def told(most):
+        common = {"n": 40, "leaks": "high"}
+        found = [Reading(name="property_auc", value=most, low=most - 0.05, high=most + 0.05, chance=0.5, **common)]
+        for name in measures:
+            for number, layer in enumerate(layers):
+                value = 0.5 + (most - 0.5) * number / len(layers)
+                found.append(
+                    Reading(name=name, value=value, low=value - 0.05, high=value + 0.05, layer=layer, chance=0.5, **common)
+                )
+        return tuple(found)
+
+    attack = PropertyInference(layers="each")
+    defended = [made.record(TopK(share=share), psnr=None, attack=attack, extra=told(0.5 + share / 2)) for share in (0.6, 0.2)]
+    page = site / "layers.html"
+    page.write_text(report([made.record(psnr=None, attack=attack, extra=told(0.93)), *defended], gallery=lambda key: None))
+    result = browse(page.as_uri(), "--dump-dom")
+    shown = result.stdout.split('id="plots"')[0]
+    assert len(re.findall(r'<div id="plot-layers-[^"]*"[^>]*class="[^"]*js-plotly-plot', shown)) == 3
+    assert shown.count(">mutual inf.<") == 3
+    assert shown.count(">linear2<") == 3
+    assert console(result) == []
+    frame = site / "layers-phone.html"
+    frame.write_text('<body style="margin:0"><iframe src="layers.html" style="width:390px;height:6000px;border:0"></iframe>')
+    pixels = picture(browse, frame, site / "layers-phone.png", 700, 6000)
     assert pixels[:, 395:].std() == 0
     assert pixels[:, :390].std() > 10
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from leaktight.core.attack import Attack, Guess, Reconstruction, Scores
+from leaktight.core.attack import Attack, Guess, PropertyScores, Reconstruction, Scores
 from leaktight.core.errors import Refusal
 from leaktight.core.random import Stream
 from leaktight.core.run import Run
@@ -174,3 +174,49 @@ def test_a_run_of_one_s_own_is_attacked(make: Hook) -> None:
     run: Run = toy_run(rounds=8, batch_size=1, data=toy_batch(8, seed=9))
     check_attack(make(Attack, "elsewhere", run=look, claims=LABELS), run)
     assert set(seen) == {8}
+
+
+PROPERTY = frozenset({"property"})
+AUXILIARY = property(lambda self: frozenset({Knows.AUXILIARY}))
+
+
+def told(view: View, value: Callable[[Exchange], Tensor]) -> PropertyScores:
+    exchanges = view.exchanges()
+    values = torch.stack([value(exchange) for exchange in exchanges]).double()
+    return PropertyScores(tuple(exchange.sent.key for exchange in exchanges), values[None])
+
+
+def light(exchange: Exchange) -> Tensor:
+    """Say how large the gradient is at the two pixels that the property lights, against all others."""
+    weight = exchange.sent.tensors["body.1.weight"].abs().sum(0)
+    return weight[:2].sum() / weight.sum()
+
+
+def test_an_attack_on_a_property_is_tried_on_a_toy_that_has_one(make: Hook) -> None:
+    def look(self: Attack, view: View, rng: Stream) -> Guess:
+        assert view.auxiliary is not None
+        assert view.auxiliary.properties is not None
+        return told(view, light)
+
+    check_attack(make(Attack, "lit", run=look, claims=PROPERTY, needs=AUXILIARY))
+
+
+@pytest.mark.parametrize(
+    ("kind", "claims", "sentence"),
+    [
+        ("half", PROPERTY, "must beat chance on an undefended toy. Its property_auc is 0.5"),
+        ("turned", PROPERTY, "must beat chance on an undefended toy. Its property_auc is 0"),
+        ("lit", INPUTS, "must say in `claims` what its PropertyScores speaks of."),
+        ("spoils", PROPERTY, "must leave its input unchanged. Its auxiliary data changed in place."),
+    ],
+)
+def test_a_broken_promise_about_a_property_is_named(kind: str, claims: frozenset[str], sentence: str, make: Hook) -> None:
+    def run(self: Attack, view: View, rng: Stream) -> Guess:
+        if kind == "spoils" and view.auxiliary is not None and view.auxiliary.properties is not None:
+            view.auxiliary.properties.zero_()
+        change = {"half": lambda value: 0 * value + 0.5, "turned": lambda value: 1 - value}.get(kind, lambda value: value)
+        return told(view, lambda exchange: change(light(exchange)))
+
+    with pytest.raises(ConformanceError) as found:
+        check_attack(make(Attack, kind, run=run, claims=claims, needs=AUXILIARY))
+    assert sentence in str(found.value)

@@ -11,7 +11,18 @@ from leaktight.core.random import stream
 from leaktight.core.threat import ThreatModel
 from leaktight.defences import GaussianNoise
 from leaktight.testing.conformance import picture
-from leaktight.testing.toys import CLASSES, SHAPE, null_run, toy_batch, toy_message, toy_parameters, toy_run, toy_task
+from leaktight.testing.toys import (
+    CLASSES,
+    SHAPE,
+    marked,
+    null_run,
+    property_run,
+    toy_batch,
+    toy_message,
+    toy_parameters,
+    toy_run,
+    toy_task,
+)
 
 
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 1e6])
@@ -86,3 +97,27 @@ def test_a_null_run_keeps_norms_and_nothing_else() -> None:
             assert abs(F.cosine_similarity(tensor.flatten(), other.flatten(), dim=0).item()) < 0.95
     assert picture(null_run(run).transcript[1].tensors) == picture(null.transcript[1].tensors)
     assert stream(0, "null").initial_seed() != stream(1, "null").initial_seed()
+
+
+def test_marked_examples_show_their_property_in_two_pixels_and_nothing_else() -> None:
+    plain, batch = toy_batch(200), marked(toy_batch(200))
+    assert batch.properties is not None
+    pixels = batch.inputs.flatten(1)
+    assert torch.equal(pixels[:, 0].long(), batch.properties)
+    assert torch.equal(pixels[:, 1].long(), batch.properties)
+    assert torch.equal(pixels[:, 2:], plain.inputs.flatten(1)[:, 2:])
+    assert torch.equal(batch.labels, plain.labels)
+    assert abs(torch.corrcoef(torch.stack([batch.labels.float(), batch.properties.float()]))[0, 1].item()) < 0.2
+
+
+def test_a_property_run_has_pure_messages_of_both_kinds_and_public_examples_too() -> None:
+    run = property_run(GaussianNoise(std=0.1), rounds=20, batch_size=4)
+    held = [int(inside.raw.properties.sum()) for inside in run.inside.values() if inside.raw.properties is not None]
+    assert sorted(held) == [0] * 10 + [4] * 10
+    assert run.auxiliary is not None
+    assert run.auxiliary.properties is not None
+    assert run.auxiliary.properties.bincount().tolist() == [32, 32]
+    assert run.defence == GaussianNoise(std=0.1)
+    # What is public is not what the client owns.
+    owned = {tuple(row.tolist()) for inside in run.inside.values() for row in inside.raw.inputs.flatten(1)}
+    assert not owned & {tuple(row.tolist()) for row in run.auxiliary.inputs.flatten(1)}

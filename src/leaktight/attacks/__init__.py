@@ -12,6 +12,7 @@ from leaktight.attacks.label_scores import LabelAttack
 from leaktight.attacks.lbfgs import LbfgsDescent
 from leaktight.attacks.matching import GradientMatching
 from leaktight.attacks.presets import PRESETS, preset
+from leaktight.attacks.property_inference import PropertyInference
 
 __all__ = [
     "PRESETS",
@@ -27,6 +28,7 @@ __all__ = [
     "LabelAttack",
     "LabelReading",
     "LbfgsDescent",
+    "PropertyInference",
     "SgdDescent",
     "preset",
 ]

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 
 from leaktight.audit.pool import high
+from leaktight.audit.property_leak import tells_property, whence
 from leaktight.audit.rows import STATEMENT
 from leaktight.audit.summary import Summary
 from leaktight.audit.utility import utility_name
@@ -14,6 +15,7 @@ from leaktight.audit.words import capital, counted, name_of, percent, title_of, 
 from leaktight.core.defence import Defence
 
 BUDGETS = (0.01, 0.02, 0.05)
+AIMS = {False: "Against all other attacks: ", True: "Against property inference: "}
 UNPRICED = "This cannot be said: {why}, so a price in {name} means nothing. Train longer."
 
 
@@ -65,8 +67,17 @@ def advise(summary: Summary, budgets: Sequence[float] = BUDGETS) -> tuple[Advice
                 Advice(f"{prefix}Which defence?", "None of those measured: under each of them the model learned nothing.")
             )
         elif useful:
-            found += [_stopping(useful, prefix), *(_within(useful, budget, prefix) for budget in budgets)]
+            for aim, judged in _by_aim(useful).items():
+                found += [_stopping(judged, prefix + aim), *(_within(judged, budget, prefix + aim) for budget in budgets)]
     return tuple(found)
+
+
+def _by_aim(judged: Sequence[Judgement]) -> dict[str, list[Judgement]]:
+    """Return what was found about a private property apart from the rest, which it cannot be weighed against, if there are both."""
+    groups: dict[str, list[Judgement]] = {}
+    for judgement in judged:
+        groups.setdefault(AIMS[tells_property(judgement.worst.leak)], []).append(judgement)
+    return groups if len(groups) > 1 else {"": list(judged)}
 
 
 def _order(judgement: Judgement) -> tuple[tuple[float, ...], float]:
@@ -123,6 +134,8 @@ def _protection(judgement: Judgement) -> str:
     leak = judgement.worst.leak
     if leak is None:
         return "nothing measured"
+    if tells_property(leak):
+        return f"{title_of(leak.name)} {leak.value:.2f} by the strongest attack tried, on {whence(leak)}"
     if leak.name != STATEMENT:
         return f"{title_of(leak.name)} {leak.value:.3g} under the strongest attack tried"
     interval = "" if leak.high is None else f" (95 % interval up to {percent(high(leak))})"

@@ -6,6 +6,7 @@ import dataclasses
 import statistics
 from collections.abc import Mapping, Sequence
 
+from leaktight.audit.property_leak import tells_property
 from leaktight.audit.rows import LABELS, RATIO, Row
 from leaktight.audit.sweep import Sweep, sweeps
 from leaktight.audit.verdict import Judgement
@@ -97,7 +98,8 @@ def leading(curves: Sequence[Curve], judgements: Sequence[Judgement]) -> tuple[C
         curves: those of all attacks and settings.
         judgements: what was found about no defence, which says where most leaks.
     """
-    bare = {j.scenario: (j.worst.batch_size, j.worst.stage) for j in judgements if undefended(j.defence)}
+    open_judgements = [j for j in judgements if undefended(j.defence) and not tells_property(j.worst.leak)]
+    bare = {j.scenario: (j.worst.batch_size, j.worst.stage) for j in open_judgements}
     groups: dict[tuple[int, str], list[Curve]] = {}
     for scenario in dict.fromkeys(curve.scenario for curve in curves):
         here = [curve for curve in curves if curve.scenario == scenario]

@@ -16,11 +16,14 @@ from leaktight.core.threat import Knows
 
 
 def attack_at_chance(records: Sequence[Record]) -> list[Flag]:
-    """An attack that finds nothing in undefended messages says nothing about a defence that it does not get through either."""
+    """An attack that finds nothing in undefended messages says nothing about a defence that it does not get through either.
+
+    That a single layer tells nothing is a finding about the layer.
+    """
     flags = []
     groups: dict[str, list[Row]] = {}
     for row in rows_of(records):
-        if undefended(row.defence) and (reading := _main(row)) and reading.chance is not None:
+        if undefended(row.defence) and not row.layer and (reading := _main(row)) and reading.chance is not None:
             groups.setdefault(row.attack, []).append(row)
     for attack, rows in groups.items():
         blind = [row for row in rows if (reading := _main(row)) and not reading.beats_chance()]

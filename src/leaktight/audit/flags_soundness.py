@@ -12,6 +12,7 @@ from leaktight.audit.rows import PSNR, UNTRAINED, Row, epsilon_of, rows_of
 from leaktight.audit.utility import ignorance, utility_name
 from leaktight.audit.words import capital, family_of, label_of, links, listed, name_of, setting_of, title_of
 from leaktight.core.metric import Reading
+from leaktight.core.probe import Attempt
 from leaktight.core.record import Record, Status
 
 EXACT_PSNR = 60.0
@@ -63,7 +64,10 @@ def is_exact(record: Record) -> bool:
 
 
 def null_above_chance(records: Sequence[Record]) -> list[Flag]:
-    """A null cell holds noise only; an attack that finds something in it has seen the truth, or the chance level is wrong."""
+    """A null cell holds noise only; an attack that finds something in it has seen the truth, or the chance level is wrong.
+
+    A measurement without an attack may look at public examples alone, and finds in them what it finds.
+    """
     return [
         Flag(
             "null_above_chance",
@@ -73,6 +77,7 @@ def null_above_chance(records: Sequence[Record]) -> list[Flag]:
         )
         for record in records
         if record.cell.purpose == "null"
+        and isinstance(record.cell.probe, Attempt)
         and (names := list(dict.fromkeys(title_of(r.name) for r in record.readings if far_from_chance(r))))
     ]
 

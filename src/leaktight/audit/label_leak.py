@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from leaktight.audit.property_leak import tells_property
 from leaktight.core.metric import Reading
 
 LEAK_AUC, TAIL = "leak_auc", "leak_auc_q95"
@@ -60,13 +61,14 @@ def tail_of(readings: Iterable[Reading], layer: str | None) -> Reading | None:
 
 
 def turned(reading: Reading | None) -> bool:
-    """Return whether the whole interval of an AUC lies below a half: labels are told, the other way round.
+    """Return whether the whole interval of an AUC lies below a half: labels, or a property, are told the other way round.
 
     Example:
         >>> turned(Reading(name="leak_auc", value=0.1, low=0.05, high=0.2)), turned(Reading(name="leak_auc", value=0.1))
         (True, False)
     """
-    return reading is not None and tells_labels(reading) and reading.high is not None and reading.high < GUESSING
+    told = tells_labels(reading) or tells_property(reading)
+    return told and reading is not None and reading.high is not None and reading.high < GUESSING
 
 
 def strongest_layer(readings: Sequence[Reading]) -> Reading | None:

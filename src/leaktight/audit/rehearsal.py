@@ -44,6 +44,8 @@ def present(scenario: Scenario, grid: Grid) -> set[str]:
 @present.register
 def _(scenario: Federated, grid: Grid) -> set[str]:
     data = scenario.data.load()
+    if "training" in grid.stages:
+        scenario.watched(grid.victims)
     clients = [
         client
         for seed in grid.seeds

@@ -9,10 +9,13 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Literal
 
+from leaktight.attacks.matching import GradientMatching
 from leaktight.audit.label_leak import strongest_layer, tail_of, tells_labels, weight
 from leaktight.audit.pool import leakage, low, pool
+from leaktight.audit.property_leak import asked_of, strongest_property, tells_property
 from leaktight.audit.utility import ignorance, is_utility, lost, utility_of
 from leaktight.audit.words import attack_of, label_of, name_of, plain, rank, setting, undefended
+from leaktight.core.attack import Attack
 from leaktight.core.defence import Defence
 from leaktight.core.metric import Reading
 from leaktight.core.probe import Attempt
@@ -50,6 +53,8 @@ class Row:
         kind: the kind of the attack; empty for a measurement that needs none.
         seat: where the attacker sits.
         unpriced: why no defence of this scenario has a price; empty if prices can be given.
+        layer: the one layer that the attack inverts; empty if it is given all.
+        asked: what an attack on a private property asks of the examples, in words.
     """
 
     scenario: int
@@ -70,6 +75,8 @@ class Row:
     kind: str = ""
     seat: str = ""
     unpriced: str = ""
+    layer: str = ""
+    asked: str = ""
 
     @property
     def behind(self) -> int:
@@ -115,9 +122,13 @@ class Row:
 
     @property
     def leak(self) -> Reading | None:
-        """What this row is judged by: recognised images, else PSNR, else labels at the layer that tells most, else any reading."""
-        about = next((r for r in self.readings if r.leaks is not None), None)
-        return self.recognised or self.reading(PSNR, "raw") or strongest_layer(self.readings) or about
+        """What this row is judged by: recognised images, else PSNR, labels at the layer that tells most, a property, else any reading.
+
+        A measurement without an attack says where a leak may sit; nobody got anything by it, so it is not judged.
+        """
+        about = next((r for r in self.readings if r.leaks is not None), None) if self.kind else None
+        told = strongest_layer(self.readings) or strongest_property(self.readings)
+        return self.recognised or self.reading(PSNR, "raw") or told or about
 
     @property
     def tail(self) -> Reading | None:
@@ -133,7 +144,7 @@ class Row:
     @property
     def severity(self) -> tuple[float, ...]:
         """What rows of one defence are ranked by: the larger, the more leaks. A PSNR below chance is as good as none."""
-        if self.leak is not None and tells_labels(self.leak):
+        if self.leak is not None and (tells_labels(self.leak) or tells_property(self.leak)):
             return weight(self.leak, self.tail)
         psnr = self.reading(PSNR, "raw")
         beyond = 0.0 if psnr is None else max(0.0, psnr.value - (psnr.chance or 0.0))
@@ -237,7 +248,13 @@ def _row(scenario: int, among: int, group: Sequence[Record], losses: Mapping[tup
         messages=sum(record.cell.victims for record in done),
         kind="" if attack is None else attack.kind,
         seat=cell.probe.threat.seat if isinstance(cell.probe, Attempt) else "",
+        layer=_inverted(attack),
+        asked=asked_of(cell.scenario),
     )
+
+
+def _inverted(attack: Attack | None) -> str:
+    return attack.layers[0] if isinstance(attack, GradientMatching) and len(attack.layers) == 1 else ""
 
 
 def _pooled(readings: Sequence[Reading]) -> Reading:

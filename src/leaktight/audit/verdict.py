@@ -11,11 +11,12 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
+from leaktight.audit import verdict_labels, verdict_property
 from leaktight.audit.label_leak import tells_labels, turned
 from leaktight.audit.pool import high, leakage, leaks_more
+from leaktight.audit.property_leak import tells_property
 from leaktight.audit.rows import LABELS, PSNR, STATEMENT, Row
 from leaktight.audit.utility import utility_name
-from leaktight.audit.verdict_labels import of_defence, of_nothing
 from leaktight.audit.words import capital, counted, listed, name_of, percent, points, title_of, undefended
 from leaktight.core.defence import Defence
 from leaktight.core.metric import Reading
@@ -25,7 +26,7 @@ Tone = Literal["leaks", "reduces", "stops", "unknown"]
 
 @dataclasses.dataclass(frozen=True)
 class Judgement:
-    """What was found about one defence.
+    """What was found about one defence, and either about its examples and labels or about a private property of them.
 
     Args:
         scenario: number of the scenario, from 1.
@@ -46,11 +47,14 @@ class Judgement:
 
 
 def judge(rows: Sequence[Row]) -> tuple[Judgement, ...]:
-    """Return one judgement for each scenario and defence that has a reading about leakage, in the order of the rows."""
-    groups: dict[tuple[int, str], list[Row]] = {}
+    """Return one judgement for each scenario and defence that has a reading about leakage, in the order of the rows.
+
+    A private property is judged apart: how well it is told cannot be weighed against how well images are recognised.
+    """
+    groups: dict[tuple[int, str, bool], list[Row]] = {}
     for row in rows:
         if row.leak is not None:
-            groups.setdefault((row.scenario, row.defence.key), []).append(row)
+            groups.setdefault((row.scenario, row.defence.key, tells_property(row.leak)), []).append(row)
     open_rows = [row for row in rows if row.leak is not None and undefended(row.defence)]
     return tuple(_judgement(group, open_rows) for group in groups.values())
 
@@ -91,6 +95,8 @@ def _leaky(row: Row) -> bool:
     reading = row.leak
     if reading is None:
         return False
+    if tells_property(reading):
+        return reading.beats_chance() or turned(reading)
     if tells_labels(reading):
         return reading.beats_chance() or (row.tail is not None and row.tail.beats_chance()) or turned(reading)
     return reading.value > (reading.chance or 0) if reading.name == STATEMENT else reading.beats_chance()
@@ -137,7 +143,9 @@ def _by(row: Row) -> str:
 
 def _open(row: Row) -> str:
     if tells_labels(row.leak):
-        return of_nothing(row)
+        return verdict_labels.of_nothing(row)
+    if tells_property(row.leak):
+        return verdict_property.of_nothing(row)
     if row.recognised is None:
         return f"Without defence, the strongest attack tried reached {_found(row)} ({_by(row)})."
     if row.recognised.value == 0:
@@ -151,7 +159,9 @@ def _open(row: Row) -> str:
 
 def _defended(worst: Row, base: Row | None, tone: Tone) -> str:
     if tells_labels(worst.leak):
-        return f"{of_defence(worst, base, tone)} {_cost(worst)}{_budget(worst)}"
+        return f"{verdict_labels.of_defence(worst, base, tone)} {_cost(worst)}{_budget(worst)}"
+    if tells_property(worst.leak):
+        return f"{verdict_property.of_defence(worst, base, tone)} {_cost(worst)}{_budget(worst)}"
     name = capital(name_of(worst.defence))
     before = f", against {_found(base)} without it" if base is not None else ""
     if worst.recognised is None:
@@ -196,7 +206,8 @@ def _informed(group: Sequence[Row]) -> str:
             return ""
         said, than, sure = f"copies of {clear.value:.0f} dB", f"copies of {blurred.value:.0f} dB", True
     unsure = "" if sure else "; the intervals overlap"
-    return f" An attacker who knows the defence recovers {said} ({knowing.attack}), one who ignores it {than} ({ignoring.attack}){unsure}."
+    gets = "reaches" if tells_property(knowing.leak) else "recovers"
+    return f" An attacker who knows the defence {gets} {said} ({knowing.attack}), one who ignores it {than} ({ignoring.attack}){unsure}."
 
 
 def cost_of(loss: Reading | None) -> str:

@@ -11,6 +11,7 @@ from leaktight.core.metric import Reading
 from leaktight.core.probe import Attempt, Probe
 from leaktight.core.record import Cell
 from leaktight.core.value import Kinded
+from leaktight.data.files import PASSED_ON
 
 STAGES = {
     "initial": "before training",
@@ -60,6 +61,7 @@ def plain(kind: str) -> str:
         "polarization": "polarization network",
         "sumkl": "sumKL",
         "max_norm": "max-norm",
+        "withhold": "withholding",
     }
     return names.get(kind, kind.replace("_", " "))
 
@@ -87,16 +89,24 @@ def name_of(defence: Defence, without: Place = ()) -> str:
         return " + ".join(name_of(link, inner.get(number, ())) for number, link in enumerate(defence.links))
     strength = defence.strength.field if defence.strength else ""
     shown = [
-        f"{field.replace('_', ' ')} {_shown(getattr(defence, field), without[1:] if without[:1] == (field,) else ())}"
+        f"{field.replace('_', ' ')} {_shown(defence, field, without[1:] if without[:1] == (field,) else ())}"
         for field, info in type(defence).model_fields.items()
         if field != "kind" and (field,) != without and (field == strength or getattr(defence, field) != info.default)
     ]
     return f"{plain(defence.kind)} ({', '.join(shown)})" if shown else plain(defence.kind)
 
 
-def _shown(value: object, without: Place) -> str:
+def _shown(defence: Defence, field: str, without: Place) -> str:
+    value = getattr(defence, field)
     if isinstance(value, Defence):
         return name_of(value, without)
+    if isinstance(value, Kinded):
+        return plain(value.kind)
+    if isinstance(value, tuple):
+        return ", ".join(map(str, value))
+    # A place on the disk may tell of people and projects, and names are in reports that are passed on.
+    if isinstance(value, str) and defence.model_dump(include={field}, context=PASSED_ON)[field] != value:
+        return "from a file"
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
@@ -174,8 +184,8 @@ def title_of(reading: str) -> str:
     """Return what a reading is called in a report.
 
     Example:
-        >>> title_of("psnr"), title_of("leak_auc")
-        ('PSNR', 'leak AUC')
+        >>> title_of("psnr"), title_of("leak_auc"), title_of("v_information_share")
+        ('PSNR', 'leak AUC', 'V-information, share')
     """
     titles = {
         "psnr": "PSNR",
@@ -194,8 +204,24 @@ def title_of(reading: str) -> str:
         "leak_auc_q95": "leak AUC, 95 % quantile",
         "norm_positive": "gradient norm, positives",
         "norm_negative": "gradient norm, negatives",
+        "property_auc": "property AUC",
+        "label_auc": "label AUC",
+        "v_information": "V-information",
+        "v_information_random_forest": "V-information (random forest)",
+        "v_information_network": "V-information (network)",
+        "v_information_logistic": "V-information (logistic)",
+        "label_v_information": "V-information of labels",
+        "sensitivity_f": "sensitivity (F)",
+        "sensitivity_1": "sensitivity (1)",
+        "sensitivity_inf": "sensitivity (max)",
+        "property_sensitivity_f": "property sensitivity (F)",
+        "property_sensitivity_1": "property sensitivity (1)",
+        "property_sensitivity_inf": "property sensitivity (max)",
+        "mutual_information_lower": "mutual information, lower bound",
+        "mutual_information_upper": "mutual information, upper bound",
     }
-    return titles.get(reading, reading.replace("_", " "))
+    whole = reading.removesuffix("_share")
+    return titles.get(whole, whole.replace("_", " ")) + (", share" if whole != reading else "")
 
 
 def percent(value: float) -> str:

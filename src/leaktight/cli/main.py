@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from leaktight import __version__
-from leaktight.cli import audit, explain, export, init, listing, report, reproduce
+from leaktight.cli import audit, explain, export, init, layers, listing, report, reproduce
 from leaktight.core.errors import LeaktightError
 
 USAGE_ERROR = 2
@@ -20,6 +20,7 @@ Examples:
   leaktight audit --model mine.models:net --data mine.npz
   leaktight init audit.toml                         write a commented plan, then
   leaktight audit audit.toml --workers 2            run it; run it again to go on after an interruption
+  leaktight layers --data people.csv:income --property sex   which layers give it away
   leaktight explain gaussian_noise                  what a defence does, and its settings
   leaktight report leaktight-audit --redact         a report to pass on, without a private pixel
   leaktight reproduce polarization-network          a paper's experiment, our numbers beside the published ones
@@ -37,6 +38,7 @@ app = typer.Typer(
 )
 app.command("audit", epilog=audit.EXAMPLES)(audit.audit)
 app.command("report", epilog=report.EXAMPLES)(report.report)
+app.command("layers", epilog=layers.EXAMPLES)(layers.layers)
 app.command("reproduce", epilog=reproduce.EXAMPLES)(reproduce.reproduce)
 app.command("export", epilog=export.EXAMPLES)(export.export)
 app.command("init", epilog=init.EXAMPLES)(init.init)

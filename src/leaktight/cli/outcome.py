@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from rich.console import Console
 from rich.table import Table
@@ -11,10 +12,13 @@ from leaktight.audit.advice import advise
 from leaktight.audit.characteristic import leading
 from leaktight.audit.flags import raise_flags
 from leaktight.audit.label_leak import TAIL, tells_labels
+from leaktight.audit.layer_risk import of_layers_alone, profiles_of
+from leaktight.audit.layer_words import to_protect
+from leaktight.audit.property_leak import tells_property
 from leaktight.audit.rows import LABELS, PSNR, Row
 from leaktight.audit.summary import Summary, summarise
 from leaktight.audit.utility import ACCURACY, utility_name
-from leaktight.audit.words import capital, name_of
+from leaktight.audit.words import capital, name_of, undefended
 from leaktight.core.metric import Reading
 from leaktight.core.record import Record, Status
 
@@ -40,6 +44,7 @@ def show(records: Sequence[Record], scenarios: Sequence[str] = (), console: Cons
         "Scenarios": [f"{number}: {name}" for number, name in enumerate(scenarios, start=1)] if len(scenarios) > 1 else [],
         "Verdict": summary.verdict,
         "CAP (usefulness times the attacker's error, over strengths; higher is better)": caps(summary),
+        "Where the leak sits": layers(records, summary),
         "Advice": [f"{advice.question} {advice.sentence}" for advice in advise(summary)],
         "Reasons to doubt this audit": [flag.sentence for flag in raise_flags(records)],
         "Refused": reasons(records, Status.REFUSED),
@@ -61,9 +66,9 @@ def table(rows: Sequence[Row]) -> Table:
         found.add_column(name)
     utilities = dict.fromkeys(utility_name(row.utility) for row in rows if row.utility is not None)
     utility = capital(" or ".join(utilities) or utility_name(None))
-    told = bool(rows) and all(row.leak is None or tells_labels(row.leak) for row in rows) and any(row.leak for row in rows)
-    leaks = ("Leak AUC (95 %)", "Chance", "95 % quantile") if told else ("PSNR in dB (95 %)", "Chance", "Labels")
-    for name in ("Batch", "Stage", *leaks, utility):
+    rows = [row for row in rows if not of_layers_alone(row)]
+    leaks = [leak for leak in (_IMAGES, _LABELS, _PROPERTY) if any(map(leak.about, rows))] or [_IMAGES]
+    for name in ("Batch", "Stage", *(title for leak in leaks for title in leak.titles), utility):
         found.add_column(name, justify="right", no_wrap=True)
     for row in rows:
         found.add_row(
@@ -72,7 +77,7 @@ def table(rows: Sequence[Row]) -> Table:
             row.attack,
             str(row.batch_size),
             row.stage,
-            *(_of_labels(row) if told else _of_images(row)),
+            *(text for leak in leaks for text in leak.texts(row)),
             _use(row.utility),
         )
     return found
@@ -89,13 +94,42 @@ def _of_images(row: Row) -> tuple[str, str, str]:
 
 def _of_labels(row: Row) -> tuple[str, str, str]:
     """Return what the attack got at the layer that tells it most."""
-    leak = row.leak
+    leak = row.leak if tells_labels(row.leak) else None
     tail = next((r for r in row.readings if r.name == TAIL and leak and r.layer == leak.layer), None)
     return (
         interval(leak, 2) if row.counts.get(Status.DONE) else status(row),
         NOTHING if leak is None or leak.chance is None else f"{leak.chance:.2f}",
         interval(tail, 2).partition(" ")[0],
     )
+
+
+def _of_property(row: Row) -> tuple[str, str, str]:
+    """Return how well the property is told by all layers together, or by what the row is judged by, and by the best layer alone."""
+    leak = row.leak if tells_property(row.leak) else None
+    single = [r for r in row.readings if tells_property(r) and r.layer is not None]
+    best = max(single, key=lambda r: r.value, default=None)
+    return (
+        interval(leak, 2) if row.counts.get(Status.DONE) else status(row),
+        NOTHING if leak is None or leak.chance is None else f"{leak.chance:.2f}",
+        NOTHING if best is None else f"{best.layer} {best.value:.2f}",
+    )
+
+
+class Leak(NamedTuple):
+    """The columns of one kind of leak: their titles, whether a row is about it, and its texts."""
+
+    titles: tuple[str, str, str]
+    about: Callable[[Row], bool]
+    texts: Callable[[Row], tuple[str, str, str]]
+
+
+_IMAGES = Leak(
+    ("PSNR in dB (95 %)", "Chance", "Labels"),
+    lambda row: row.leak is not None and not tells_labels(row.leak) and not tells_property(row.leak),
+    _of_images,
+)
+_LABELS = Leak(("Leak AUC (95 %)", "Chance", "95 % quantile"), lambda row: tells_labels(row.leak), _of_labels)
+_PROPERTY = Leak(("Property AUC (95 %)", "Chance", "Layer that tells most"), lambda row: tells_property(row.leak), _of_property)
 
 
 def _use(utility: Reading | None) -> str:
@@ -117,6 +151,13 @@ def caps(summary: Summary) -> list[str]:
                 f"{capital(curve.family)}, {len(curve.spots)} strengths: {found} ({curve.attack}; {curve.spots[0].row.setting})"
             )
     return lines
+
+
+def layers(records: Sequence[Record], summary: Summary) -> list[str]:
+    """Return for each setting without defence in which layers were measured which of them to protect first."""
+    bare = [profile for profile in profiles_of(records, summary.rows) if undefended(profile.place.defence)]
+    lead = [f"{capital(profile.place.setting)}: " if len(bare) > 1 else "" for profile in bare]
+    return [f"{where}{to_protect(one.layers, one.place.asked)}" for where, one in zip(lead, bare, strict=True)]
 
 
 def interval(reading: Reading | None, digits: int = 1) -> str:

@@ -99,8 +99,7 @@ class Federated(Staged):
             return Server(dict(snapshot.parameters), self.protocol.optimiser), [_seated(one, enter, inside) for one in clients]
 
         if observation.stage == "training":
-            per_round = 1 if self.protocol.aggregation == "secure" else self.participants
-            for number, rounds in self.continued(max(1, observation.victims // per_round)).items():
+            for number, rounds in self.watched(observation.victims).items():
                 transcript += self._rounds(*seated(moment(number)), inside, self.spread()[number], rounds)
         else:
             server, parties = seated(observation.stage)
@@ -116,6 +115,11 @@ class Federated(Staged):
             auxiliary=data.test.to(task.device),
             notes=largest(client.local.notes for client in clients),
         )
+
+    def watched(self, victims: int) -> dict[int, int]:
+        """Return for how many rounds each moment is continued at the stage `training`, by its number, so that there are so many messages."""
+        per_round = 1 if self.protocol.aggregation == "secure" else self.participants
+        return self.continued(max(1, victims // per_round))
 
     def _rounds(
         self, server: Server, parties: list[Party], inside: dict[MessageKey, Inside], first: int, rounds: int

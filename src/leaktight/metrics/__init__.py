@@ -9,6 +9,7 @@ from leaktight.metrics.leak_auc import LeakAUC
 from leaktight.metrics.norm_histogram import NormHistogram
 from leaktight.metrics.pairing import arrange, pair
 from leaktight.metrics.perturbation import Perturbation
+from leaktight.metrics.property_auc import PropertyAuc
 from leaktight.metrics.tracing import TracingDistance, trace
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "LeakAUC",
     "NormHistogram",
     "Perturbation",
+    "PropertyAuc",
     "ReconstructionStatement",
     "RelativeRMSE",
     "TracingDistance",
@@ -38,7 +40,8 @@ def standard() -> tuple[Metric, ...]:
         >>> [metric.kind for metric in standard()][:5]
         ['psnr', 'ssim', 'mse', 'rmse_relative', 'label_distance']
         >>> [metric.kind for metric in standard()][5:]
-        ['reconstruction_statement', 'tracing_distance', 'perturbation', 'leak_auc', 'norm_histogram']
+        ['reconstruction_statement', 'tracing_distance', 'perturbation', 'leak_auc', 'norm_histogram', 'property_auc']
     """
     images = PSNR(), SSIM(), MSE(), RelativeRMSE()
-    return *images, LabelDistance(), ReconstructionStatement(), TracingDistance(), Perturbation(), LeakAUC(), NormHistogram()
+    messages = Perturbation(), LeakAUC(), NormHistogram(), PropertyAuc()
+    return *images, LabelDistance(), ReconstructionStatement(), TracingDistance(), *messages

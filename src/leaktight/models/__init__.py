@@ -2,6 +2,7 @@
 
 from leaktight.models.alexnet import AlexNet
 from leaktight.models.convnet import ConvNet
+from leaktight.models.deep_dlnet import DeepDLNet
 from leaktight.models.dlnet import DLNet
 from leaktight.models.face_alexnet import FaceAlexNet
 from leaktight.models.factory import Factory, wrap
@@ -23,6 +24,7 @@ __all__ = [
     "AlexNet",
     "ConvNet",
     "DLNet",
+    "DeepDLNet",
     "FCNet",
     "FaceAlexNet",
     "Factory",

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from leaktight.core.errors import unknown
+from leaktight.papers.layer_leakage import LayerLeakage
 from leaktight.papers.paper import Paper
 from leaktight.papers.polarization_network import PolarizationNetwork
 from leaktight.papers.split_label_leakage import SplitLabelLeakage
 
-PAPERS: dict[str, Paper] = {paper.name: paper for paper in (PolarizationNetwork(), SplitLabelLeakage())}
+PAPERS: dict[str, Paper] = {paper.name: paper for paper in (PolarizationNetwork(), SplitLabelLeakage(), LayerLeakage())}
 
 
 def find_paper(name: str) -> Paper:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from leaktight.audit.label_leak import LEAK_AUC, tells_labels
+from leaktight.audit.property_leak import UNNAMED, tells_property
 from leaktight.audit.rows import PSNR, STATEMENT
 from leaktight.audit.utility import utility_name
 from leaktight.audit.verdict import Judgement
@@ -19,6 +20,8 @@ BADGES = {
     "leaks": "leaks",
     "unknown": "not shown",
 }
+LAYERED = ("property_auc", "v_information", "sensitivity", "mutual_information")
+"""How the names of readings begin that are explained where they occur."""
 
 
 def verdict_section(page: Page) -> Section:
@@ -64,6 +67,11 @@ def tiles(page: Page) -> list[dict[str, str]]:
         where = f" in scenario {told.scenario}, where most is" if several else ""
         label = f"AUC, how well labels are told without defence{where}"
         found.append({"figure": f"{told.worst.leak.value:.2f}", "label": label, "tone": told.tone})
+    held = max((j for j in judgements if undefended(j.defence) and tells_property(j.worst.leak)), key=_severity, default=None)
+    if held is not None and held.worst.leak is not None:
+        where = f" in scenario {held.scenario}, where most is" if several else ""
+        label = f"AUC, how well it is told without defence whether examples {held.worst.asked or UNNAMED}{where}"
+        found.append({"figure": f"{held.worst.leak.value:.2f}", "label": label, "tone": held.tone})
     defences = _by_defence(judgements)
     if defences:
         stopped = sum(all(j.tone == "stops" for j in group) for group in defences)
@@ -137,6 +145,8 @@ def flags_section(page: Page) -> Section:
 
 def glossary_section(page: Page) -> Section:
     """Explain the words that the numbers need."""
+    shown = tuple(reading.name for row in page.summary.rows for reading in row.readings)
+    layered = [kind for kind in LAYERED if any(name.startswith(kind) for name in shown)]
     return Section(
         "words",
         "How to read the numbers",
@@ -144,7 +154,8 @@ def glossary_section(page: Page) -> Section:
         {
             "threshold": page.summary.threshold,
             "curves": page.summary.curves,
-            "images": _shows(page, PSNR) or not _shows(page, LEAK_AUC),
+            "images": _shows(page, PSNR) or not (_shows(page, LEAK_AUC) or layered),
             "labels": _shows(page, LEAK_AUC),
+            "layered": layered,
         },
     )

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from leaktight.audit.flags_soundness import EXACT_AUC, EXACT_ERROR, EXACT_PSNR, far_from_chance, is_exact
-from leaktight.audit.label_leak import LEAK_AUC
+from leaktight.audit.label_leak import LEAK_AUC, tells_labels
+from leaktight.audit.layer_risk import of_layers, of_layers_alone
+from leaktight.audit.property_leak import PROPERTY_AUC
 from leaktight.audit.rows import LABELS, PSNR, SSIM, STATEMENT, Row
 from leaktight.audit.utility import utility_name, utility_text
 from leaktight.audit.words import STAGES, label_of, name_of, percent, points, title_of
 from leaktight.core.metric import Reading
+from leaktight.core.probe import Attempt
 from leaktight.core.record import Record, Status
 from leaktight.report.page import Page, Section
 
@@ -18,8 +21,11 @@ _NONE = "-"
 
 
 def table_section(page: Page) -> Section | None:
-    """Show one line for each defence, attack and setting, with every reading that is not about one layer."""
-    rows = page.summary.rows
+    """Show one line for each defence, attack and setting, with every reading that is not about one layer.
+
+    What was measured of single layers alone is left to the section about them.
+    """
+    rows = tuple(row for row in page.summary.rows if not of_layers_alone(row))
     if not rows:
         return None
     columns = _columns(rows)
@@ -32,7 +38,14 @@ def table_section(page: Page) -> Section | None:
         }
         for row in rows
     ]
-    values = {"lines": lines, "columns": [title for title, _ in columns], "changed": _changed(rows), "images": _images(rows)}
+    values = {
+        "lines": lines,
+        "columns": [title for title, _ in columns],
+        "changed": _changed(rows),
+        "images": _images(rows),
+        "labels": any(tells_labels(row.leak) for row in rows),
+        "layers": any(r.layer is not None and of_layers(r.name) for row in page.summary.rows for r in row.readings),
+    }
     return Section("table", "Every number", "table.html", values)
 
 
@@ -46,10 +59,11 @@ def _columns(rows: tuple[Row, ...]) -> list[tuple[str, Callable[[Row], str]]]:
         ("PSNR, used (dB)", lambda row: shown(row.reading(PSNR, "used"), _decimal)),
         ("SSIM", lambda row: shown(row.reading(SSIM, "raw"), _hundredth)),
         ("labels read", lambda row: shown(_hits(row.reading(LABELS)), percent)),
+        ("property AUC", lambda row: shown(row.reading(PROPERTY_AUC), _hundredth)),
         *(column for name in utilities for column in _of_utility(name)),
         ("epsilon", lambda row: _NONE if row.epsilon is None else f"{row.epsilon:.3g}"),
     ]
-    named = {STATEMENT, PSNR, SSIM, LABELS}
+    named = {STATEMENT, PSNR, SSIM, LABELS, PROPERTY_AUC}
     others = dict.fromkeys(
         r.name for row in rows for r in row.readings if r.name not in named and r.layer is None and r != row.utility
     )
@@ -134,7 +148,7 @@ def _significant(value: float) -> str:
 
 def checks_section(page: Page) -> Section:
     """Show the cells whose answer is known: controls must be exact, null views must be at chance."""
-    checks = [_check(record) for record in page.records if record.cell.purpose != "measure"]
+    checks = [_check(record) for record in page.records if record.cell.purpose == "control" or _is_null(record)]
     controls = [record for record in page.records if record.cell.purpose == "control"]
     labels = [record for record in controls if record.reading(LEAK_AUC) is not None]
     values = {
@@ -148,10 +162,15 @@ def checks_section(page: Page) -> Section:
     return Section("checks", "Checks of the instruments", "checks.html", values)
 
 
+def _is_null(record: Record) -> bool:
+    """Return whether a record is of an attack on noise; what needs no attack may look at public examples alone."""
+    return record.cell.purpose == "null" and isinstance(record.cell.probe, Attempt)
+
+
 def _check(record: Record) -> dict[str, object]:
     control = record.cell.purpose == "control"
     found = [
-        f"{title_of(r.name)} {_significant(r.value)}"
+        f"{title_of(r.name)}{f' of {r.layer}' if r.layer else ''} {_significant(r.value)}"
         + ("" if control or r.chance is None else f" (chance {_significant(r.chance)})")
         for r in record.readings
         if r.leaks is not None and r.against != "used"

@@ -6,6 +6,7 @@ that one figure serves light, dark and print.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ import plotly.graph_objects as go
 
 from leaktight.audit.label_leak import place_of, tells_labels
 from leaktight.audit.pool import high, low
+from leaktight.audit.property_leak import GUESSING, tells_property, whence
 from leaktight.audit.rows import PSNR, STATEMENT, Row
 from leaktight.audit.utility import ACCURACY, utility_name, utility_text
 from leaktight.audit.verdict import Judgement
@@ -30,18 +32,21 @@ def tradeoff_section(page: Page) -> Section | None:
     plots: dict[str, dict[str, Any]] = {}
     captions: dict[str, str] = {}
     scenarios = dict.fromkeys(judgement.scenario for judgement in page.summary.judgements)
-    for scenario in scenarios:
-        judged = [judgement for judgement in page.summary.judgements if judgement.scenario == scenario]
+    for scenario, about_property in itertools.product(scenarios, (False, True)):
+        judged = [
+            j for j in page.summary.judgements if j.scenario == scenario and tells_property(j.worst.leak) == about_property
+        ]
         suffix = f", scenario {scenario}" if len(scenarios) > 1 else ""
+        place, leak = (f"{scenario}-property", "property AUC") if about_property else (str(scenario), "leakage")
         figure = tradeoff(judged)
         if figure is not None:
-            plots[f"plot-tradeoff-{scenario}"] = figure
+            plots[f"plot-tradeoff-{place}"] = figure
             utility = next((j.worst.utility for j in judged if j.worst.utility is not None), None)
-            captions[f"plot-tradeoff-{scenario}"] = f"{capital(utility_name(utility))} against leakage{suffix}"
+            captions[f"plot-tradeoff-{place}"] = f"{capital(utility_name(utility))} against {leak}{suffix}"
         for number, (family, swept) in enumerate(_swept(judged).items()):
-            name = f"plot-strength-{scenario}-{number}"
+            name = f"plot-strength-{place}-{number}"
             plots[name] = over_strength(swept)
-            captions[name] = f"{capital(family)}: leakage over strength{suffix}"
+            captions[name] = f"{capital(family)}: {leak} over strength{suffix}"
     if not plots:
         return None
     return Section("trade-off", "Protection against usefulness", "tradeoff.html", {"captions": captions}, plots)
@@ -73,6 +78,9 @@ def tradeoff(judged: Sequence[Judgement]) -> dict[str, Any] | None:
         figure.update_yaxes(title_text="images recognised", ticksuffix=" %", range=[-5, 112], dtick=20)
     else:
         figure.update_yaxes(title_text=_axis(leak))
+    if tells_property(leak):
+        figure.add_hline(y=GUESSING, line={"color": "#6b7280", "dash": "dash", "width": 1.2})
+        figure.update_yaxes(range=_auc_range([j.worst.leak for j in placed if j.worst.leak is not None]))
     return plain_figure(figure)
 
 
@@ -130,8 +138,8 @@ def over_strength(rows: Sequence[Row]) -> dict[str, Any]:
     figure.update_layout(**{**layout(height=260), "showlegend": False})
     figure.update_xaxes(title_text=f"{swept.field if swept else 'strength'} (weak to strong)", type="category")
     figure.update_yaxes(title_text=_axis(readings[0]), rangemode="tozero")
-    if tells_labels(readings[0]):
-        figure.update_yaxes(range=[min(0.45, *(low(reading) - 0.02 for reading in readings)), 1.03])
+    if tells_labels(readings[0]) or tells_property(readings[0]):
+        figure.update_yaxes(range=_auc_range(readings))
     return plain_figure(figure)
 
 
@@ -151,6 +159,10 @@ def _swept(judged: Sequence[Judgement]) -> dict[str, list[Row]]:
 def _gradual(row: Row) -> Reading | None:
     """Return a reading that moves before a share of recognised images does: PSNR where there is one."""
     return row.reading(PSNR, "raw") or row.leak
+
+
+def _auc_range(readings: Sequence[Reading]) -> list[float]:
+    return [min(0.45, *(low(reading) - 0.02 for reading in readings)), 1.03]
 
 
 def _axis(reading: Reading) -> str:
@@ -181,6 +193,8 @@ def _hover(row: Row) -> str:
         lines.append(f"recognised: {percent(row.recognised.value)}")
     if row.leak is not None and tells_labels(row.leak):
         lines.append(f"{title_of(row.leak.name)}: {row.leak.value:.3f} {place_of(row.leak)}")
+    if row.leak is not None and tells_property(row.leak):
+        lines.append(f"{title_of(row.leak.name)}: {row.leak.value:.3f}, {whence(row.leak)}")
     if row.median is not None:
         lines.append(f"PSNR: {row.median:.1f} dB")
     if row.utility is not None:

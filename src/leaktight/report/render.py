@@ -20,6 +20,7 @@ from leaktight.core.record import Record
 from leaktight.report.characteristic import characteristic_section
 from leaktight.report.findings import advice_section, flags_section, glossary_section, verdict_section
 from leaktight.report.label_leak import labels_section
+from leaktight.report.layers import layers_section
 from leaktight.report.norms import norms_section
 from leaktight.report.numbers import checks_section, table_section
 from leaktight.report.page import MakeSection, Page, Pictures
@@ -35,6 +36,7 @@ SECTIONS: tuple[MakeSection, ...] = (
     tradeoff_section,
     labels_section,
     norms_section,
+    layers_section,
     characteristic_section,
     table_section,
     flags_section,
@@ -67,7 +69,14 @@ def write_report(folder: Path, out: Path | None = None, redact: bool = False) ->
     return path
 
 
-def render(records: Sequence[Record], plan: Plan, versions: Mapping[str, str], gallery: Pictures, redact: bool = False) -> str:
+def render(
+    records: Sequence[Record],
+    plan: Plan,
+    versions: Mapping[str, str],
+    gallery: Pictures,
+    redact: bool = False,
+    sections: Sequence[MakeSection] = SECTIONS,
+) -> str:
     """Return the report as one HTML text that loads nothing from anywhere.
 
     Args:
@@ -76,18 +85,19 @@ def render(records: Sequence[Record], plan: Plan, versions: Mapping[str, str], g
         versions: what it was measured with.
         gallery: from a cell's key to its images.
         redact: whether to leave out every image and every single image's value.
+        sections: the parts of the page, in order.
     """
     page = Page.of(redacted(records) if redact else records, plan, versions, _no_pictures if redact else gallery, redact)
-    sections = [section for make in SECTIONS if (section := make(page)) is not None]
+    found = [section for make in sections if (section := make(page)) is not None]
     environment = _environment()
-    plots = {name: figure for section in sections for name, figure in section.plots.items()}
+    plots = {name: figure for section in found for name, figure in section.plots.items()}
     # Without a plot, five megabytes of plotting library would have nothing to draw.
     scripts = [_plotting(), _script()] if plots else [_script()]
     return environment.get_template("page.html").render(
         plan=plan,
         redact=redact,
-        pictures=any(section.template == "pictures.html" for section in sections),
-        sections=[(s, Markup(environment.get_template(s.template).render(s.values))) for s in sections],  # noqa: S704
+        pictures=any(section.template == "pictures.html" for section in found),
+        sections=[(s, Markup(environment.get_template(s.template).render(s.values))) for s in found],  # noqa: S704
         plots=plots,
         style=Markup((_HERE / "page.css").read_text()),  # noqa: S704
         scripts=[Markup(script) for script in scripts],  # noqa: S704

@@ -27,7 +27,12 @@ SEATS = {
     "label-party": "the label party: it follows the protocol and reads the activations that it is sent",
     "wire": "someone on the wire: it changes nothing and reads every message that anyone sends",
 }
-WANTS = {"inputs": "rebuild the examples", "labels": "read off the labels", "scores": "tell examples apart"}
+WANTS = {
+    "inputs": "rebuild the examples",
+    "labels": "read off the labels",
+    "scores": "tell examples apart",
+    "property": "tell a private property",
+}
 
 
 def threat_section(page: Page) -> Section:

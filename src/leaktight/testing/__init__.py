@@ -7,7 +7,7 @@ from leaktight.testing.defences import check_defence
 from leaktight.testing.hooks import toy_step
 from leaktight.testing.metrics import Trial, check_metric, reconstruction_trial
 from leaktight.testing.samples import installed, sample
-from leaktight.testing.toys import null_run, toy_batch, toy_message, toy_parameters, toy_run, toy_task
+from leaktight.testing.toys import marked, null_run, property_run, toy_batch, toy_message, toy_parameters, toy_run, toy_task
 from leaktight.testing.values import check_value
 
 __all__ = [
@@ -21,7 +21,9 @@ __all__ = [
     "cut_run",
     "cut_step",
     "installed",
+    "marked",
     "null_run",
+    "property_run",
     "reconstruction_trial",
     "sample",
     "toy_batch",

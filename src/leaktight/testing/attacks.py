@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from leaktight.core.attack import Attack, Guess, Labels, Reconstruction
+from leaktight.core.attack import Attack, Guess, Labels, PropertyScores, Reconstruction
 from leaktight.core.errors import Refusal
 from leaktight.core.metric import Metric, Reading
 from leaktight.core.probe import Attempt
@@ -15,9 +15,9 @@ from leaktight.core.random import stream
 from leaktight.core.run import Run
 from leaktight.core.scenario import flat
 from leaktight.core.threat import Knows, ThreatModel, View
-from leaktight.metrics import PSNR, LabelDistance
+from leaktight.metrics import PSNR, LabelDistance, PropertyAuc
 from leaktight.testing.conformance import own_randomness, picture, require, unchanged
-from leaktight.testing.toys import null_run, toy_run
+from leaktight.testing.toys import null_run, property_run, toy_run
 from leaktight.testing.values import check_value
 
 
@@ -28,8 +28,9 @@ def check_attack(attack: Attack, run: Run | None = None, metrics: Sequence[Metri
 
     Args:
         attack: the attack.
-        run: an undefended run on which it must do better than chance; None for a toy with twelve messages of one example.
-        metrics: what it is graded by; none for PSNR and label distance. An attack that claims scores brings
+        run: an undefended run on which it must do better than chance; None for a toy with twelve messages of one example, or with
+            forty of which half have a private property, if that is what it claims.
+        metrics: what it is graded by; none for PSNR, label distance and property AUC. An attack that claims scores brings
             its own.
         seat: where the attacker sits.
 
@@ -37,11 +38,11 @@ def check_attack(attack: Attack, run: Run | None = None, metrics: Sequence[Metri
         >>> from leaktight.attacks import Analytic
         >>> check_attack(Analytic())
     """
-    run = run or toy_run(rounds=12, batch_size=1)
+    run = run or (property_run() if "property" in attack.claims else toy_run(rounds=12, batch_size=1))
     trial = Attempt(
         attack=attack,
         threat=ThreatModel(seat=seat, knows=attack.needs),
-        metrics=tuple(metrics) or (PSNR(), LabelDistance()),
+        metrics=tuple(metrics) or (PSNR(), LabelDistance(), PropertyAuc()),
     )
     check_value(attack)
     check_needs(attack)
@@ -72,7 +73,7 @@ def check_guess(trial: Attempt, run: Run) -> Guess:
     require(
         bool(one.keys) and not strange, f"{attack} must guess about the messages in view. Got {strange or 'no guess'} instead."
     )
-    speaks = {Reconstruction: {"inputs", "labels"}, Labels: {"labels"}}
+    speaks = {Reconstruction: {"inputs", "labels"}, Labels: {"labels"}, PropertyScores: {"property"}}
     claimed = speaks.get(type(one), {"scores"})
     require(bool(attack.claims & claimed), f"{attack} must say in `claims` what its {type(one).__name__} speaks of.")
     return one
@@ -110,7 +111,8 @@ def _parts(view: View) -> dict[str, dict[str, Tensor]]:
     parts["hints"] = {f"{key} {part}": tensor for key, hints in view.hints.items() for part, tensor in vars(hints).items()}
     parts["memory"] = {name: value for name, value in flat(view.memory).items() if isinstance(value, Tensor)}
     if view.auxiliary is not None:
-        parts["auxiliary data"] = {"inputs": view.auxiliary.inputs, "labels": view.auxiliary.labels}
+        public = vars(view.auxiliary).items()
+        parts["auxiliary data"] = {name: tensor for name, tensor in public if tensor is not None}
     return parts
 
 

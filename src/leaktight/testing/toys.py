@@ -16,6 +16,7 @@ from leaktight.core.run import Inside, MessageKey, Run
 from leaktight.core.task import Batch, Model, Task
 from leaktight.learning.client import Client
 from leaktight.learning.gradient import gradient
+from leaktight.learning.schedule import ByProperty, Schedule, Shuffled
 from leaktight.learning.task import as_scores, cross_entropy
 
 SHAPE = (1, 3, 4)
@@ -100,6 +101,8 @@ def toy_run(
     seed: int = 0,
     task: Task | None = None,
     data: Batch | None = None,
+    auxiliary: Batch | None = None,
+    schedule: Schedule | None = None,
 ) -> Run:
     """Return a run of one honest client that answers each round with a gradient, and closes at the end.
 
@@ -110,6 +113,8 @@ def toy_run(
         seed: what the client's randomness derives from.
         task: the task before the defence's `on_agree`; None for `toy_task()`.
         data: what the client owns; None for `toy_batch()` of as many examples as are used.
+        auxiliary: what is public; None for 32 other examples.
+        schedule: which examples are behind each message; None for all in turn, shuffled.
 
     Example:
         >>> run = toy_run(rounds=2)
@@ -121,7 +126,7 @@ def toy_run(
     public = defence.on_agree(task)
     local = Local(PARTY, seed)
     data = data or toy_batch(rounds * batch_size, shape=task.shape)
-    client = Client(PARTY, public, data, defence, local, batch_size)
+    client = Client(PARTY, public, data, defence, local, batch_size, schedule=schedule or Shuffled())
     parameters = toy_parameters(public)
     transcript: list[Message] = []
     inside: dict[MessageKey, Inside] = {}
@@ -138,8 +143,42 @@ def toy_run(
         defence=defence,
         inside=inside,
         locals={PARTY: local},
-        auxiliary=toy_batch(32, seed=1, shape=task.shape),
+        auxiliary=auxiliary or toy_batch(32, seed=1, shape=task.shape),
         notes=dict(local.notes),
+    )
+
+
+def marked(batch: Batch) -> Batch:
+    """Return the batch with a private property: in every second example the first two pixels are light, in all others dark.
+
+    It has nothing to do with the labels, and stands in the gradient of the first layer.
+
+    Example:
+        >>> marked(toy_batch(4)).properties.tolist()
+        [0, 1, 0, 1]
+    """
+    properties = torch.arange(len(batch)) % 2
+    inputs = batch.inputs.flatten(1).clone()
+    inputs[:, :2] = properties[:, None].float()
+    return Batch(inputs.view_as(batch.inputs), batch.labels, properties)
+
+
+def property_run(defence: Defence | None = None, *, rounds: int = 40, batch_size: int = 8, seed: int = 0) -> Run:
+    """Return a toy run of which every second message, on average, is made from examples with a private property, the others from none.
+
+    Example:
+        >>> run = property_run(rounds=4)
+        >>> sorted(int(inside.raw.properties.sum()) for inside in run.inside.values())
+        [0, 0, 8, 8]
+    """
+    return toy_run(
+        defence,
+        rounds=rounds,
+        batch_size=batch_size,
+        seed=seed,
+        data=marked(toy_batch(64)),
+        auxiliary=marked(toy_batch(64, seed=1)),
+        schedule=ByProperty(every=2),
     )
 
 

@@ -1,0 +1,100 @@
+"""`leaktight layers`: where in a model the leak sits, and which layers to protect first."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from leaktight.cli.audit import INTERRUPTED, SOME_FAILED, cores
+
+if TYPE_CHECKING:
+    from leaktight.data.source import Source
+
+EXAMPLES = """
+\b
+Examples:
+  leaktight layers                                             bundled digits, a minute or two
+  leaktight layers --data people.csv:income --property sex --model mlp
+  leaktight layers --data faces.npz --property glasses --model mine.models:net --rounds 300
+"""
+
+
+def layers(
+    data: Annotated[str, typer.Option(help="A data kind, a file or folder, or package.module:function.")] = "parity",
+    model: Annotated[str, typer.Option(help="A model kind, or your own as package.module:function.")] = "face_alexnet",
+    property: Annotated[
+        str | None,
+        typer.Option(help="The column or member that nobody meant to share.", show_default="the data's own, if any"),
+    ] = None,
+    label: Annotated[str | None, typer.Option(help="The column that is learned.", show_default="the data's own")] = None,
+    rounds: Annotated[int, typer.Option(help="How long the model trains.")] = 100,
+    batch_size: Annotated[int, typer.Option(help="Examples behind one message.")] = 32,
+    messages: Annotated[int, typer.Option(help="How many messages are judged; more gives narrower intervals.")] = 100,
+    gradients: Annotated[int, typer.Option(help="How many gradients the attacker learns from; more is stronger.")] = 400,
+    victims: Annotated[int, typer.Option(help="How many single gradients are inverted, layer by layer; 0 for none.")] = 4,
+    seed: Annotated[int, typer.Option(help="What all randomness derives from.")] = 0,
+    workers: Annotated[int | None, typer.Option(help="Worker processes.", show_default="one per core")] = None,
+    out: Annotated[Path, typer.Option(help="The folder for the result.")] = Path("leaktight-layers"),
+    device: Annotated[Literal["auto", "cpu", "cuda", "mps"], typer.Option(help="Where tensors live.")] = "auto",
+) -> None:
+    """Measure what each layer gives away: of a private property, of the labels, and of the examples themselves.
+
+    Finished cells are kept: after an interruption the same command goes on where it stopped.
+    """
+    from leaktight.audit import run
+    from leaktight.audit.layer_file import LAYERS_FILE, write_layers
+    from leaktight.audit.layer_risk import layer_rows
+    from leaktight.audit.layer_study import LayerStudy
+    from leaktight.cli.layer_table import show
+    from leaktight.cli.outcome import reasons
+    from leaktight.cli.progress import Bar
+    from leaktight.core.record import Status
+    from leaktight.models import from_text
+    from leaktight.report import write_layer_report
+
+    study = LayerStudy(
+        data=_source(data, label, property),
+        model=from_text(model),
+        rounds=rounds,
+        batch_size=batch_size,
+        messages=messages,
+        gradients=gradients,
+        victims=victims,
+        seed=seed,
+        device=device,
+    )
+    records = []
+    try:
+        with Bar() as bar:
+            for name, plan in study.plans().items():
+                records += run(plan, out / name, workers=cores() if workers is None else workers, progress=bar.step)
+    except KeyboardInterrupt:
+        typer.echo("Interrupted: finished cells are kept; run the same command to go on.", err=True)
+        raise typer.Exit(INTERRUPTED) from None
+    rows = layer_rows(records)
+    show(rows)
+    write_layers(out / LAYERS_FILE, rows)
+    report = write_layer_report([out / name for name in study.plans()], out / "layers.html")
+    typer.echo(f"\nReport: {report}\nRanking: {out / LAYERS_FILE} (for `layer_guard`)")
+    failed = [record for record in records if record.status is Status.FAILED]
+    for reason in reasons(failed, Status.FAILED):
+        typer.echo(f"Failed: {reason}", err=True)
+    if failed:
+        raise typer.Exit(SOME_FAILED)
+
+
+def _source(text: str, label: str | None, property: str | None) -> Source:
+    """Return the source that a text names, with another label or property if asked for."""
+    from leaktight.core.errors import InvalidValue
+    from leaktight.data import from_text
+
+    found = from_text(text)
+    wanted = {name: value for name, value in (("label", label), ("property", property)) if value is not None}
+    for name in wanted:
+        if name not in type(found).model_fields:
+            raise InvalidValue(
+                f"`--{name}` needs data with named columns. The data `{text}` has none; give a .csv or .npz file, or return a Data with properties."
+            )
+    return type(found).model_validate({**found.to_dict(), **wanted})

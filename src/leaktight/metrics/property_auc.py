@@ -1,0 +1,84 @@
+"""Property AUC: how well an attack tells messages whose examples have a private property from those whose examples do not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar, Literal
+
+import torch
+
+from leaktight.core.attack import Guess, PropertyScores
+from leaktight.core.errors import Refusal
+from leaktight.core.metric import Direction, Metric, Reading
+from leaktight.core.random import Stream
+from leaktight.core.run import Inside
+from leaktight.core.task import Batch
+from leaktight.learning.auc import delong
+
+
+class PropertyAuc(Metric):
+    r"""The area under the ROC curve of an attack's probabilities against the truth, over messages, for each layer that it attacked.
+
+    A message has the property if any example behind it has. With \(\hat p_i\) the probabilities of the m messages with it and \(\hat q_j\) those of
+    the n messages without,
+
+    .. math:: AUC = \frac{1}{mn} \sum_{i,j} \left( [\hat p_i > \hat q_j] + \tfrac12 [\hat p_i = \hat q_j] \right).
+
+    The chance level is 0.5. The interval is DeLong's: it holds for the messages as a sample, and not for another training or other
+    gradients of the attacker's own. A reading without a layer is that of all layers together.
+
+    Example:
+        >>> PropertyAuc().leaks, PropertyAuc.claim
+        ('high', 'property')
+
+    Differs from the paper: It repeats each attack 20 times and shows the interval over repetitions.
+
+    References:
+        Mo et al., Layer-wise Characterization of Latent Information Leakage in Federated Learning, 2021, section 5 and Fig. 3.
+    """
+
+    kind: Literal["property_auc"] = "property_auc"
+    claim: ClassVar[str] = "property"
+    leaks: ClassVar[Direction] = "high"
+
+    def grade(self, guess: Guess, truth: Sequence[Inside], rng: Stream, public: Batch | None = None) -> tuple[Reading, ...]:
+        """Return one reading for each layer; nothing for a guess that does not speak of a property."""
+        if not isinstance(guess, PropertyScores) or not truth:
+            return ()
+        positive = held(truth)
+        if positive.all() or not positive.any():
+            raise Refusal(
+                f"{self.kind} needs messages with the property and without. {'All' if positive.any() else 'None'} of {len(truth)} has it; "
+                "observe more of them, or let participants train by the schedule `by_property`."
+            )
+        readings = []
+        for layer, scores in zip(guess.layers, guess.values, strict=True):
+            value, (low, high) = delong(scores, positive)
+            readings.append(
+                Reading(
+                    name=self.kind,
+                    value=value,
+                    low=low,
+                    high=high,
+                    n=len(truth),
+                    chance=0.5,
+                    leaks=self.leaks,
+                    against="raw",
+                    layer=layer,
+                )
+            )
+        return tuple(readings)
+
+
+def held(truth: Sequence[Inside]) -> torch.Tensor:
+    """Return for each message whether any example behind it has the property.
+
+    Raises:
+        Refusal: the examples have no property.
+    """
+    found = []
+    for inside in truth:
+        if inside.raw.properties is None:
+            raise Refusal("Whether messages hold a private property is unknown. The data has none; set `property` of the data.")
+        found.append(bool((inside.raw.properties == 1).any()))
+    return torch.tensor(found)

@@ -1,0 +1,70 @@
+"""What anyone can measure on: the model as it was last handed out, its layers, and public examples."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from leaktight.core.errors import Refusal
+from leaktight.core.message import Kind, layer_of
+from leaktight.core.random import Stream
+from leaktight.core.run import Run
+from leaktight.core.task import Batch, Task
+
+
+def latest(run: Run, kind: str) -> dict[str, Tensor]:
+    """Return every parameter of the public task, by the model's names, as last sent in the transcript.
+
+    Args:
+        run: what happened.
+        kind: the probe that asks, for the sentence that refuses a run in which no whole model was sent.
+
+    Example:
+        >>> from leaktight.testing import toy_run
+        >>> run = toy_run(rounds=2)
+        >>> torch.equal(latest(run, "sensitivity")["head.bias"], run.transcript[2].tensors["head.bias"])
+        True
+    """
+    wanted = run.public.public_parameters().keys()
+    for message in reversed(run.transcript):
+        if message.kind is Kind.PARAMETERS and wanted <= message.tensors.keys():
+            return run.public.named(message.tensors)
+    raise Refusal(f"{kind} needs the parameters of a whole model. Nobody sent them in this run.")
+
+
+def public_examples(run: Run, kind: str, count: int, rng: Stream) -> Batch:
+    """Return at most so many of the run's public examples, drawn without replacement.
+
+    Args:
+        run: what happened.
+        kind: the probe that asks, for the sentence that refuses a run without public data.
+        count: how many are wanted.
+        rng: where the draw comes from.
+
+    Example:
+        >>> from leaktight.core.random import stream
+        >>> from leaktight.testing import toy_run
+        >>> len(public_examples(toy_run(), "sensitivity", 5, stream(0, "draw")))
+        5
+    """
+    if run.auxiliary is None or not len(run.auxiliary):
+        raise Refusal(f"{kind} needs public examples of the same kind as the private ones. This run has none.")
+    drawn = torch.randperm(len(run.auxiliary), generator=rng)[:count]
+    return run.auxiliary.take(drawn.to(run.auxiliary.labels.device))
+
+
+def layers(task: Task) -> dict[str, tuple[str, ...]]:
+    """Return the layers that go out, by wire name, each with the model's names of its parameters.
+
+    Example:
+        >>> from leaktight.testing import toy_task
+        >>> layers(toy_task())
+        {'body.1': ('body.1.weight', 'body.1.bias'), 'head': ('head.weight', 'head.bias')}
+    """
+    found: dict[str, tuple[str, ...]] = {}
+    for name in task.model.tensors():
+        wire = task.wire(name)
+        if wire is not None:
+            layer = layer_of(wire)
+            found[layer] = (*found.get(layer, ()), name)
+    return found

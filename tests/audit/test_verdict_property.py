@@ -1,0 +1,192 @@
+"""Verdicts about a property name who tells it, how well, from what, and what each defence does about it at what price."""
+
+import pytest
+
+from leaktight.attacks import PropertyInference
+from leaktight.audit.advice import advise
+from leaktight.audit.flags_attacks import attack_at_chance, leakage_grows
+from leaktight.audit.flags_soundness import null_above_chance
+from leaktight.audit.rows import rows_of
+from leaktight.audit.summary import summarise
+from leaktight.audit.verdict import judge
+from leaktight.core.metric import Reading
+from leaktight.core.threat import ThreatModel
+from leaktight.data import Npz, Parity
+from leaktight.defences import GaussianNoise
+from leaktight.learning import Federated
+from leaktight.models import MLP
+from leaktight.probes import Sensitivity
+
+SCENARIO = Federated(data=Npz(path="faces.npz", property="Hat"), model=MLP())
+WEAK, STRONG = GaussianNoise(std=0.01), GaussianNoise(std=0.1)
+ATTACK = PropertyInference(layers="each")
+
+
+def auc(value, spread=0.05, layer=None):
+    ends = {"low": max(0.0, value - spread), "high": min(1.0, value + spread)}
+    return Reading(name="property_auc", value=value, n=40, chance=0.5, leaks="high", against="raw", layer=layer, **ends)
+
+
+@pytest.fixture
+def record(made):
+    def make(defence, value, accuracy=0.9, layers=None, seat="server", attack=ATTACK, label="property inference", **more):
+        settings = {"scenario": SCENARIO, "batch_size": 16, "stage": "training", **more}
+        found = made.record(
+            defence,
+            psnr=None,
+            accuracy=accuracy,
+            attack=attack,
+            label=label,
+            extra=(auc(value), *(auc(told, layer=layer) for layer, told in (layers or {}).items())),
+            **settings,
+        )
+        probe = found.cell.probe.model_copy(update={"threat": ThreatModel(seat=seat)})
+        return found.model_copy(update={"cell": found.cell.model_copy(update={"probe": probe})})
+
+    return make
+
+
+def test_without_defence_the_property_is_named_with_its_auc(record):
+    (found,) = judge(rows_of([record(None, 0.93)]))
+    assert found.tone == "leaks"
+    assert found.sentence == (
+        "Without defence, from one shared message the server tells whether its examples have the property `Hat` with an AUC of 0.93 "
+        "(0.88 to 0.98; guessing gets 0.5), by property inference on all layers together (batches of 16, throughout training)."
+    )
+
+
+@pytest.mark.parametrize(
+    ("seat", "who"), [("server", "the server"), ("wire", "someone on the wire"), ("client-2", "the participant client-2")]
+)
+def test_the_attacker_is_named_by_its_seat(record, seat, who):
+    (found,) = judge(rows_of([record(None, 0.93, seat=seat)]))
+    assert f"from one shared message {who} tells whether" in found.sentence
+
+
+def test_a_property_that_records_do_not_name_is_private(record):
+    (found,) = judge(rows_of([record(None, 0.93, scenario=Federated(data=Parity(), model=MLP()))]))
+    assert "whether its examples have the private property with an AUC of 0.93" in found.sentence
+
+
+def test_a_layer_with_a_larger_auc_is_mentioned_not_judged(record):
+    (found,) = judge(rows_of([record(None, 0.9, layers={"conv1": 0.6, "head": 0.95})]))
+    assert found.worst.leak.value == 0.9
+    assert "on all layers together (head alone 0.95; batches of 16" in found.sentence
+
+
+def test_nothing_told_undefended_is_not_called_safe(record):
+    (found,) = judge(rows_of([record(None, 0.52)]))
+    assert found.tone == "unknown"
+    assert "no attack tried told measurably better than guessing whether the examples behind a message have" in found.sentence
+    assert "AUC 0.52 (0.47 to 0.57; guessing gets 0.5)" in found.sentence
+    assert "That does not show that none can" in found.sentence
+
+
+@pytest.mark.parametrize(
+    ("value", "tone", "words"),
+    [
+        (
+            0.52,
+            "stops",
+            "Gaussian noise (std 0.1) stopped every attack tried: none told measurably better than guessing whether",
+        ),
+        (0.52, "stops", "AUC 0.52 (0.47 to 0.57; guessing gets 0.5), against 0.93 without it, by property inference"),
+        (
+            0.7,
+            "reduces",
+            "reduced the leak: from one shared message the server still tells whether its examples have the property `Hat`",
+        ),
+        (0.7, "reduces", "with an AUC of 0.70 (0.65 to 0.75; guessing gets 0.5), against 0.93 without it"),
+        (0.9, "leaks", "did not measurably stop the leak: from one shared message the server tells whether its examples"),
+        (
+            0.1,
+            "leaks",
+            "with an AUC of 0.10 (0.05 to 0.15; guessing gets 0.5), as good as 0.90 the other way round, against 0.93",
+        ),
+    ],
+)
+def test_a_defence_is_set_beside_none_with_its_price(record, value, tone, words):
+    _, found = judge(rows_of([record(None, 0.93), record(STRONG, value, accuracy=0.87)]))
+    assert found.tone == tone
+    assert words in found.sentence
+    assert "The price: 3.0 points of accuracy (95 % interval" in found.sentence
+
+
+def test_nothing_is_stopped_while_a_single_layer_tells(record):
+    _, found = judge(rows_of([record(None, 0.93), record(STRONG, 0.52, layers={"conv1": 0.5, "head": 0.75})]))
+    assert found.tone == "reduces"
+    assert "with an AUC of 0.75" in found.sentence
+    assert "by property inference on the layer head alone" in found.sentence
+
+
+def test_the_strongest_attack_counts(record):
+    attacks = {label: PropertyInference(classifier=label) for label in ("logistic", "network")}
+    values = {"logistic": 0.8, "network": 0.6}
+    defended = [record(STRONG, values[label], attack=attack, label=label) for label, attack in attacks.items()]
+    *_, found = judge(rows_of([record(None, 0.95), *defended]))
+    assert (found.worst.attack, found.worst.leak.value) == ("logistic", 0.8)
+
+
+def test_without_anything_to_compare_with_nothing_is_claimed(record):
+    (alone,) = judge(rows_of([record(STRONG, 0.52)]))
+    assert "without defence nothing was measured to compare with" in alone.sentence
+    _, both = judge(rows_of([record(None, 0.51), record(STRONG, 0.52)]))
+    assert (both.tone, "nothing was told without it either" in both.sentence) == ("unknown", True)
+
+
+def test_an_attacker_who_knows_the_defence_is_set_beside_one_who_does_not(record):
+    knowing = PropertyInference(models_defence=True)
+    records = [record(None, 0.95), record(STRONG, 0.6), record(STRONG, 0.8, attack=knowing, label="knowing")]
+    *_, found = judge(rows_of(records))
+    assert found.sentence.endswith(
+        "An attacker who knows the defence reaches property AUC 0.8, chance 0.5 (knowing), "
+        "one who ignores it property AUC 0.6, chance 0.5 (property inference)."
+    )
+
+
+def test_images_and_property_are_judged_apart(record, made):
+    images = [made.record(defence, psnr, scenario=SCENARIO) for defence, psnr in ((None, 38), (STRONG, 8))]
+    records = [*images, record(None, 0.95), record(STRONG, 0.8, accuracy=0.8)]
+    summary = summarise(records)
+    assert [(j.defence.kind, j.worst.leak.name, j.tone) for j in summary.judgements] == [
+        ("none", "reconstruction_statement", "leaks"),
+        ("none", "property_auc", "leaks"),
+        ("gaussian_noise", "reconstruction_statement", "stops"),
+        ("gaussian_noise", "property_auc", "reduces"),
+    ]
+    questions = [item.question for item in advise(summary)]
+    assert questions[0] == "Against all other attacks: What stops every attack tried, at the lowest price?"
+    assert questions[4] == "Against property inference: What stops every attack tried, at the lowest price?"
+    assert "None of the defences measured" in advise(summary)[4].sentence
+
+
+def test_advice_takes_the_least_leak_within_the_budget(record):
+    records = [record(None, 0.95), record(WEAK, 0.8, accuracy=0.895), record(STRONG, 0.51, accuracy=0.86)]
+    stopping, one, *_, five = advise(summarise(records))
+    assert (
+        "Gaussian noise (std 0.1): property AUC 0.51 by the strongest attack tried, on all layers together, at"
+        in stopping.sentence
+    )
+    assert "Gaussian noise (std 0.01)" in one.sentence
+    assert "Gaussian noise (std 0.1)" in five.sentence
+
+
+def test_flags_speak_of_properties_too(record):
+    (flag,) = leakage_grows([record(None, 0.95), record(WEAK, 0.6), record(STRONG, 0.8)])
+    assert "from Gaussian noise (std 0.01) to Gaussian noise (std 0.1)" in flag.sentence
+    assert [flag.name for flag in attack_at_chance([record(None, 0.51)])] == ["attack_at_chance"]
+    assert attack_at_chance([record(None, 0.9, layers={"conv1": 0.5})]) == []
+
+
+def test_a_null_view_is_for_attacks(record, made):
+    (flag,) = null_above_chance([record(None, 0.9, purpose="null")])
+    assert "does better than chance in property AUC" in flag.sentence
+    public = Reading(name="property_sensitivity_f", value=3.0, low=2.9, high=3.1, n=16, chance=1.0, leaks="high", layer="head")
+    quiet = made.record(psnr=None, probe=Sensitivity(), purpose="null", extra=(public,))
+    assert null_above_chance([quiet]) == []
+
+
+def test_a_layer_that_cannot_be_inverted_is_no_reason_to_doubt(made):
+    one = made.GEIPING.model_copy(update={"layers": ("head",)})
+    assert attack_at_chance([made.record(None, 8.0, attack=one, label="head")]) == []
+    assert len(attack_at_chance([made.record(None, 8.0, attack=made.GEIPING, label="all")])) == 1

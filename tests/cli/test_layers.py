@@ -1,0 +1,98 @@
+"""`leaktight layers`: one command from a file with a label and a property column to a ranking."""
+
+from __future__ import annotations
+
+import json
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from leaktight.audit.layer_risk import LayerRow
+from leaktight.cli.layer_table import show
+from leaktight.cli.main import main
+from leaktight.core.metric import Reading
+from leaktight.core.random import stream
+
+FEW = ["--rounds", "10", "--messages", "12", "--gradients", "40", "--batch-size", "8", "--workers", "1"]
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    """A table of people: income is learned, sex shows in their height."""
+    import torch
+
+    rng = stream(0, "people")
+    sex = torch.randint(2, (300,), generator=rng)
+    height = sex + 0.3 * torch.randn(300, generator=rng)
+    hours = torch.randn(300, generator=rng)
+    rows = [
+        f"{h:.3f},{w:.3f},{'f' if s else 'm'},{int(w > 0)}"
+        for h, w, s in zip(height.tolist(), hours.tolist(), sex.tolist(), strict=True)
+    ]
+    path = tmp_path / "people.csv"
+    path.write_text("\n".join(["height,hours,sex,income", *rows]) + "\n")
+    return path
+
+
+def test_one_command_gives_table_ranking_and_picture(table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "out"
+    command = ["layers", "--data", f"{table}:income", "--property", "sex", "--model", "mlp", "--victims", "0"]
+    assert main([*command, *FEW, "--out", str(out)]) == 0
+    said = capsys.readouterr().out
+    assert "body.linear1" in said
+    assert "property AUC" in said
+    found = json.loads((out / "layers.json").read_text())
+    assert [one["layer"] for one in found["layers"]] == ["body.linear1", "head"]
+    assert set(found["ranking"]) == {"property", "labels"}
+    page = (out / "layers.html").read_text()
+    assert "Where the leak sits" in page
+    assert "plot-layers" in page
+    assert main([*command, *FEW, "--out", str(out)]) == 0  # nothing is measured twice
+    assert capsys.readouterr().out == said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--data", "photos", "--property", "sex"], "`--property` needs data with named columns"),
+        (["--data", "photos", "--label", "sex"], "`--label` needs data with named columns"),
+        (["--data", "nothing.csv:income"], "There is no file or folder `nothing.csv`"),
+        (["--rounds", "0"], "rounds"),
+        (["--messages", "2"], "messages"),
+        (["--model", "mpl"], "Did you mean `mlp`"),
+    ],
+)
+def test_wrong_words_are_one_clear_sentence(
+    arguments: list[str], sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["layers", *arguments, "--out", str(tmp_path / "out")]) != 0
+    said = capsys.readouterr().err
+    assert sentence in said
+    assert "Traceback" not in said
+
+
+def test_a_property_that_is_not_there_is_named(table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["layers", "--data", f"{table}:income", "--property", "sexx", "--model", "mlp", "--out", str(tmp_path / "out")]
+    assert main(command) != 0
+    assert "sexx" in capsys.readouterr().err
+
+
+def printed(rows: list[LayerRow]) -> str:
+    text = StringIO()
+    show(rows, Console(file=text, width=200))
+    return text.getvalue()
+
+
+def row(layer: str, name: str, value: float, low: float, chance: float) -> LayerRow:
+    reading = Reading(name=name, value=value, low=low, high=value + 0.05, chance=chance, leaks="high", layer=layer)
+    return LayerRow(layer, {name: reading})
+
+
+def test_layers_that_tell_nothing_are_not_named_as_risks() -> None:
+    said = printed([row("head", "property_auc", 0.52, 0.4, 0.5)])
+    assert "no layer by itself gives away measurably more than guessing" in said
+    assert "Protect first" not in said
+    assert "Protect first, for the property: head" in printed([row("head", "property_auc", 0.9, 0.8, 0.5)])
+    assert "0.90 (0.80 to 0.95)" in printed([row("head", "property_auc", 0.9, 0.8, 0.5)])

@@ -31,10 +31,9 @@ from torch import Tensor
 from leaktight.core.random import stream
 from leaktight.core.task import Batch, Task
 from leaktight.learning import classification
-from leaktight.metrics.bounded_norm import bounded, spans, totals
+from leaktight.learning.bounded_norm import bounded, spans, totals
+from leaktight.learning.target_jacobian import target_norms
 from leaktight.models import MLP, Network, VGG11Net
-from leaktight.probes.public import layers
-from leaktight.probes.target_jacobian import target_norms
 
 SHAPE, CLASSES = (3, 62, 47), 2
 WHOLE = 500
@@ -81,7 +80,7 @@ class Problem:
 
     def _gradient(self, layer: str) -> tuple[Callable[[Tensor], tuple[Tensor, ...]], Tensor]:
         leaves = {name: tensor.clone().requires_grad_() for name, tensor in self.task.model.tensors().items()}
-        own = [leaves[name] for name in layers(self.task)[layer]]
+        own = [leaves[name] for name in self.task.layers()[layer]]
 
         def gradient(target: Tensor) -> tuple[Tensor, ...]:
             loss = self.task.loss(self.task.forward(leaves, self.batch.inputs), target[None]).sum()
@@ -96,7 +95,7 @@ class Problem:
     def entries(self) -> dict[str, int]:
         """Return how many entries the gradient of each layer has."""
         tensors = self.task.model.tensors()
-        return {layer: sum(tensors[name].numel() for name in own) for layer, own in layers(self.task).items()}
+        return {layer: sum(tensors[name].numel() for name in own) for layer, own in self.task.layers().items()}
 
 
 def sensitivity_rows(repeats: int = 5) -> list[Row]:

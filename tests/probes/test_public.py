@@ -9,7 +9,7 @@ from leaktight.core.errors import Refusal
 from leaktight.core.message import Kind
 from leaktight.core.random import stream
 from leaktight.core.run import Run
-from leaktight.probes.public import latest, layers, public_examples
+from leaktight.probes.public import latest, public_examples
 from leaktight.testing import toy_batch, toy_run, toy_task
 
 
@@ -60,4 +60,4 @@ def test_a_run_without_public_examples_is_refused(run: Run, auxiliary: object) -
 
 def test_layers_are_those_that_go_out() -> None:
     task = dataclasses.replace(toy_task(), wire=lambda name: None if name.startswith("head") else f"shared.{name}")
-    assert layers(task) == {"shared.body.1": ("body.1.weight", "body.1.bias")}
+    assert task.layers() == {"shared.body.1": ("body.1.weight", "body.1.bias")}

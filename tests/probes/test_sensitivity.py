@@ -11,10 +11,10 @@ from leaktight.core.metric import Reading
 from leaktight.core.random import stream
 from leaktight.core.run import Run
 from leaktight.core.task import Batch
-from leaktight.metrics.bounded_norm import NORMS
+from leaktight.learning.bounded_norm import NORMS
+from leaktight.learning.target_jacobian import target_norms
 from leaktight.probes import Sensitivity
 from leaktight.probes.public import latest, public_examples
-from leaktight.probes.target_jacobian import target_norms
 from leaktight.testing import toy_batch, toy_run, toy_task
 
 

@@ -10,7 +10,6 @@ from leaktight.attacks.presets import preset
 from leaktight.attacks.property_inference import PropertyInference
 from leaktight.audit.plan import Grid, Plan
 from leaktight.core.device import DeviceName
-from leaktight.core.message import layer_of
 from leaktight.core.probe import Attempt, Probe
 from leaktight.core.threat import Knows, ThreatModel
 from leaktight.core.value import Value
@@ -89,8 +88,7 @@ class LayerStudy(Value):
 
     def layers(self) -> tuple[str, ...]:
         """Return the layers whose tensors go out, from first to last."""
-        task = self._federation(self.data).task(self.data.load(), self.seed)
-        return tuple(dict.fromkeys(layer_of(name) for name in task.public_parameters()))
+        return tuple(self._federation(self.data).task(self.data.load(), self.seed).layers())
 
     def _inference(self) -> Plan:
         held: dict[str, Source] = {PROPERTY: self.data} if self.data.load().property_name else {}

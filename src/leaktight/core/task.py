@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from leaktight.core.errors import InvalidValue
-from leaktight.core.message import Tensors
+from leaktight.core.message import Tensors, layer_of
 
 
 @dataclasses.dataclass(frozen=True)
@@ -154,6 +154,15 @@ class Task:
         """Return what goes out of tensors by the model's names, by wire name."""
         named = ((self.wire(name), tensor) for name, tensor in tensors.items())
         return {wire: tensor for wire, tensor in named if wire is not None}
+
+    def layers(self) -> dict[str, tuple[str, ...]]:
+        """Return the layers that go out, by wire name from first to last, each with the model's names of its parameters."""
+        found: dict[str, tuple[str, ...]] = {}
+        for name in self.model.tensors():
+            wire = self.wire(name)
+            if wire is not None:
+                found[layer_of(wire)] = (*found.get(layer_of(wire), ()), name)
+        return found
 
     def copy(self) -> Task:
         """Return the task with a model of its own."""

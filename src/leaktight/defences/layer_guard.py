@@ -21,7 +21,7 @@ from leaktight.data.source import Source
 from leaktight.defences.finite import finite
 from leaktight.defences.ranking import Risk, read_ranking
 from leaktight.defences.withhold import Withhold
-from leaktight.learning.sensitivity import layer_sensitivity
+from leaktight.learning.target_jacobian import target_norms
 
 EXAMPLES = 32
 """How many public examples a ranking is computed on."""
@@ -41,7 +41,7 @@ class LayerGuard(Defence):
 
     The ranking is public and the same for all parties. It is chosen once, in `on_agree`, from one of three places: `layers` by hand,
     `ranking` from a file that `leaktight layers` wrote, or `public`, by the sensitivity of each layer's gradient at the initial parameters
-    (`learning.sensitivity`), on 32 of the source's test examples. Parties on different machines whose numbers are rounded
+    (`target_norms`), on 32 of the source's test examples. Parties on different machines whose numbers are rounded
     differently should take one of the first two.
 
     Args:
@@ -159,7 +159,8 @@ def _by_sensitivity(task: Task, source: Source) -> tuple[str, ...]:
         )
     drawn = torch.randperm(len(data.test), generator=stream(0, "layer_guard", "public"))[:EXAMPLES]
     public: Batch = data.test.take(drawn).to(task.device)
-    risks = layer_sensitivity(task, task.model.tensors(), public)
+    # The first of the norms is the Frobenius norm.
+    risks = {layer: rows[:, 0].mean().item() for layer, rows in target_norms(task, task.model.tensors(), public).items()}
     for layer, risk in risks.items():
         if not math.isfinite(risk):
             raise InvalidValue(f"The sensitivity of `{layer}` on public data must be a finite number. Got {risk} instead.")

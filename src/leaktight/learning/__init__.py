@@ -13,7 +13,6 @@ from leaktight.learning.optimiser import Adam, DecayedSgd, Optimiser, Sgd
 from leaktight.learning.order import Order
 from leaktight.learning.protocol import FedAvg, FedSGD, Protocol, RoundRobin, Server, federate
 from leaktight.learning.schedule import ByProperty, Schedule, Shuffled
-from leaktight.learning.sensitivity import layer_sensitivity
 from leaktight.learning.split import Split
 from leaktight.learning.standalone import Standalone, standalone
 from leaktight.learning.task import classification
@@ -44,7 +43,6 @@ __all__ = [
     "federate",
     "gradient",
     "layer_gradients",
-    "layer_sensitivity",
     "mean",
     "read_checkpoint",
     "secure_sum",

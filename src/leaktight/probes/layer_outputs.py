@@ -9,7 +9,6 @@ from torch import Tensor, nn
 
 from leaktight.core.message import Tensors
 from leaktight.core.task import Task
-from leaktight.probes.public import layers
 
 ACTIVATIONS = (
     nn.CELU,
@@ -56,7 +55,7 @@ class LayerOutputs:
 
     def __init__(self, task: Task, parameters: Tensors) -> None:
         self._task, self._parameters = task.copy(), parameters
-        self._layers = layers(task)
+        self._layers = task.layers()
         self._found: dict[str, Tensor] = {}
         for layer, names in self._layers.items():
             for path in dict.fromkeys(name.rpartition(".")[0] for name in names):

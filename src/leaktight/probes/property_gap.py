@@ -11,9 +11,8 @@ from torch import Tensor
 from leaktight.core.message import Tensors
 from leaktight.core.random import Stream
 from leaktight.core.task import Batch, Task
-from leaktight.metrics.bounded_norm import bounded, spans, totals
-from leaktight.probes.public import layers
-from leaktight.probes.target_jacobian import BYTES, TOGETHER, loss_gradient
+from leaktight.learning.bounded_norm import bounded, spans, totals
+from leaktight.learning.target_jacobian import BYTES, TOGETHER, loss_gradient
 
 RESAMPLES, SHUFFLES = 200, 100
 
@@ -85,7 +84,7 @@ def drawn_means(properties: Tensor, rng: Stream, resamples: int = RESAMPLES, shu
 
 def _gradients(task: Task, parameters: Tensors, batch: Batch, memory: int) -> Iterator[tuple[str, Tensor]]:
     """Make the gradients of all examples in each layer: those of as many layers at a time as fit, else of one."""
-    waiting = layers(task)
+    waiting = task.layers()
     while waiting:
         group: dict[str, tuple[str, ...]] = {}
         room = memory

@@ -1,4 +1,4 @@
-"""What anyone can measure on: the model as it was last handed out, its layers, and public examples."""
+"""What anyone can measure on: the model as it was last handed out, and public examples."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import torch
 from torch import Tensor
 
 from leaktight.core.errors import Refusal
-from leaktight.core.message import Kind, layer_of
+from leaktight.core.message import Kind
 from leaktight.core.random import Stream
 from leaktight.core.run import Run
-from leaktight.core.task import Batch, Task
+from leaktight.core.task import Batch
 
 
 def latest(run: Run, kind: str) -> dict[str, Tensor]:
@@ -51,20 +51,3 @@ def public_examples(run: Run, kind: str, count: int, rng: Stream) -> Batch:
         raise Refusal(f"{kind} needs public examples of the same kind as the private ones. This run has none.")
     drawn = torch.randperm(len(run.auxiliary), generator=rng)[:count]
     return run.auxiliary.take(drawn.to(run.auxiliary.labels.device))
-
-
-def layers(task: Task) -> dict[str, tuple[str, ...]]:
-    """Return the layers that go out, by wire name, each with the model's names of its parameters.
-
-    Example:
-        >>> from leaktight.testing import toy_task
-        >>> layers(toy_task())
-        {'body.1': ('body.1.weight', 'body.1.bias'), 'head': ('head.weight', 'head.bias')}
-    """
-    found: dict[str, tuple[str, ...]] = {}
-    for name in task.model.tensors():
-        wire = task.wire(name)
-        if wire is not None:
-            layer = layer_of(wire)
-            found[layer] = (*found.get(layer, ()), name)
-    return found

@@ -14,10 +14,10 @@ from leaktight.core.metric import Reading
 from leaktight.core.probe import Finding, Probe
 from leaktight.core.random import Stream
 from leaktight.core.run import Run
-from leaktight.metrics.bounded_norm import NORMS
+from leaktight.learning.bounded_norm import NORMS
+from leaktight.learning.target_jacobian import target_norms
 from leaktight.probes.property_gap import RESAMPLES, drawn_means, property_norms
 from leaktight.probes.public import latest, public_examples
-from leaktight.probes.target_jacobian import target_norms
 
 _DRAWS = 2000
 _ENDS = torch.tensor((0.025, 0.975), dtype=torch.float64)

@@ -11,8 +11,7 @@ from torch import Tensor
 
 from leaktight.core.message import Tensors
 from leaktight.core.task import Batch, Task
-from leaktight.metrics.bounded_norm import bounded, joined, spans, totals
-from leaktight.probes.public import layers
+from leaktight.learning.bounded_norm import bounded, joined, spans, totals
 
 BYTES = 256 * 2**20
 """About how much memory gradients in work may take."""
@@ -46,7 +45,7 @@ def target_norms(task: Task, parameters: Tensors, batch: Batch, memory: int = BY
         >>> {layer: tuple(rows.shape) for layer, rows in target_norms(task, task.model.tensors(), toy_batch(5)).items()}
         {'body.1': (5, 3), 'head': (5, 3)}
     """
-    names = layers(task)
+    names = task.layers()
     shared = [name for own in names.values() for name in own]
     dtype = parameters[shared[0]].dtype
     columns = _columns(loss_gradient(task, parameters, shared))

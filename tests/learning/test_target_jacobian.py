@@ -9,8 +9,8 @@ from torch import Tensor, nn
 
 from leaktight.core.random import sealed, stream
 from leaktight.core.task import Batch, Model, Task
+from leaktight.learning.target_jacobian import target_norms
 from leaktight.learning.task import as_scores, cross_entropy
-from leaktight.probes.target_jacobian import target_norms
 from leaktight.testing import toy_batch, toy_task
 
 CLASSES = 3

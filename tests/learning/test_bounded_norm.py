@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from leaktight.core.random import stream
-from leaktight.metrics.bounded_norm import NORMS, bounded, joined, spans, totals
+from leaktight.learning.bounded_norm import NORMS, bounded, joined, spans, totals
 
 
 def test_the_norms_are_those_of_one_long_vector() -> None:
@@ -50,3 +50,8 @@ def test_without_a_range_every_norm_is_zero() -> None:
 
 def test_no_change_has_norm_zero() -> None:
     assert bounded(totals([torch.zeros(1, 3)]), torch.tensor([1.0]), 3).tolist() == [[0, 0, 0]]
+
+
+def test_a_range_that_is_no_number_does_not_pass_for_none():
+    found = bounded(totals([torch.tensor([[3.0, -4.0]])]), torch.tensor([float("nan")]), entries=2)
+    assert found.isnan().all()

@@ -56,7 +56,7 @@ def bounded(found: Tensor, span: Tensor, entries: int) -> Tensor:
 
     Args:
         found: the totals of each row of changes J.
-        span: the range of what changes, for each row; where it is 0 the norms are 0.
+        span: the range of what changes, for each row; where it is 0 the norms are 0, where it is no number neither are they.
         entries: N, the number of entries of what changes.
 
     Example:
@@ -69,7 +69,7 @@ def bounded(found: Tensor, span: Tensor, entries: int) -> Tensor:
     factors = torch.tensor([entries**0.5, entries, 1], dtype=torch.float64)
     norms = torch.cat([found[..., :1].sqrt(), found[..., 1:]], -1) / factors
     span = span.double()[..., None]
-    return torch.where(span > 0, norms / torch.where(span > 0, span, 1.0), 0.0)
+    return torch.where(span == 0, 0.0, norms / torch.where(span == 0, 1.0, span))
 
 
 def _rows(piece: Tensor) -> Tensor:

@@ -13,6 +13,7 @@ import time
 
 import torch
 from _rows import Row, parser, show
+from _sensitivity import sensitivity_rows
 from torch import Tensor
 
 from leaktight.attacks.auxiliary_gradients import batch_gradients
@@ -85,6 +86,7 @@ def main() -> None:
     chosen = options.parse_args()
     torch.set_num_threads(1)
     rows = [Row("threads", torch.get_num_threads(), "")]
+    rows += sensitivity_rows(chosen.repeats)
     rows += property_rows(chosen.repeats)
     show(rows, chosen.json)
 

@@ -20,9 +20,11 @@ from leaktight.core.record import Cell
 from leaktight.core.run import Run
 from leaktight.core.scenario import Observation
 from leaktight.core.threat import Knows, ThreatModel
+from leaktight.data import Digits
 from leaktight.learning.federated import Federated
 from leaktight.learning.split import Split
 from leaktight.metrics import PSNR, LeakAUC
+from leaktight.models import MLP
 
 
 @pytest.fixture
@@ -165,3 +167,21 @@ def test_a_null_view_of_split_learning_is_scored_at_the_cut_alone(attack: Any, t
     assert {reading.layer for reading in record.readings} == {None}
     assert abs(record.reading("leak_auc").value - record.reading("leak_auc").chance) < 0.1
     assert null_above_chance([record]) == []
+
+
+def test_in_a_null_view_a_participant_can_tell_nothing_of_the_others() -> None:
+    scenario = Federated(data=Digits(), model=MLP(hidden=(8,)), participants=3, rounds=8, moments=2)
+    run = scenario.observe(scenario.train(Undefended(), 0), Undefended(), Observation("training", 4, 12, 0))
+    null = nulled(run, stream(0, "null"))
+    seat = ThreatModel(seat="client-1")
+    told, noise = (seat.view(one).exchanges() for one in (run, null))
+    assert len(told) == len(noise) == 4
+    for one, other in zip(told, noise, strict=True):
+        for name, tensor in other.sent.tensors.items():
+            likeness = torch.cosine_similarity(tensor.flatten(), one.sent.tensors[name].flatten(), dim=0)
+            assert abs(likeness) < (0.9 if tensor.numel() < 100 else 0.2)
+    for before, after in zip(told, noise, strict=True):
+        moved, aimless = (
+            torch.cat([tensor.flatten() for tensor in exchange.parameters.values()]).norm() for exchange in (before, after)
+        )
+        assert torch.isclose(moved, aimless, rtol=0.2)

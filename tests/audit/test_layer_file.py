@@ -10,7 +10,9 @@ from leaktight.defences.ranking import read_ranking
 
 
 def row(layer: str, **values: float) -> LayerRow:
-    return LayerRow(layer, {name: Reading(name=name, value=value, low=value - 0.1, layer=layer) for name, value in values.items()})
+    return LayerRow(
+        layer, {name: Reading(name=name, value=value, low=value - 0.1, layer=layer) for name, value in values.items()}
+    )
 
 
 ROWS = [

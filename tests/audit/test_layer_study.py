@@ -14,7 +14,9 @@ from leaktight.data import ClassProperty, Digits, Parity
 from leaktight.learning import ByProperty, Federated
 from leaktight.models import MLP
 
-STUDY = LayerStudy(data=Parity(), model=MLP(hidden=(12, 8)), rounds=10, moments=2, messages=12, gradients=40, repeats=2, victims=2)
+STUDY = LayerStudy(
+    data=Parity(), model=MLP(hidden=(12, 8)), rounds=10, moments=2, messages=12, gradients=40, repeats=2, victims=2
+)
 
 
 def test_property_and_labels_are_asked_for_in_the_same_way():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Annotated, ClassVar, Literal
@@ -17,6 +18,7 @@ from leaktight.core.attack import Attack, PropertyScores
 from leaktight.core.errors import Refusal, did_you_mean
 from leaktight.core.message import Tensors
 from leaktight.core.random import Stream, stream
+from leaktight.core.run import MessageKey
 from leaktight.core.task import Batch
 from leaktight.core.threat import Exchange, Knows, View
 
@@ -24,6 +26,35 @@ MIXTURES = (1.0, 0.4, 0.6, 0.8)
 """Which share of the attacker's own batches with the property has it, in turn."""
 
 Features = Callable[[Tensors], dict[str, Tensor]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Prepared:
+    """What the attacker has before it fits a classifier: gradients of its own whose property it knows, and messages to ask about.
+
+    Args:
+        keys: the messages.
+        rows: which layers are taken together, by the name of a row of scores.
+        known: features of its own gradients, by layer.
+        positive: which of those have the property.
+        unknown: features of the messages, by layer.
+        seed: what the classifiers' randomness derives from.
+    """
+
+    keys: tuple[MessageKey, ...]
+    rows: dict[str | None, list[str]]
+    known: dict[str, Tensor]
+    positive: Tensor
+    unknown: dict[str, Tensor]
+    seed: int
+
+    def scores(self, classifier: Family) -> PropertyScores:
+        """Fit a classifier for each row and ask it about every message."""
+        values = []
+        for label, layers in self.rows.items():
+            known, unknown = (torch.cat([found[layer] for layer in layers], dim=1) for found in (self.known, self.unknown))
+            values.append(fit(classifier, known, self.positive, stream(self.seed, "classifier", label or ""))(unknown))
+        return PropertyScores(self.keys, torch.stack(values), tuple(self.rows))
 
 
 class PropertyInference(Attack):
@@ -78,6 +109,10 @@ class PropertyInference(Attack):
 
     def run(self, view: View, rng: Stream) -> PropertyScores:
         """Learn from gradients of the attacker's own, and score every message in view."""
+        return self.prepare(view, rng).scores(self.classifier)
+
+    def prepare(self, view: View, rng: Stream) -> Prepared:
+        """Make gradients of the attacker's own, and features of them and of every message in view; any classifier can then be fitted."""
         exchanges = view.exchanges()
         if not exchanges:
             raise Refusal(f"{self.kind} needs a shared gradient or update. The view from `{view.seat}` holds none.")
@@ -88,11 +123,7 @@ class PropertyInference(Attack):
         asked = _stacked([taken({name: exchange.sent.tensors[name][None] for name in names}) for exchange in exchanges])
         rows = self._rows(list(asked))
         learned, positive = self._learned(view, moments(view, exchanges), pool, taken, stream(seed, "shadows"))
-        values = []
-        for label, layers in rows.items():
-            known, unknown = (torch.cat([found[layer] for layer in layers], dim=1) for found in (learned, asked))
-            values.append(fit(self.classifier, known, positive, stream(seed, "classifier", label or ""))(unknown))
-        return PropertyScores(tuple(exchange.sent.key for exchange in exchanges), torch.stack(values), tuple(rows))
+        return Prepared(tuple(exchange.sent.key for exchange in exchanges), rows, learned, positive, asked, seed)
 
     def _features(self, names: Sequence[str], seed: int) -> Features:
         """Return what makes features of stacked messages, by layer."""

@@ -11,7 +11,7 @@ from torch import Tensor
 from leaktight.attacks.label_scores import CUT, LabelAttack
 from leaktight.core.attack import Attack
 from leaktight.core.defence import Undefended
-from leaktight.core.message import Message
+from leaktight.core.message import Kind, Message, Tensors
 from leaktight.core.metric import Metric
 from leaktight.core.probe import Attempt, Probe
 from leaktight.core.random import Stream, normal_like
@@ -110,7 +110,8 @@ def nulled(run: Run, rng: Stream) -> Run:
     r"""Return a run whose honest messages carry noise instead of anything about the examples behind them.
 
     Each tensor \(g\) is replaced by \(\lVert g \rVert_2 \cdot z / \lVert z \rVert_2\) with \(z \sim N(0, I)\): same shape,
-    same norm, no content. Parameters that were handed out stay as they are.
+    same norm, no content. Parameters that were handed out stay as they are, but where rounds follow on each other: there each
+    change of them, which tells a participant what the others sent, is replaced in the same way.
 
     Args:
         run: what happened.
@@ -118,6 +119,7 @@ def nulled(run: Run, rng: Stream) -> Run:
     """
     replaced = {id(message): _noise(message, rng) for message in run.transcript if message.key in run.inside}
     by_key = {message.key: message for message in replaced.values()}
+    replaced |= _aimless(run, rng)
     return dataclasses.replace(
         run,
         transcript=tuple(replaced.get(id(message), message) for message in run.transcript),
@@ -129,9 +131,28 @@ def nulled(run: Run, rng: Stream) -> Run:
 
 
 def _noise(message: Message, rng: Stream) -> Message:
-    def same_norm(tensor: Tensor) -> Tensor:
-        noise = normal_like(tensor, rng)
-        scaled: Tensor = noise * (tensor.norm() / noise.norm().clamp_min(1e-30))
-        return scaled
+    return message.map(lambda tensor: _same_norm(tensor, rng))
 
-    return message.map(same_norm)
+
+def _aimless(run: Run, rng: Stream) -> dict[int, Message]:
+    """Return parameters that follow on those of the round before, moved as far as they were but in a direction of chance."""
+    handed = {(m.receiver, m.round): m for m in run.transcript if m.kind is Kind.PARAMETERS}
+    found: dict[int, Message] = {}
+    moved: dict[int, Tensors] = {}  # All participants of a round are handed one copy.
+    for (receiver, number), message in handed.items():
+        before = handed.get((receiver, number - 1))
+        if before is None or before.tensors is message.tensors:
+            continue
+        if id(message.tensors) not in moved:
+            start = found.get(id(before), before).tensors
+            moved[id(message.tensors)] = {
+                name: start[name] + _same_norm(tensor - before.tensors[name], rng) for name, tensor in message.tensors.items()
+            }
+        found[id(message)] = dataclasses.replace(message, tensors=moved[id(message.tensors)])
+    return found
+
+
+def _same_norm(tensor: Tensor, rng: Stream) -> Tensor:
+    noise = normal_like(tensor, rng)
+    scaled: Tensor = noise * (tensor.norm() / noise.norm().clamp_min(1e-30))
+    return scaled

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Literal, cast
+from typing import Annotated, Literal
 
 import torch
 from pydantic import Field
@@ -71,17 +71,15 @@ class VInformation(Probe):
 
     def read(self, run: Run, rng: Stream) -> Finding:
         """Attack once for each family and repeat, and score all answers."""
-        attacks = [
-            PropertyInference(classifier=family, layers="each", gradients=self.gradients, models_defence=self.models_defence)
-            for family in self.families
-        ]
-        attacks[0].check(self.threat.knows)
+        attack = PropertyInference(layers="each", gradients=self.gradients, models_defence=self.models_defence)
+        attack.check(self.threat.knows)
         view = self.threat.view(run)
         seed = int(torch.randint(1 << 62, (), generator=rng))
         # Within a repeat all families learn from the same gradients.
         guesses = [
-            [cast("PropertyScores", attack(view, stream(seed, self.kind, repeat))) for attack in attacks]
+            [prepared.scores(family) for family in self.families]
             for repeat in range(self.repeats)
+            for prepared in [attack.prepare(view, stream(seed, self.kind, repeat))]
         ]
         first = guesses[0][0]
         truth = self._truth(run, first)

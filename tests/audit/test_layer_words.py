@@ -46,9 +46,9 @@ def test_none_better_than_guessing():
 @pytest.mark.parametrize(
     ("name", "chance", "words"),
     [
-        ("v_information", 0.0, "Protect head first: by itself head has the highest V-information (V-information 9.00, 8.95 to"),
-        ("sensitivity_f", None, "Protect head first: by itself head has the highest sensitivity (F) (sensitivity (F) 9.00"),
-        ("psnr", 1.0, "Protect head first: by itself head has the highest PSNR (PSNR 9.00 dB, 8.95 to 9.05)."),
+        ("v_information", 0.0, "Protect head first: by itself head has the highest V-information (9.00, 8.95 to 9.05)."),
+        ("sensitivity_f", None, "Protect head first: by itself head has the highest sensitivity (F) (9.00, 8.95 to 9.05)."),
+        ("psnr", 1.0, "Protect head first: by itself head has the highest PSNR (9.00 dB, 8.95 to 9.05)."),
         (
             "label_auc",
             0.5,
@@ -63,7 +63,12 @@ def test_without_an_attack_on_the_property_the_next_best_measure_counts(name, ch
 
 def test_small_numbers_keep_their_digits_and_may_lack_an_interval():
     rows = [row("conv1", "sensitivity_f", 0.00012, None, None), row("head", "sensitivity_f", 0.0034, None, None)]
-    assert to_protect(rows).endswith("(sensitivity (F) 0.0034).")
+    assert to_protect(rows).endswith("has the highest sensitivity (F) (0.0034).")
+
+
+def test_what_an_attack_rebuilds_counts_before_what_needs_none():
+    sensitive, rebuilt = row("head", "sensitivity_f", 9.0, chance=None), row("conv1", "psnr", 20.0, chance=11.0)
+    assert to_protect([rebuilt, sensitive]).startswith("Protect conv1 first")
 
 
 def test_information_that_may_be_none_protects_nothing():

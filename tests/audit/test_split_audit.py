@@ -139,7 +139,7 @@ def test_a_kept_training_is_observed_like_a_fresh_one():
     training = scenario.train(GaussianNoise(std=0.01), 0)
     kept = decode(encode(training))
     assert list(kept.snapshots) == list(training.snapshots)
-    for stage in Split.stages:
+    for stage in scenario.stages:
         observation = Observation(stage, 64, 5, 0)
         one, other = (scenario.observe(found, GaussianNoise(std=0.01), observation) for found in (training, kept))
         for mine, theirs in zip(one.transcript, other.transcript, strict=True):

@@ -98,7 +98,7 @@ def test_a_figure_for_each_defence_undefended_first(page, records):
 def test_a_panel_for_each_measure_over_the_same_layers(page, records):
     figure = next(iter(layers_section(page(records)).plots.values()))
     axes = [figure["layout"][name]["title"]["text"] for name in ("yaxis", "yaxis2", "yaxis3", "yaxis4", "yaxis5")]
-    assert axes == ["property AUC", "V-information", "sensitivity", "mutual inf.", "PSNR (dB)"]
+    assert axes == ["property AUC", "V, property", "sensitivity", "mutual inf.", "PSNR (dB)"]
     assert [list(trace["x"]) for trace in figure["data"]] == [["conv1", "conv2", "linear1", "head"]] * 5
     told, usable, change, passed, rebuilt = (list(trace["y"]) for trace in figure["data"])
     assert told == [0.6, 0.7, 0.95, 0.9]
@@ -125,7 +125,7 @@ def test_a_figure_is_plain_data(page, records):
     [
         (("property",), ["property AUC"]),
         (("sensitivity",), ["sensitivity"]),
-        (("usable", "mutual"), ["V-information", "mutual inf."]),
+        (("usable", "mutual"), ["V, property", "mutual inf."]),
         (tuple(f"invert {layer}" for layer in LAYERS), ["PSNR (dB)"]),
     ],
 )
@@ -165,7 +165,7 @@ def test_the_sentences_name_layers_and_what_goes_along(page, records):
 
 def test_the_table_has_the_same_numbers_and_all_layers_together(page, records):
     table = layers_section(page(records)).values["blocks"][0]["table"]
-    assert table["heads"][:2] == ["property AUC", "V-information / log 2"]
+    assert table["heads"][:2] == ["property AUC", "V-information of the property / log 2"]
     bare = table["groups"][0]
     assert [line["name"] for line in bare["lines"]] == [*LAYERS, "all layers together"]
     cells = [[cell["text"] for cell in line["cells"]] for line in bare["lines"]]

@@ -91,10 +91,10 @@ def control_cells(scenario: Scenario, seeds: Sequence[int], victims: int, metric
 
 
 def null_cells(measured: Sequence[Cell]) -> list[Cell]:
-    """Return each probe's first undefended cell again, for each scenario and seed, to be run on noise: nothing may be found in it."""
+    """Return each attack's first undefended cell again, for each scenario and seed, to be run on noise: nothing may be found in it."""
     first: dict[tuple[str, str, int], Cell] = {}
     for cell in measured:
-        if cell.defence.kind == Undefended().kind:
+        if cell.defence.kind == Undefended().kind and isinstance(cell.probe, Attempt):
             first.setdefault((cell.scenario.key, cell.label, cell.seed), cell)
     return [cell.model_copy(update={"purpose": "null", "probe": _at_the_message(cell.probe)}) for cell in first.values()]
 

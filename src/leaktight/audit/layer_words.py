@@ -35,7 +35,7 @@ def to_protect(rows: Sequence[LayerRow], asked: str = UNNAMED) -> str:
         >>> to_protect([])
         'Nothing was measured of single layers.'
     """
-    names = (*AUCS, *V_INFORMATIONS, SENSITIVITY, PSNR)
+    names = (*AUCS, *V_INFORMATIONS, PSNR, SENSITIVITY)
     name = next((name for name in names if any(name in row.readings for row in rows)), None)
     if name is None:
         return "Nothing was measured of single layers."
@@ -48,20 +48,24 @@ def to_protect(rows: Sequence[LayerRow], asked: str = UNNAMED) -> str:
     if 1 < len(first) == sum(name in row.readings for row in rows):
         return f"No layer stands out: the intervals of all overlap with that of {best}, the highest ({_shown(top)})."
     which = listed([row.layer for row in first])
-    why = f"best {told}" if name in AUCS else f"has the highest {title_of(name)}"
+    why = f"best {told} ({_shown(top)})" if name in AUCS else f"has the highest {title_of(name)} ({_numbers(top)})"
     others = ""
     if len(first) > 1:
         rest = listed([row.layer for row in first[1:]])
         others = f"; the interval{'s' * (len(first) > 2)} of {rest} overlap{'s' * (len(first) == 2)} with it"
-    return f"Protect {which} first: by itself {best} {why} ({_shown(top)}){others}."
+    return f"Protect {which} first: by itself {best} {why}{others}."
 
 
 def _shown(reading: Reading) -> str:
-    """Show a reading with its interval; small ones by significant digits."""
+    return f"{title_of(reading.name)} {_numbers(reading)}"
+
+
+def _numbers(reading: Reading) -> str:
+    """Show a value with its interval; small ones by significant digits."""
     unit = " dB" if reading.name == PSNR else ""
     numbers = [f"{value:.2f}" if abs(value) >= 0.1 else f"{value:.2g}" for value in _ends(reading)]
     interval = f", {numbers[1]} to {numbers[2]}" if len(numbers) > 1 else ""
-    return f"{title_of(reading.name)} {numbers[0]}{unit}{interval}"
+    return f"{numbers[0]}{unit}{interval}"
 
 
 def _ends(reading: Reading) -> list[float]:

@@ -75,7 +75,7 @@ def render(
     versions: Mapping[str, str],
     gallery: Pictures,
     redact: bool = False,
-    sections: Sequence[MakeSection] = SECTIONS,
+    sections: Sequence[MakeSection] | None = None,
 ) -> str:
     """Return the report as one HTML text that loads nothing from anywhere.
 
@@ -85,10 +85,10 @@ def render(
         versions: what it was measured with.
         gallery: from a cell's key to its images.
         redact: whether to leave out every image and every single image's value.
-        sections: the parts of the page, in order.
+        sections: the parts of the page, in order; by default `SECTIONS`.
     """
     page = Page.of(redacted(records) if redact else records, plan, versions, _no_pictures if redact else gallery, redact)
-    found = [section for make in sections if (section := make(page)) is not None]
+    found = [section for make in (SECTIONS if sections is None else sections) if (section := make(page)) is not None]
     environment = _environment()
     plots = {name: figure for section in found for name, figure in section.plots.items()}
     # Without a plot, five megabytes of plotting library would have nothing to draw.

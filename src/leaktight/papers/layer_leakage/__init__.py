@@ -22,15 +22,15 @@ _PLACE = ("data_set", "task", "property", "network", "layer")
 class LayerLeakage(Paper):
     """Property inference on single layers of three networks, beside V-information and sensitivity, which are to tell of it.
 
-    Two participants train by federated SGD; in every second batch of each, all examples have the property. What leaks is measured on gradients that are
-    sent throughout the training, sensitivity and mutual information on the model at its end.
+    Two participants train by federated SGD; every second batch of each has the property. What leaks is measured on gradients that are sent
+    throughout the training, sensitivity and mutual information on the model at its end.
 
     Differs from the paper: Half of the messages have the property, where in the code that it builds on a fifth has. A run that is looked at
     goes on from moments that are spread evenly over the training, from its first round on, where the paper starts after some hundred.
     V-information is measured on the messages that are attacked, by forests that answer by votes. Its correlation with another property's
     attack, which Fig. 7 asks about, is that of the first other subject. Networks that the paper does not fully describe are
-    completed as `FaceAlexNet`, `VGG11Net`, `FCNet` and `DeepDLNet` say. The scales `smoke` and `small` have shorter trainings, fewer messages and
-    smaller images; `settings` says which.
+    completed as `FaceAlexNet`, `VGG11Net`, `FCNet` and `DeepDLNet` say. The scales `smoke` and `small` have shorter trainings, fewer messages,
+    smaller images and an attacker at the server; at `small` half of a batch with the property has it. `settings` has the rest.
 
     References:
         Mo et al., "Layer-wise Characterization of Latent Information Leakage in Federated Learning", 2021, sections 5, 6, 9.1 and 9.2.

@@ -8,7 +8,7 @@ from itertools import pairwise
 from leaktight.papers.estimate import Estimate, difference, mean_of
 from leaktight.papers.layer_leakage.networks import CONVOLUTIONAL, first_linear
 from leaktight.papers.layer_leakage.plans import FOREST, NETWORK
-from leaktight.papers.layer_leakage.tables import ALL, AUC, JACOBIAN, V_INFORMATION
+from leaktight.papers.layer_leakage.tables import ALL, AUC, V_INFORMATION
 from leaktight.papers.reproduction import Check, Row, Tables, above, at_least, at_most, estimate, number, rows_where
 
 STRONG, MODERATE, RISE = 0.9, 0.5, 0.01
@@ -33,9 +33,9 @@ def _correlations(rows: Sequence[Row]) -> list[Check]:
     """Ask for the correlations of Table 1: V-information with the attack everywhere, sensitivity where there are convolutions."""
     found = [
         at_least(f"R(V-information, property AUC), {_over(row)}", estimate(row, "r"), STRONG)
-        for row in rows_where(rows, measure=V_INFORMATION.replace("_", "-"))
+        for row in rows_where(rows, measure="V-information")
     ]
-    for row in rows_where(rows, measure=JACOBIAN):
+    for row in rows_where(rows, measure="sensitivity"):
         name = f"R(sensitivity, property AUC), {_over(row)}"
         if row["network"] in CONVOLUTIONAL:
             found.append(above(name, estimate(row, "r"), MODERATE))

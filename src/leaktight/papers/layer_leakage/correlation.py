@@ -20,7 +20,7 @@ class Correlation:
 
     Args:
         r: the coefficient.
-        low: the lower end of its 95 % interval, from Fisher's \(\operatorname{artanh}\); of three pairs there is none.
+        low: the lower end of its 95 % interval, by Fisher's \(\operatorname{artanh}\); -1 of three pairs.
         high: the upper end.
         t: \(R \sqrt{(n - 2) / (1 - R^2)}\).
         p: how likely so large an \(|R|\) is where there is no correlation.
@@ -53,7 +53,7 @@ def pearson(ones: Sequence[float], others: Sequence[float]) -> Correlation | Non
     found = pearsonr(ones, others)
     r, count = float(found.statistic), len(ones)
     left = 1 - r * r
-    if left <= 0:
+    if left <= _SAME:
         return Correlation(r, r, r, math.copysign(math.inf, r), float(found.pvalue), count)
     ends = found.confidence_interval(0.95)
     return Correlation(r, float(ends.low), float(ends.high), r * math.sqrt((count - 2) / left), float(found.pvalue), count)

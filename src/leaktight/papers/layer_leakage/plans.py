@@ -164,7 +164,7 @@ def _scenarios(study: Study, subject: Subject, networks: Sequence[str]) -> dict[
             protocol=FedSGD(optimiser=Sgd(learning_rate=study.learning_rate)),
             rounds=study.rounds,
             batch_size=study.batch_size,
-            schedule=ByProperty(every=2),
+            schedule=ByProperty(every=2, share=study.share),
             moments=study.moments,
             device=study.device,
         )

@@ -10,10 +10,10 @@ _SMALL = "<0.001"
 
 # Table 1: for V-information, then for sensitivity, t, R and p-value.
 TABLE_1: dict[str, dict[str, tuple[float, float, Cell]]] = {
-    ALEXNET: {"v-information": (12.20, 0.959, _SMALL), "sensitivity": (3.60, 0.707, 0.003)},
-    VGG11NET: {"v-information": (17.35, 0.952, _SMALL), "sensitivity": (5.25, 0.686, _SMALL)},
-    FCNET: {"v-information": (18.41, 0.965, _SMALL), "sensitivity": (-0.73, -0.144, 0.472)},
-    ALL: {"v-information": (26.21, 0.951, _SMALL), "sensitivity": (2.73, 0.304, 0.008)},
+    ALEXNET: {"V-information": (12.20, 0.959, _SMALL), "sensitivity": (3.60, 0.707, 0.003)},
+    VGG11NET: {"V-information": (17.35, 0.952, _SMALL), "sensitivity": (5.25, 0.686, _SMALL)},
+    FCNET: {"V-information": (18.41, 0.965, _SMALL), "sensitivity": (-0.73, -0.144, 0.472)},
+    ALL: {"V-information": (26.21, 0.951, _SMALL), "sensitivity": (2.73, 0.304, 0.008)},
 }
 
 

@@ -24,6 +24,7 @@ from leaktight.papers.layer_leakage.settings import Subject
 from leaktight.papers.reproduction import Row, Tables, rows_where
 
 AUC, V_INFORMATION, JACOBIAN = "property_auc", "v_information", "sensitivity"
+MEASURES = {"V-information": V_INFORMATION, "sensitivity": JACOBIAN}
 ALL = "All"
 NORMS = {"F": "sensitivity_f", "1": "sensitivity_1", "infinity": "sensitivity_inf"}
 _ATTACKS = {FOREST: (LEAK, V_FOREST, "random_forest"), NETWORK: (COMPARED, V_NETWORK, "network")}
@@ -93,11 +94,11 @@ def _correlations(measured: Measured, layers: Sequence[Row]) -> list[Row]:
     return [
         {
             "network": network,
-            "measure": measure.replace("_", "-"),
-            **correlation_columns(of_columns(_of_network(layers, network), measure, AUC)),
+            "measure": measure,
+            **correlation_columns(of_columns(_of_network(layers, network), column, AUC)),
         }
         for network in (*measured.study.networks, ALL)
-        for measure in (V_INFORMATION, JACOBIAN)
+        for measure, column in MEASURES.items()
     ]
 
 

@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from leaktight.core.metric import Reading
+from leaktight.core.record import Cell, Record, Status
+from leaktight.learning import Federated
+from leaktight.papers import Order
+from leaktight.papers.layer_leakage.networks import layers_of
+from leaktight.papers.layer_leakage.plans import plans_of
+from leaktight.papers.layer_leakage.settings import Study, study_of
+from leaktight.papers.paper import Plans, Records
+
+NAMES = [
+    "Male",
+    "White",
+    "Black",
+    "Asian",
+    "No_Eyewear",
+    "Eyeglasses",
+    "Sunglasses",
+    "Child",
+    "Youth",
+    "Middle_Aged",
+    "Senior",
+    "Black_Hair",
+    "Blond_Hair",
+    "Brown_Hair",
+    "Gray_Hair",
+]
+GROUPS = [("White", "Black", "Asian"), ("No_Eyewear", "Eyeglasses", "Sunglasses"), tuple(NAMES[7:11]), tuple(NAMES[11:])]
+
+
+def near(cell: Cell, number: int) -> float:
+    """Return how near a layer is to the first fully connected one: 1 there, and less by a tenth for each step."""
+    assert isinstance(cell.scenario, Federated)
+    names = list(layers_of(cell.scenario.model).values())
+    first = next(at for at, name in enumerate(names, start=1) if "conv" not in name)
+    return 1 - abs(number - first) / 10
+
+
+def answer(cell: Cell) -> Record:
+    """Answer a cell with numbers that say which cell it was."""
+    assert isinstance(cell.scenario, Federated)
+    layers = layers_of(cell.scenario.model)
+    found = [Reading(name="accuracy", value=0.8 + cell.seed / 1000)]
+    for number, layer in layers.items():
+        auc = 0.5 + 0.4 * near(cell, number) + cell.seed / 1000
+        if cell.label in ("random forest", "network", "random entries"):
+            less = {"random forest": 0.0, "network": 0.02, "random entries": 0.1}[cell.label]
+            found.append(Reading(name="property_auc", value=auc - less, low=auc - 0.2, high=auc + 0.2, layer=layer))
+        elif cell.label.startswith("V-information"):
+            family = "network" if "network" in cell.label else "random_forest"
+            for suffix, scale in (("", 1.0), ("_share", 2.0)):
+                found.append(Reading(name=f"v_information_{family}{suffix}", value=scale * (auc - 0.5), layer=layer))
+        elif cell.label == "sensitivity":
+            for norm, factor in (("f", 1.0), ("1", -1.0), ("inf", 10.0)):
+                found.append(Reading(name=f"sensitivity_{norm}", value=factor * near(cell, number) ** 2, layer=layer))
+            found.append(Reading(name="sensitivity_f_share", value=near(cell, number) / 10, layer=layer))
+        elif cell.label == "mutual information":
+            for end, less in (("upper", 0.0), ("lower", 0.1)):
+                value = 1 - number / 20 - less
+                found.append(Reading(name=f"mutual_information_{end}_share", value=value, layer=layer))
+    if cell.label.startswith("layers "):
+        first, last = (int(end) for end in (cell.label.split()[1].split("-") * 2)[:2])
+        error = 1.0 - 0.1 * (last - first) - (0.2 if first == 1 else 0.0)
+        found.append(Reading(name="rmse_relative", value=error, low=error - 0.05, high=error + 0.05, against="raw"))
+        found.append(Reading(name="psnr", value=10 / error, against="raw"))
+    return Record(cell=cell, status=Status.DONE, readings=tuple(found))
+
+
+@pytest.fixture(scope="session")
+def sets(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Return a folder with small faces, each of one race, eyewear, age and hair, and with small images of six classes."""
+    folder = tmp_path_factory.mktemp("sets")
+    draw = np.random.default_rng(0)
+    flags = np.zeros((400, len(NAMES)), np.uint8)
+    flags[:, 0] = draw.integers(0, 2, 400)
+    for group in GROUPS:
+        flags[np.arange(400), [NAMES.index(group[at]) for at in draw.integers(0, len(group), 400)]] = 1
+    images = draw.integers(0, 256, (400, 16, 16, 3), dtype=np.uint8)
+    (folder / "lfw").mkdir()
+    np.savez(folder / "lfw" / "faces.npz", images=images, attributes=flags, attribute_names=NAMES)
+    (folder / "cifar100").mkdir()
+    labels = np.arange(60) % 6
+    np.savez(
+        folder / "cifar100" / "six.npz", x_train=images[:60], y_train=labels, x_test=images[60:84], y_test=np.arange(24) % 6
+    )
+    return str(folder)
+
+
+@pytest.fixture(scope="session")
+def order(sets: str) -> Order:
+    return Order(scale="small", data=sets, seed=5)
+
+
+@pytest.fixture(scope="session")
+def study(order: Order) -> Study:
+    return study_of(order)
+
+
+@pytest.fixture(scope="session")
+def plans(study: Study) -> Plans:
+    return plans_of(study, seed=5)
+
+
+@pytest.fixture(scope="session")
+def answered(plans: Plans) -> Callable[..., Records]:
+    """Return a function that answers every planned cell, but those that are to fail."""
+
+    def records(fails: Callable[[Cell], bool] = lambda cell: False) -> Records:
+        return {
+            name: [
+                Record(cell=cell, status=Status.FAILED, reason="No luck.") if fails(cell) else answer(cell)
+                for cell in plan.cells()
+                if cell.purpose != "control"
+            ]
+            for name, plan in plans.items()
+        }
+
+    return records
+
+
+@pytest.fixture
+def folder(tmp_path: Path, sets: str) -> Path:
+    """Return a folder of one's own with what `sets` has."""
+    for name in ("lfw", "cifar100"):
+        (tmp_path / name).symlink_to(Path(sets) / name)
+    return tmp_path

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,8 +17,9 @@ import torch
 import leaktight
 from leaktight.audit import origin
 from leaktight.audit.origin import Origins, versions
-from leaktight.core.defence import Undefended
+from leaktight.core.defence import Chain, Undefended
 from leaktight.data import Npz
+from leaktight.defences import LayerGuard
 from leaktight.learning.federated import Federated
 from leaktight.models import MLP, Factory
 
@@ -158,3 +160,24 @@ def test_versions_of_everything_a_number_depends_on() -> None:
     found = versions()
     assert (found["leaktight"], found["torch"], found["numpy"]) == (leaktight.__version__, torch.__version__, np.__version__)
     assert {"scipy", "scikit-learn", "opacus", "pillow", "python", "platform"} <= found.keys()
+
+
+def test_a_property_that_was_corrected_shows(tmp_path: Path) -> None:
+    path = tmp_path / "people.npz"
+    found = []
+    for flags in ([0, 1] * 4, [1, 0] * 4):
+        save(path, sex_train=np.array(flags), sex_test=np.array([0, 1] * 4))
+        scenario = Federated(data=Npz(path=str(path), property="sex"), model=MLP(hidden=(3,)), participants=2)
+        found.append(Origins().of(scenario, 0, Undefended()))
+    assert found[0] != found[1]
+
+
+def test_a_ranking_that_was_written_anew_shows(data: Npz, tmp_path: Path) -> None:
+    path = tmp_path / "layers.json"
+    scenario = Federated(data=data, model=MLP(hidden=(3,)), participants=2)
+    guard = LayerGuard(ranking=str(path))
+    found = []
+    for ranked in (["head", "body.linear1"], ["body.linear1", "head"]):
+        path.write_text(json.dumps({"format": 1, "layers": [], "ranking": {"property": ranked}}))
+        found += [Origins().of(scenario, 0, defence) for defence in (guard, Chain(links=(guard,)))]
+    assert len(set(found)) == 4

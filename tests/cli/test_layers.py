@@ -38,26 +38,28 @@ def table(tmp_path: Path) -> Path:
 
 def test_one_command_gives_table_ranking_and_picture(table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "out"
-    command = ["layers", "--data", f"{table}:income", "--property", "sex", "--model", "mlp", "--victims", "0"]
+    command = ["layers", "--data", f"{table}:income", "--property", "sex", "--model", "mlp", "--victims", "2"]
     assert main([*command, *FEW, "--out", str(out)]) == 0
     said = capsys.readouterr().out
     assert "body.linear1" in said
     assert "property AUC" in said
     found = json.loads((out / "layers.json").read_text())
     assert [one["layer"] for one in found["layers"]] == ["body.linear1", "head"]
-    assert set(found["ranking"]) == {"property", "labels"}
+    assert set(found["ranking"]) == {"property", "labels", "reconstruction"}
     page = (out / "layers.html").read_text()
     assert "Where the leak sits" in page
     assert "plot-layers" in page
-    assert main([*command, *FEW, "--out", str(out)]) == 0  # nothing is measured twice
+    before = (out / "inference" / "audit.sqlite").read_bytes()
+    assert main([*command, *FEW, "--out", str(out)]) == 0
     assert capsys.readouterr().out == said
+    assert (out / "inference" / "audit.sqlite").read_bytes() == before  # nothing is measured twice
 
 
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--data", "photos", "--property", "sex"], "`--property` needs data with named columns"),
-        (["--data", "photos", "--label", "sex"], "`--label` needs data with named columns"),
+        (["--data", "photos", "--property", "sex"], "The data `photos` has no `property` to choose"),
+        (["--data", "photos", "--label", "sex"], "The data `photos` has no `label` to choose. `--label` needs a .csv file"),
         (["--data", "nothing.csv:income"], "There is no file or folder `nothing.csv`"),
         (["--rounds", "0"], "rounds"),
         (["--messages", "2"], "messages"),
@@ -92,7 +94,9 @@ def row(layer: str, name: str, value: float, low: float, chance: float) -> Layer
 
 def test_layers_that_tell_nothing_are_not_named_as_risks() -> None:
     said = printed([row("head", "property_auc", 0.52, 0.4, 0.5)])
-    assert "no layer by itself gives away measurably more than guessing" in said
-    assert "Protect first" not in said
-    assert "Protect first, for the property: head" in printed([row("head", "property_auc", 0.9, 0.8, 0.5)])
+    assert "For the property: No layer by itself tells whether" in said
+    assert "Protect" not in said
+    two = [row("head", "property_auc", 0.9, 0.8, 0.5), row("body", "property_auc", 0.51, 0.4, 0.5)]
+    assert "For the property: Protect head first" in printed(two)
+    assert "For the labels: Protect head first" in printed([row("head", "label_auc", 0.9, 0.8, 0.5)])
     assert "0.90 (0.80 to 0.95)" in printed([row("head", "property_auc", 0.9, 0.8, 0.5)])

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from leaktight.core.defence import Undefended
-from leaktight.core.errors import InvalidValue
+from leaktight.core.errors import InvalidValue, LeaktightError
 from leaktight.core.message import Kind
 from leaktight.core.run import all_but
 from leaktight.core.scenario import Observation
@@ -79,3 +79,31 @@ def test_without_moments_the_training_cannot_be_observed():
     assert "training" not in Federated(data=Digits(), model=MLP()).stages
     with pytest.raises(InvalidValue, match="at most 8 rounds"):
         observed(FedSGD(), observation=Observation("training", 4, 100, 0))
+
+
+@pytest.mark.parametrize("moments", [2, 8])
+def test_where_moments_touch_each_round_is_told_by_its_own_parameters(moments):
+    """The last parameters of a moment and the first of the next have one number, and are not the same with another batch size."""
+    run = observed(
+        FedSGD(), observation=Observation("training", batch_size=5, victims=24, seed=0), moments=moments, batch_size=4
+    )
+    exchanges = ThreatModel(seat="client-1").view(run).exchanges()
+    assert [exchange.sent.round for exchange in exchanges] == list(range(8))
+    for exchange in exchanges:
+        truth = run.truth(exchange.sent.key)
+        for name, tensor in exchange.sent.tensors.items():
+            assert torch.allclose(tensor, truth.sent.tensors[name], atol=1e-5)
+    server = ThreatModel().view(run)
+    asked = [m for m in server.messages if m.kind is Kind.PARAMETERS and m.receiver == "client-0"]
+    for exchange in server.exchanges():
+        assert any(exchange.parameters is one.tensors or same(exchange.parameters, one.tensors) for one in asked)
+
+
+def same(one, other) -> bool:
+    return all(torch.equal(one[name], other[name]) for name in one)
+
+
+@pytest.mark.parametrize("key", [("nobody", 0), ("all but nobody", 0), (all_but("client-1"), 99)])
+def test_a_message_that_is_not_there_has_no_truth(key):
+    with pytest.raises(LeaktightError, match="There is no message"):
+        observed(FedSGD()).truth(key)

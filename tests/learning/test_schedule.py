@@ -16,7 +16,7 @@ def owned(with_property=20, without=30) -> Batch:
 
 def held(schedule, data, steps, size=8) -> list[int]:
     """How many of each step's batch have the property."""
-    batches = [data.take(schedule.positions(data, step, size, 0, "client-0")) for step in range(steps)]
+    batches = [data.take(schedule.positions(data, step, step, size, 0, "client-0")) for step in range(steps)]
     assert all(len(batch) == size for batch in batches)
     return [int(batch.properties.sum()) for batch in batches]
 
@@ -37,10 +37,10 @@ def test_a_share_of_the_batch_is_a_share():
 
 def test_steps_are_drawn_anew_and_follow_from_the_seed():
     data, schedule = owned(), ByProperty()
-    first, other = (schedule.positions(data, step, 8, 0, "client-0").tolist() for step in (0, 2))
+    first, other = (schedule.positions(data, step, step, 8, 0, "client-0").tolist() for step in (0, 2))
     assert first != other
-    assert schedule.positions(data, 0, 8, 0, "client-0").tolist() == first
-    assert schedule.positions(data, 0, 8, 1, "client-0").tolist() != first
+    assert schedule.positions(data, 0, 0, 8, 0, "client-0").tolist() == first
+    assert schedule.positions(data, 0, 0, 8, 1, "client-0").tolist() != first
     assert len(set(first)) == 8
 
 
@@ -52,10 +52,18 @@ def test_too_few_of_a_kind_occur_twice_and_none_means_never():
 
 def test_data_without_property_are_refused():
     with pytest.raises(InvalidValue, match="needs data with a private property"):
-        ByProperty().positions(Batch(torch.zeros(4, 1), torch.zeros(4)), 0, 2, 0, "client-0")
+        ByProperty().positions(Batch(torch.zeros(4, 1), torch.zeros(4)), 0, 0, 2, 0, "client-0")
 
 
 def test_shuffled_passes_over_everything_before_it_starts_again():
     data = owned(4, 4)
-    passed = torch.cat([Shuffled().positions(data, step, 2, 0, "client-0") for step in range(4)])
+    passed = torch.cat([Shuffled().positions(data, 0, step, 2, 0, "client-0") for step in range(4)])
     assert sorted(passed.tolist()) == list(range(8))
+
+
+def test_all_steps_behind_one_message_are_alike():
+    data, schedule = owned(), ByProperty()
+    for number in range(6):
+        steps = [data.take(schedule.positions(data, number, 4 * number + at, 8, 0, "client-0")) for at in range(4)]
+        assert len({int(batch.properties.sum()) for batch in steps}) == 1
+        assert len({tuple(batch.inputs.flatten().tolist()) for batch in steps}) == 4

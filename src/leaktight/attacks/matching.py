@@ -36,7 +36,8 @@ class GradientMatching(Attack):
         distance: `l2`, `l1`, `cosine` over the whole gradient, or `layer_cosine` averaged over tensors.
         entries: `all` of a message, or only those that were `sent`: not exactly zero. Stronger against a defence that leaves entries out
             (top-k sharing, pruning), whose zeros say nothing of the examples; weaker where a zero is a unit that was not active.
-        layers: match the tensors of these layers only, by wire name without its last part; empty for all that came.
+        layers: match the tensors of these layers only, by wire name without its last part; empty for all that came. Labels that are
+            `read` still come off the last layer.
         descent: `adam`, `sgd` or `lbfgs`.
         iterations: at least 1; each is `inner` evaluations with L-BFGS.
         initial: `randn`, `uniform`, `zeros` or `pattern`.
@@ -165,7 +166,7 @@ class GradientMatching(Attack):
         if self.labels == "joint":
             return None
         if self.labels == "given":
-            labels = [view.labels[exchange.sent.key] for exchange in group]
+            labels = [_given(view, exchange) for exchange in group]
         else:
             labels = [read_labels(replay, exchange.parameters, exchange.sent.tensors, rng) for exchange in group]
         return F.one_hot(torch.stack(labels), replay.task.classes).float()
@@ -194,6 +195,14 @@ def _groups(view: View, exchanges: Sequence[Exchange]) -> dict[Replay, list[int]
     for place, exchange in enumerate(exchanges):
         groups[Replay.of(view.task, exchange.sent)].append(place)
     return groups
+
+
+def _given(view: View, exchange: Exchange) -> Tensor:
+    if exchange.sent.key not in view.labels:
+        raise Refusal(
+            f"Nobody knows the labels behind what {exchange.sent.sender} sent. Let them be `read` or searched (`joint`)."
+        )
+    return view.labels[exchange.sent.key]
 
 
 def _equal(one: Tensors, other: Tensors) -> bool:

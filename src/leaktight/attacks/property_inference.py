@@ -17,7 +17,7 @@ from leaktight.attacks.shadow import Moment, moments, shadows
 from leaktight.core.attack import Attack, PropertyScores
 from leaktight.core.errors import Refusal, did_you_mean
 from leaktight.core.message import Tensors
-from leaktight.core.random import Stream, stream
+from leaktight.core.random import Stream, drawn, stream
 from leaktight.core.run import MessageKey
 from leaktight.core.task import Batch
 from leaktight.core.threat import Exchange, Knows, View
@@ -115,7 +115,10 @@ class PropertyInference(Attack):
         """Make gradients of the attacker's own, and features of them and of every message in view; any classifier can then be fitted."""
         exchanges = view.exchanges()
         if not exchanges:
-            raise Refusal(f"{self.kind} needs a shared gradient or update. The view from `{view.seat}` holds none.")
+            raise Refusal(
+                f"{self.kind} needs a shared gradient or update. The view from `{view.seat}` holds none; a participant can tell those of "
+                "others at the stage `training`, if the server takes the plain mean and steps by updates or by SGD without momentum."
+            )
         pool = _pool(view)
         seed = int(torch.randint(1 << 62, (), generator=rng))
         names = _common(exchanges)
@@ -156,10 +159,11 @@ class PropertyInference(Attack):
         self, view: View, seen: Sequence[Moment], pool: Batch, taken: Features, rng: Stream
     ) -> tuple[dict[str, Tensor], Tensor]:
         """Return the features of the attacker's own gradients, and which of them have the property."""
-        half = max(1, self.gradients // (2 * len(seen)))
+        pairs = max(len(seen), self.gradients // 2)
         shares = itertools.cycle(MIXTURES if self.mixed else (1.0,))
-        found = []
-        for moment in seen:
+        found, positive = [], []
+        for number, moment in enumerate(seen):
+            half = pairs // len(seen) + (number < pairs % len(seen))
             members = torch.stack(
                 [*_batches(moment, pool, itertools.islice(shares, half), rng), *_batches(moment, pool, [0.0] * half, rng)]
             )
@@ -167,7 +171,8 @@ class PropertyInference(Attack):
                 taken(sent)
                 for sent in shadows(view.task, moment, pool, members, rng, view.defence if self.models_defence else None)
             ]
-        return _stacked(found), torch.tensor([True] * half + [False] * half).repeat(len(seen))
+            positive += [True] * half + [False] * half
+        return _stacked(found), torch.tensor(positive)
 
 
 def _pool(view: View) -> Batch:
@@ -203,14 +208,7 @@ def _batches(moment: Moment, pool: Batch, shares: Iterable[float], rng: Stream) 
     total = moment.parties * moment.examples
     for share in shares:
         held = max(1, round(share * moment.examples)) if share else 0
-        yield torch.cat([_drawn(own, held, rng), _drawn(others, total - held, rng)])
-
-
-def _drawn(pool: Tensor, count: int, rng: Stream) -> Tensor:
-    """Draw positions, none twice unless there are too few."""
-    if count <= len(pool):
-        return pool[torch.randperm(len(pool), generator=rng)[:count]]
-    return pool[torch.randint(len(pool), (count,), generator=rng)]
+        yield torch.cat([drawn(own, held, rng), drawn(others, total - held, rng)])
 
 
 def _stacked(parts: Sequence[dict[str, Tensor]]) -> dict[str, Tensor]:

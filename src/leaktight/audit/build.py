@@ -68,11 +68,13 @@ def made(root: type[Any], given: object, place: str, faults: Faults) -> Any:
 
 
 def swept(table: object) -> list[object]:
-    """Return a defence's table once for each value in a list on its strength field, also inside a chain.
+    """Return a defence's table once for each value in a list on its strength field, also inside a chain or of what a guard applies.
 
     Example:
         >>> swept({"kind": "gaussian_noise", "std": [0.1, 0.2]})
         [{'kind': 'gaussian_noise', 'std': 0.1}, {'kind': 'gaussian_noise', 'std': 0.2}]
+        >>> len(swept({"kind": "layer_guard", "count": [1, 2], "guard": {"kind": "gaussian_noise", "std": [0.1, 0.2]}}))
+        4
     """
     if not isinstance(table, dict):
         return [table]
@@ -82,9 +84,11 @@ def swept(table: object) -> list[object]:
     found = registry.classes(Defence.family).get(str(table.get("kind")))
     strength = found.strength if found is not None and issubclass(found, Defence) else None
     values = table.get(strength.field) if strength else None
-    if strength is None or not isinstance(values, list) or not values:
-        return [table]
-    return [{**table, strength.field: value} for value in values]
+    own = [table]
+    if strength is not None and isinstance(values, list) and values:
+        own = [{**table, strength.field: value} for value in values]
+    held = {name: swept(value) for name, value in table.items() if isinstance(value, dict)}
+    return [{**one, **dict(zip(held, choice, strict=True))} for one in own for choice in itertools.product(*held.values())]
 
 
 def _table(root: type[Value], given: object) -> Table:

@@ -136,12 +136,14 @@ def _noise(message: Message, rng: Stream) -> Message:
 
 def _aimless(run: Run, rng: Stream) -> dict[int, Message]:
     """Return parameters that follow on those of the round before, moved as far as they were but in a direction of chance."""
-    handed = {(m.receiver, m.round): m for m in run.transcript if m.kind is Kind.PARAMETERS}
+    last: dict[str, Message] = {}
     found: dict[int, Message] = {}
     moved: dict[int, Tensors] = {}  # All participants of a round are handed one copy.
-    for (receiver, number), message in handed.items():
-        before = handed.get((receiver, number - 1))
-        if before is None or before.tensors is message.tensors:
+    for message in run.transcript:
+        if message.kind is not Kind.PARAMETERS:
+            continue
+        before, last[message.receiver] = last.get(message.receiver), message
+        if before is None or before.round + 1 != message.round or before.tensors is message.tensors:
             continue
         if id(message.tensors) not in moved:
             start = found.get(id(before), before).tensors

@@ -132,10 +132,14 @@ def layer_rows(records: Sequence[Record]) -> list[LayerRow]:
     """
     records = [record for record in records if record.status is Status.DONE and record.cell.purpose == "measure"]
     classes = {record.cell.key for record in records if of_class(record.cell.scenario)}
+    others = {reading.name for record in records if record.cell.key not in classes for reading in record.readings}
     profiles: dict[str, list[dict[str, Reading]]] = {}
     for row in rows_of(records):
-        for name, profile in _profiles(row, about_labels=row.cells[0] in classes).items():
-            profiles.setdefault(name, []).append(profile)
+        about_labels = row.cells[0] in classes
+        for name, profile in _profiles(row, about_labels).items():
+            # What two trainings have in common by name is kept apart.
+            own = f"{LABEL}{name}" if about_labels and name in others and name != PSNR else name
+            profiles.setdefault(own, []).append(profile)
     found: dict[str, dict[str, Reading]] = {layer: {} for layer in _order(records)}
     for name, several in profiles.items():
         for profile in sorted(several, key=lambda one: max(map(leakage, one.values())), reverse=True):
@@ -214,9 +218,12 @@ def correlations(rows: Sequence[LayerRow]) -> list[Correlation]:
         []
     """
     measures = (*SENSITIVITIES[:3], MUTUAL_INFORMATION)
+    # Those of the training in which labels were asked for, if another one is beside it.
+    beside = any(f"{LABEL}{metric}" in row.readings for row in rows for metric in measures)
+    labelled = [f"{LABEL}{metric}" if beside else metric for metric in measures]
     pairs = [
         *((metric, PROPERTY_AUC) for metric in (V_INFORMATION, *measures, *SENSITIVITIES[3:])),
-        *((metric, LABEL_AUC) for metric in (f"{LABEL}{V_INFORMATION}", *measures)),
+        *((metric, LABEL_AUC) for metric in (f"{LABEL}{V_INFORMATION}", *labelled)),
     ]
     found = []
     for metric, attack in pairs:

@@ -22,20 +22,44 @@ from leaktight.core.metric import Reading
 SIGNIFICANT = 0.05
 AUCS = (PROPERTY_AUC, LABEL_AUC)
 V_INFORMATIONS = (V_INFORMATION, f"{LABEL}{V_INFORMATION}")
+NAMES = (*AUCS, *V_INFORMATIONS, PSNR, SENSITIVITY)
 
 
-def to_protect(rows: Sequence[LayerRow], asked: str = UNNAMED) -> str:
+RISKS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "the property": (UNNAMED, (PROPERTY_AUC, V_INFORMATION)),
+    "the labels": ("are of one class", (LABEL_AUC, f"{LABEL}{V_INFORMATION}")),
+    "the examples": ("", (PSNR,)),
+}
+"""What may be given away: what an attack then asks of the examples behind a message, and the readings that tell, the best first."""
+
+
+def advice(rows: Sequence[LayerRow]) -> list[str]:
+    """Say for each risk that was measured which layers to protect first, a sentence each; without any, by sensitivity.
+
+    Example:
+        >>> advice([LayerRow("head", {"psnr": Reading(name="psnr", value=30.0)})])
+        ['For the examples: Protect head first: by itself head has the highest PSNR (30.00 dB).']
+    """
+    found = [
+        f"For {risk}: {to_protect(rows, asked, names)}"
+        for risk, (asked, names) in RISKS.items()
+        if any(name in row.readings for row in rows for name in names)
+    ]
+    return found or [to_protect(rows)]
+
+
+def to_protect(rows: Sequence[LayerRow], asked: str = UNNAMED, names: Sequence[str] = NAMES) -> str:
     """Say in one sentence which layers to protect first: by what an attack on a property or on labels gets, else by what else there is.
 
     Args:
         rows: what was measured of each layer.
         asked: what the attack asks of the examples.
+        names: the readings to go by; the first that is there counts.
 
     Example:
         >>> to_protect([])
         'Nothing was measured of single layers.'
     """
-    names = (*AUCS, *V_INFORMATIONS, PSNR, SENSITIVITY)
     name = next((name for name in names if any(name in row.readings for row in rows)), None)
     if name is None:
         return "Nothing was measured of single layers."
@@ -43,12 +67,16 @@ def to_protect(rows: Sequence[LayerRow], asked: str = UNNAMED) -> str:
     top, best = first[0].readings[name], first[0].layer
     told = f"tells whether the examples behind a message {asked}"
     if top.chance is not None and top.low is not None and not top.beats_chance():
-        what = f"{told} measurably better than guessing" if name in AUCS else f"has a {title_of(name)} measurably above chance"
-        return f"No layer by itself {what}: the highest is {best} ({_shown(top)})."
+        what = (
+            f"{told} measurably better than guessing"
+            if name in AUCS
+            else f"has a {title_of(name)} above chance in all repetitions"
+        )
+        return f"No layer by itself {what}: the highest is {best} ({_shown(name, top)})."
     if 1 < len(first) == sum(name in row.readings for row in rows):
-        return f"No layer stands out: the intervals of all overlap with that of {best}, the highest ({_shown(top)})."
+        return f"No layer stands out: the intervals of all overlap with that of {best}, the highest ({_shown(name, top)})."
     which = listed([row.layer for row in first])
-    why = f"best {told} ({_shown(top)})" if name in AUCS else f"has the highest {title_of(name)} ({_numbers(top)})"
+    why = f"best {told} ({_shown(name, top)})" if name in AUCS else f"has the highest {title_of(name)} ({_numbers(top)})"
     others = ""
     if len(first) > 1:
         rest = listed([row.layer for row in first[1:]])
@@ -56,8 +84,8 @@ def to_protect(rows: Sequence[LayerRow], asked: str = UNNAMED) -> str:
     return f"Protect {which} first: by itself {best} {why}{others}."
 
 
-def _shown(reading: Reading) -> str:
-    return f"{title_of(reading.name)} {_numbers(reading)}"
+def _shown(name: str, reading: Reading) -> str:
+    return f"{title_of(name)} {_numbers(reading)}"
 
 
 def _numbers(reading: Reading) -> str:

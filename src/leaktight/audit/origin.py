@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 import leaktight
+from leaktight.core.defence import Defence
 from leaktight.core.factory import load_object
 from leaktight.core.scenario import Scenario
 from leaktight.core.value import Value
@@ -95,8 +96,13 @@ def versions() -> dict[str, str]:
 
 @lru_cache(maxsize=1)
 def _of_data(data: Data) -> str:
-    tensors = {"x": data.train.inputs, "y": data.train.labels, "x_test": data.test.inputs, "y_test": data.test.labels}
-    return _digest(str(data.classes), *data.names, *_bytes(tensors))
+    tensors = {
+        f"{part} {name}": tensor
+        for part, batch in (("train", data.train), ("test", data.test))
+        for name, tensor in (("x", batch.inputs), ("y", batch.labels), ("property", batch.properties))
+        if tensor is not None
+    }
+    return _digest(str(data.classes), data.property_name, *data.names, *_bytes(tensors))
 
 
 def _bytes(tensors: Mapping[str, Tensor]) -> Iterator[Any]:
@@ -110,6 +116,8 @@ def _code(values: Iterable[Any]) -> Iterator[str]:
     for value in values:
         if isinstance(value, Value):
             yield _source(type(value))
+            if isinstance(value, Defence):
+                yield repr(value.stamp())
             if isinstance(value, Factory):
                 own = load_object(value.function)
                 made: Any = own if inspect.isroutine(own) or inspect.isclass(own) else type(own)

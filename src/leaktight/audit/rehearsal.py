@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import singledispatch
 
 from leaktight.audit.plan import Grid, Plan
 from leaktight.core.defence import Undefended
-from leaktight.core.errors import InvalidValue, did_you_mean
-from leaktight.core.probe import Attempt
+from leaktight.core.errors import InvalidValue, Refusal, did_you_mean
 from leaktight.core.scenario import Scenario
+from leaktight.core.threat import ThreatModel
 from leaktight.learning.federated import Federated
 from leaktight.learning.protocol import SERVER
 from leaktight.learning.split import Split
@@ -18,7 +19,7 @@ def rehearse(plan: Plan) -> None:
     """Load the data, build the model and seat the attackers, for every scenario and seed.
 
     Raises:
-        InvalidValue: data or model cannot be used, a batch is larger than what a participant owns, or a seat or a stage is not there.
+        InvalidValue: data or model cannot be used, a defence cannot be agreed on, a batch is larger than what a participant owns, or a seat or a stage is not there.
     """
     for scenario in plan.scenarios.values():
         for stage in plan.grid.stages:
@@ -26,9 +27,11 @@ def rehearse(plan: Plan) -> None:
                 known = ", ".join(f"`{name}`" for name in scenario.stages)
                 raise InvalidValue(f"There is no stage `{stage}` in a scenario of kind {scenario.kind}. Known are: {known}.")
         seats = present(scenario, plan.grid)
+        agree(scenario, plan)
         for label, probe in plan.probes.items():
-            if seats and isinstance(probe, Attempt) and probe.threat.seat not in seats:
-                seat = probe.threat.seat
+            threat = getattr(probe, "threat", None)
+            if seats and isinstance(threat, ThreatModel) and threat.seat not in seats:
+                seat = threat.seat
                 raise InvalidValue(f"There is no seat `{seat}` for {label} in this scenario. {did_you_mean(seat, seats)}")
 
 
@@ -39,6 +42,18 @@ def present(scenario: Scenario, grid: Grid) -> set[str]:
     A scenario of a new kind registers its own check with `present.register`.
     """
     return set()
+
+
+def agree(scenario: Scenario, plan: Plan) -> None:
+    """Let participants of a federation agree on each defence, and draw a batch: what they cannot do, no cell could."""
+    if isinstance(scenario, Federated):
+        data = scenario.data.load()
+        task = scenario.task(data, plan.grid.seeds[0])
+        for defence in plan.defences:
+            # A refusal is a cell's own outcome.
+            with suppress(Refusal):
+                defence.on_agree(task)
+        scenario.clients(task, data, Undefended(), plan.grid.seeds[0])[0].batches(0)
 
 
 @present.register

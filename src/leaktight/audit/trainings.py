@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import safetensors
-import safetensors.torch
 from pydantic import SerializeAsAny, ValidationError
 from torch import Tensor
 
 from leaktight.audit.origin import Origins
+from leaktight.core.archive import pack, unpack
 from leaktight.core.defence import Defence
 from leaktight.core.errors import LeaktightError
 from leaktight.core.metric import Reading
@@ -22,7 +20,7 @@ from leaktight.core.record import Cell
 from leaktight.core.scenario import Progress, Scenario, Snapshot, Training, flat, nested
 from leaktight.core.value import Value
 
-TRAINING_FORMAT = 1
+TRAINING_FORMAT = 2
 _log = logging.getLogger(__name__)
 
 
@@ -100,37 +98,26 @@ def _settings(course: Course) -> str:
 
 
 def encode(training: Training) -> bytes:
-    """Return a training as safetensors: tensors by stage and name, everything else as JSON beside them."""
-    tensors: dict[str, Tensor] = {}
-    # The file keeps tensors in an order of its own, and noise is drawn in the order of names.
-    values: dict[str, float | None] = {}
-    for name, value in _named(training):
-        if isinstance(value, Tensor):
-            tensors[name] = value.detach().cpu().contiguous().clone()
-        values[name] = None if isinstance(value, Tensor) else value
+    """Return a training as an archive: tensors and numbers by stage and name, everything else beside them."""
     about = {
         "format": TRAINING_FORMAT,
         "stages": list(training.snapshots),
-        "values": values,
         "utility": [reading.to_dict() for reading in training.utility],
         "notes": dict(training.notes),
     }
-    return safetensors.torch.save(tensors, metadata={"leaktight": json.dumps(about)})
+    return pack(dict(_named(training)), about)
 
 
 def decode(content: bytes) -> Training:
     """Undo `encode`; whatever is wrong with the bytes is one `LeaktightError`."""
+    values, about = unpack(content)
     try:
-        tensors = safetensors.torch.load(content)
-        length = int.from_bytes(content[:8], "little")
-        about = json.loads(json.loads(content[8 : 8 + length])["__metadata__"]["leaktight"])
-        values = {name: tensors[name] if value is None else value for name, value in about["values"].items()}
         return Training(
             snapshots={stage: _snapshot(stage, values) for stage in about["stages"]},
             utility=tuple(Reading.model_validate(reading) for reading in about["utility"]),
             notes=about["notes"],
         )
-    except (safetensors.SafetensorError, ValueError, KeyError, TypeError, ValidationError) as error:
+    except (ValueError, KeyError, TypeError, ValidationError) as error:
         raise LeaktightError("It is not a whole training file.") from error
 
 

@@ -221,6 +221,8 @@ def title_of(reading: str) -> str:
         "mutual_information_upper": "mutual information, upper bound",
     }
     whole = reading.removesuffix("_share")
+    if whole not in titles and whole.startswith("label_"):
+        return f"{title_of(reading.removeprefix('label_'))} (training with classes)"
     return titles.get(whole, whole.replace("_", " ")) + (", share" if whole != reading else "")
 
 

@@ -14,8 +14,8 @@ from leaktight.audit.layer_risk import (
     V_INFORMATION,
     LayerRow,
     correlations,
-    rankings,
 )
+from leaktight.audit.layer_words import advice
 from leaktight.audit.property_leak import PROPERTY_AUC
 from leaktight.audit.rows import PSNR
 from leaktight.audit.words import title_of
@@ -28,12 +28,8 @@ COLUMNS = {
     LABEL_AUC: "label AUC",
     f"{SENSITIVITY}_share": "sensitivity, share",
     f"{MUTUAL_INFORMATION}_share": "activations tell, share",
-    PSNR: "inverted alone, PSNR",
+    PSNR: "inverted by it alone, labels known: PSNR",
 }
-RISKS = {"property": "the property", "labels": "the labels", "reconstruction": "the examples"}
-ATTACKS = {"property": PROPERTY_AUC, "labels": LABEL_AUC, "reconstruction": PSNR}
-FIRST = 3
-"""How many layers are named as those to protect first."""
 
 
 def show(rows: Sequence[LayerRow], console: Console | None = None) -> None:
@@ -53,20 +49,12 @@ def show(rows: Sequence[LayerRow], console: Console | None = None) -> None:
     for row in rows:
         table.add_row(row.layer, *(_text(row.readings.get(name)) for name in columns))
     where.print(table)
-    for risk, ranked in rankings(rows).items():
-        where.print(_advice(risk, ranked, rows), soft_wrap=True, highlight=False)
+    for sentence in advice(rows):
+        where.print(sentence, soft_wrap=True, highlight=False)
     for one in correlations(rows):
         told = "too few layers, or no variation" if one.r is None else f"Pearson r {one.r:.2f}, p {one.p:.2g}"
         what = f"{title_of(one.metric)} and {title_of(one.attack)}"
         where.print(f"- {what} over {one.n} layers: {told}", soft_wrap=True, highlight=False)
-
-
-def _advice(risk: str, ranked: Sequence[str], rows: Sequence[LayerRow]) -> str:
-    """Name the layers to protect first, unless no attack on a single one gets anything."""
-    attacked = [row.readings[ATTACKS[risk]] for row in rows if ATTACKS[risk] in row.readings]
-    if attacked and not any(reading.beats_chance() for reading in attacked):
-        return f"For {RISKS[risk]}: no layer by itself gives away measurably more than guessing."
-    return f"Protect first, for {RISKS[risk]}: {', '.join(ranked[:FIRST])}"
 
 
 def _text(reading: Reading | None) -> str:

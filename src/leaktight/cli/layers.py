@@ -74,14 +74,16 @@ def layers(
         typer.echo("Interrupted: finished cells are kept; run the same command to go on.", err=True)
         raise typer.Exit(INTERRUPTED) from None
     rows = layer_rows(records)
+    for status in (Status.REFUSED, Status.FAILED):
+        for reason in reasons([record for record in records if record.status is status], status):
+            typer.echo(f"{status.capitalize()}: {reason}", err=True)
+    if not rows:
+        raise typer.Exit(SOME_FAILED)
     show(rows)
     write_layers(out / LAYERS_FILE, rows)
     report = write_layer_report([out / name for name in study.plans()], out / "layers.html")
     typer.echo(f"\nReport: {report}\nRanking: {out / LAYERS_FILE} (for `layer_guard`)")
-    failed = [record for record in records if record.status is Status.FAILED]
-    for reason in reasons(failed, Status.FAILED):
-        typer.echo(f"Failed: {reason}", err=True)
-    if failed:
+    if any(record.status is Status.FAILED for record in records):
         raise typer.Exit(SOME_FAILED)
 
 
@@ -94,7 +96,8 @@ def _source(text: str, label: str | None, property: str | None) -> Source:
     wanted = {name: value for name, value in (("label", label), ("property", property)) if value is not None}
     for name in wanted:
         if name not in type(found).model_fields:
-            raise InvalidValue(
-                f"`--{name}` needs data with named columns. The data `{text}` has none; give a .csv or .npz file, or return a Data with properties."
+            able = (
+                "a .csv file" if name == "label" else "a .csv or .npz file, or a function that returns a Data with properties"
             )
+            raise InvalidValue(f"The data `{text}` has no `{name}` to choose. `--{name}` needs {able}.")
     return type(found).model_validate({**found.to_dict(), **wanted})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import ClassVar, Literal, Self
 
 from pydantic import SerializeAsAny
@@ -58,6 +58,10 @@ class Defence(Kinded):
     def withholds(self) -> bool:
         """Whether `on_message` leaves tensors out, so that the server keeps those parameters as they are."""
         return False
+
+    def stamp(self) -> Hashable:
+        """Return something that changes when what the defence reads from elsewhere changes although its settings do not."""
+        return None
 
     def with_strength(self, value: float) -> Self:
         """Return this defence at another strength."""
@@ -120,6 +124,10 @@ class Chain(Defence):
     def withholds(self) -> bool:
         """Whether any link leaves tensors out."""
         return any(link.withholds for link in self.links)
+
+    def stamp(self) -> Hashable:
+        """Return the stamps of the links."""
+        return tuple(link.stamp() for link in self.links)
 
     def _scoped(self, local: Local) -> list[tuple[Defence, Local]]:
         return [(link, local.scope(f"{position}-{link.kind}")) for position, link in enumerate(self.links)]

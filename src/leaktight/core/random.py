@@ -54,3 +54,15 @@ def sealed(seed: int) -> Iterator[None]:
     with torch.random.fork_rng(devices=[]):
         torch.random.manual_seed(seed)
         yield
+
+
+def drawn(pool: Tensor, count: int, rng: Stream) -> Tensor:
+    """Draw from the entries of a pool, none twice unless there are too few.
+
+    Example:
+        >>> sorted(drawn(torch.tensor([3, 5, 7]), 3, stream(0)).tolist())
+        [3, 5, 7]
+    """
+    if count <= len(pool):
+        return pool[torch.randperm(len(pool), generator=rng)[:count]]
+    return pool[torch.randint(len(pool), (count,), generator=rng)]

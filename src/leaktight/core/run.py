@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from leaktight.core.defence import Defence
+from leaktight.core.errors import LeaktightError
 from leaktight.core.local import Local
 from leaktight.core.message import Message
 from leaktight.core.task import Batch, Task
@@ -70,6 +71,8 @@ class Run:
             return self.inside[key]
         sender, number = key
         parts = [found for (party, at), found in self.inside.items() if at == number and all_but(party) != sender]
+        if not parts or sender not in map(all_but, self.locals):
+            raise LeaktightError(f"There is no message {key} in this run, and nobody whose others it could stand for.")
         plain = [part.plain for part in parts if part.plain is not None]
         return dataclasses.replace(
             parts[0],

@@ -78,11 +78,21 @@ class View:
         A participant sees none of these. From the parameters of two rounds, and what it sent itself, it can tell the mean of what all
         others sent in the first of them, if it knows how the server steps: that is returned as one message, by `all_but(seat)`.
         """
-        asked = {(message.receiver, message.round): message for message in self.of(Kind.PARAMETERS)}
-        shared = self.of(Kind.GRADIENT, Kind.UPDATE)
-        seen = [Exchange(asked[message.key].tensors, message) for message in shared if message.sender != self.seat]
-        own = [_others(asked, message) for message in shared if message.sender == self.seat]
-        return (*seen, *(found for found in own if found is not None))
+        asked: dict[str, Message] = {}
+        sent: tuple[Message, Message] | None = None  # what the seat was asked, and what it answered
+        found: list[Exchange] = []
+        for message in self.messages:
+            if message.kind is Kind.PARAMETERS:
+                if message.receiver == self.seat and sent is not None:
+                    found += _others(*sent, message)
+                    sent = None
+                asked[message.receiver] = message
+            elif message.kind in (Kind.GRADIENT, Kind.UPDATE):
+                if message.sender == self.seat:
+                    sent = asked[message.sender], message
+                else:
+                    found.append(Exchange(asked[message.sender].tensors, message))
+        return tuple(found)
 
 
 class ThreatModel(Value):
@@ -135,26 +145,25 @@ class ThreatModel(Value):
         return dataclasses.replace(message.map(copied), facts=facts)
 
 
-def _others(asked: Mapping[MessageKey, Message], own: Message) -> Exchange | None:
-    r"""Return the mean of what all others sent in the round of a participant's own message; None if it cannot be told.
+def _others(before: Message, own: Message, after: Message) -> list[Exchange]:
+    r"""Return the mean of what all others sent in the round of a participant's own message; nothing if it cannot be told.
 
     With parameters \(\theta_t\), n participants, own message m and step s (minus the learning rate for gradients, 1 for updates), the server
     makes \(\theta_{t+1} = \theta_t + s \, (m + (n - 1) \bar m) / n\), so \(\bar m = (n (\theta_{t+1} - \theta_t) / s - m) / (n - 1)\).
     """
-    before, after = asked.get(own.key), asked.get((own.sender, own.round + 1))
-    if before is None or after is None or not own.tensors.keys() <= before.tensors.keys():
-        return None
+    if after.round != own.round + 1 or not own.tensors.keys() <= before.tensors.keys():
+        return []
     count, facts = int(before.facts.get("participants", 1)), before.facts
     gradient = own.kind is Kind.GRADIENT
     told = count > 1 and not (gradient and ("learning_rate" not in facts or facts.get("momentum") or facts.get("adaptive")))
     # Of a tensor that nobody sends there is nothing to tell.
     change = {name: after.tensors[name] - before.tensors[name] for name in own.tensors}
     if not told or not any(tensor.any() for tensor in change.values()):
-        return None
+        return []
     step = -facts["learning_rate"] if gradient else 1.0
     tensors = {name: (count * change[name] / step - tensor) / (count - 1) for name, tensor in own.tensors.items()}
     known = {**own.facts, "examples": own.facts["examples"] * (count - 1)}
-    return Exchange(before.tensors, dataclasses.replace(own, sender=all_but(own.sender), tensors=tensors, facts=known))
+    return [Exchange(before.tensors, dataclasses.replace(own, sender=all_but(own.sender), tensors=tensors, facts=known))]
 
 
 def _hints(run: Run, key: MessageKey) -> Hints:

@@ -74,15 +74,18 @@ class Source(Kinded):
     def load(self) -> Data:
         """Read the data set, bring it to single precision and long labels, and check it.
 
-        Every cell of an audit loads its data, so the last data set is kept as long as settings and stamp stay the same. It is
-        shared: nobody may change its tensors in place.
+        Every cell of an audit loads its data, so the last two data sets are kept as long as settings and stamp stay the same. They are
+        shared: nobody may change their tensors in place.
         """
         wanted = (type(self), self.key, self.stamp())
         if wanted not in _last:
             found = self.read()
-            data = dataclasses.replace(found, train=_typed(found.train), test=_typed(found.test))
+            held = found.train.properties is not None or found.test.properties is not None
+            name = found.property_name or ("the private property" if held else "")
+            data = dataclasses.replace(found, train=_typed(found.train), test=_typed(found.test), property_name=name)
             self._check(data)
-            _last.clear()
+            if len(_last) >= KEPT:
+                _last.pop(next(iter(_last)))
             _last[wanted] = data
         return _last[wanted]
 
@@ -101,6 +104,8 @@ class Source(Kinded):
                 _check_columns(f"The {part} data of {self}", batch.inputs, data.columns)
 
 
+KEPT = 2
+"""How many data sets are kept: a scenario's, and public data that a defence looks at."""
 _last: dict[Hashable, Data] = {}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Hashable
 from pathlib import Path
 from typing import ClassVar, Literal
 
@@ -106,6 +107,11 @@ class LayerGuard(Defence):
     def withholds(self) -> bool:
         """Whether the guard leaves tensors out."""
         return self.guard.withholds
+
+    def stamp(self) -> Hashable:
+        """Return the layers in the file, or the stamp of the public data, and that of the guard."""
+        ranked = read_ranking(Path(self.ranking).expanduser(), self.risk) if self.ranking else ()
+        return ranked, self.public.stamp() if self.public is not None else None, self.guard.stamp()
 
     def on_agree(self, task: Task) -> Task:
         """Choose the layers, in public."""

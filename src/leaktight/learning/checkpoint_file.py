@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
-import safetensors
-import safetensors.torch
-from torch import Tensor
-
-from leaktight.core.errors import InvalidValue
+from leaktight.core.archive import pack, unpack
+from leaktight.core.errors import InvalidValue, LeaktightError
 from leaktight.core.local import Memory
 from leaktight.core.private import reason, write_private
 from leaktight.core.scenario import flat, nested
@@ -33,12 +29,7 @@ def write_checkpoint(path: Path, state: Memory) -> None:
         ...     read_checkpoint(Path(folder) / "party.safetensors")
         {'step': 3.0, 'model': {'weight': tensor([1., 1.])}}
     """
-    values = flat(state)
-    tensors = {name: value.detach().cpu().contiguous().clone() for name, value in values.items() if isinstance(value, Tensor)}
-    # A name without a number is that of a tensor; all names are kept in their order.
-    numbers = {name: None if isinstance(value, Tensor) else value for name, value in values.items()}
-    about = json.dumps({"format": FORMAT, "numbers": numbers})
-    write_private(path, safetensors.torch.save(tensors, metadata={"leaktight": about}))
+    write_private(path, pack(flat(state), {"format": FORMAT}))
 
 
 def read_checkpoint(path: Path) -> Memory:
@@ -52,13 +43,11 @@ def read_checkpoint(path: Path) -> Memory:
     except OSError as error:
         raise InvalidValue(f"The checkpoint `{path}` cannot be read: {reason(error)}. Name another one.") from error
     try:
-        tensors = safetensors.torch.load(content)
-        length = int.from_bytes(content[:8], "little")
-        about = json.loads(json.loads(content[8 : 8 + length])["__metadata__"]["leaktight"])
-        if about["format"] != FORMAT:
-            raise ValueError(about["format"])
-        return nested({name: tensors[name] if value is None else value for name, value in about["numbers"].items()})
-    except (safetensors.SafetensorError, ValueError, KeyError, TypeError, AttributeError) as error:
+        values, about = unpack(content)
+        if about.get("format") != FORMAT:
+            raise LeaktightError(f"It has format {about.get('format')!r}.")
+    except LeaktightError as error:
         raise InvalidValue(
             f"The file `{path}` must be a whole checkpoint of this version. It is not; go on from an earlier one, or start anew."
         ) from error
+    return nested(values)

@@ -96,7 +96,7 @@ class Client:
         size = min(self.batch_size, len(self.data))
         found = []
         for step in range(round * self.local_steps, (round + 1) * self.local_steps):
-            positions = self.schedule.positions(self.data, step, size, self.local.seed, self.name)
+            positions = self.schedule.positions(self.data, round, step, size, self.local.seed, self.name)
             found.append(self.data.take(positions.to(self.data.labels.device)))
         return found
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import math
 from typing import ClassVar, Literal
 
 import torch
@@ -10,7 +11,7 @@ from pydantic import Field
 from torch import Tensor
 
 from leaktight.core.errors import InvalidValue
-from leaktight.core.random import Stream, stream
+from leaktight.core.random import drawn, stream
 from leaktight.core.task import Batch
 from leaktight.core.value import Kinded
 
@@ -21,11 +22,12 @@ class Schedule(Kinded):
     family: ClassVar[str] = "schedule"
 
     @abc.abstractmethod
-    def positions(self, data: Batch, step: int, size: int, seed: int, party: str) -> Tensor:
+    def positions(self, data: Batch, round: int, step: int, size: int, seed: int, party: str) -> Tensor:
         """Return the positions of a step's examples; they follow from the seed, the party and the step.
 
         Args:
             data: what the party owns.
+            round: which message the step is behind.
             step: which step, counted from the first of the training.
             size: how many examples.
             seed: the party's.
@@ -38,7 +40,7 @@ class Shuffled(Schedule):
 
     kind: Literal["shuffled"] = "shuffled"
 
-    def positions(self, data: Batch, step: int, size: int, seed: int, party: str) -> Tensor:
+    def positions(self, data: Batch, round: int, step: int, size: int, seed: int, party: str) -> Tensor:
         """Return a piece of the current pass."""
         which, place = divmod(step, len(data) // size)
         order = torch.randperm(len(data), generator=stream(seed, party, "order", which))
@@ -46,21 +48,21 @@ class Shuffled(Schedule):
 
 
 class ByProperty(Schedule):
-    """In every few steps one batch that holds the private property, and else batches without it.
+    """In every few rounds one whose batches hold the private property, and else batches without it.
 
     Whose photos arrive together often have something in common; this is the victim that an attack on properties looks for. Of
-    `every` consecutive steps one, drawn at random, is on a batch of which a `share` has the property. Each batch is
+    `every` consecutive rounds one, drawn at random, is on batches of which a `share` has the property. Each batch is
     drawn anew; of a participant with too few of a kind, examples occur twice in a batch. A participant without any example of the
     property never has such a batch.
 
     Args:
-        every: how many steps to one with the property, at least 2.
+        every: how many rounds to one with the property, at least 2.
         share: which part of that batch has it, in (0, 1]; 1 is a pure batch.
 
     Example:
         >>> data = Batch(torch.zeros(6, 1), torch.zeros(6), torch.tensor([0, 0, 0, 1, 1, 1]))
         >>> pure = ByProperty(every=2)
-        >>> sorted(sum(data.take(pure.positions(data, step, 2, 0, "a")).properties.tolist()) for step in (0, 1))
+        >>> sorted(sum(data.take(pure.positions(data, step, step, 2, 0, "a")).properties.tolist()) for step in (0, 1))
         [0, 2]
 
     Differs from the paper: there every fifth step of the victim has the property, at fixed places.
@@ -72,21 +74,15 @@ class ByProperty(Schedule):
     every: int = Field(2, ge=2)
     share: float = Field(1.0, gt=0, le=1)
 
-    def positions(self, data: Batch, step: int, size: int, seed: int, party: str) -> Tensor:
+    def positions(self, data: Batch, round: int, step: int, size: int, seed: int, party: str) -> Tensor:
         """Return a batch with or without the property."""
         if data.properties is None:
             raise InvalidValue("The schedule `by_property` needs data with a private property. Set `property` of the data.")
         own, others = (data.properties == 1).nonzero()[:, 0], (data.properties == 0).nonzero()[:, 0]
-        block, place = divmod(step, self.every)
+        block, place = divmod(round, self.every)
         chosen = torch.randint(self.every, (), generator=stream(seed, party, "property", block)).item()
-        held = max(1, round(self.share * size)) if place == chosen and len(own) else 0
+        held = max(1, math.floor(self.share * size + 0.5)) if place == chosen and len(own) else 0
         if not len(others):
             held = size
         rng = stream(seed, party, "batch", step)
-        return torch.cat([_drawn(own.cpu(), held, rng), _drawn(others.cpu(), size - held, rng)])
-
-
-def _drawn(pool: Tensor, count: int, rng: Stream) -> Tensor:
-    if count <= len(pool):
-        return pool[torch.randperm(len(pool), generator=rng)[:count]]
-    return pool[torch.randint(len(pool), (count,), generator=rng)]
+        return torch.cat([drawn(own.cpu(), held, rng), drawn(others.cpu(), size - held, rng)])

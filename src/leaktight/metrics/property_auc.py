@@ -9,6 +9,7 @@ import torch
 
 from leaktight.core.attack import Guess, PropertyScores
 from leaktight.core.errors import Refusal
+from leaktight.core.interval import Interval, wilson
 from leaktight.core.metric import Direction, Metric, Reading
 from leaktight.core.random import Stream
 from leaktight.core.run import Inside
@@ -25,7 +26,8 @@ class PropertyAuc(Metric):
     .. math:: AUC = \frac{1}{mn} \sum_{i,j} \left( [\hat p_i > \hat q_j] + \tfrac12 [\hat p_i = \hat q_j] \right).
 
     The chance level is 0.5. The interval is DeLong's: it holds for the messages as a sample, and not for another training or other
-    gradients of the attacker's own. A reading without a layer is that of all layers together.
+    gradients of the attacker's own. At 0 and 1, where it has no width, it is Wilson's for as many trials as there are messages of the rarer
+    kind. A reading without a layer is that of all layers together.
 
     Example:
         >>> PropertyAuc().leaks, PropertyAuc.claim
@@ -53,7 +55,7 @@ class PropertyAuc(Metric):
             )
         readings = []
         for layer, scores in zip(guess.layers, guess.values, strict=True):
-            value, (low, high) = delong(scores, positive)
+            value, (low, high) = _with_width(delong(scores, positive), positive)
             readings.append(
                 Reading(
                     name=self.kind,
@@ -68,6 +70,15 @@ class PropertyAuc(Metric):
                 )
             )
         return tuple(readings)
+
+
+def _with_width(found: tuple[float, Interval], positive: torch.Tensor) -> tuple[float, Interval]:
+    """Return an AUC with its interval, which has a width even where no two messages are out of order."""
+    value, (low, high) = found
+    if low is None or high is None or low < high:
+        return found
+    rarer = min(int(positive.sum()), int((~positive).sum()))
+    return value, wilson(value * rarer, rarer)
 
 
 def held(truth: Sequence[Inside]) -> torch.Tensor:

@@ -70,17 +70,23 @@ def described(inside: Inside) -> Tensor | None:
     tiny = torch.finfo(rows.dtype).tiny
     norms = rows.norm(dim=1)
     cosines = (rows @ mean) / (norms * mean.norm()).clamp_min(tiny)
-    error = 1 - torch.exp(-_losses(inside))
+    error = -torch.expm1(-_losses(inside))
     clean = next(iter(inside.clean.tensors.values())).flatten(1).double().cpu().norm(dim=1)
-    slopes = torch.where(error > 0, clean * len(rows) / error.clamp_min(tiny), 0.0)
+    slopes = clean * len(rows) / error.clamp_min(tiny)
     shares = torch.tensor(SHARES, dtype=rows.dtype)
+    every = torch.ones_like(positive)
     return torch.cat(
         [
-            values[positive == bool(label)].quantile(shares)
-            for values in (norms * len(rows), cosines, error, slopes)
-            for label in (0, 1)
+            _quantiles(values[of_class], shares)
+            for values, known in ((norms * len(rows), every), (cosines, every), (error, every), (slopes, error > 0))
+            for of_class in (known & ~positive, known & positive)
         ]
     )
+
+
+def _quantiles(values: Tensor, shares: Tensor) -> Tensor:
+    """Return the quantiles of values; zeros if there are none: of an example without an error the slope is unknown."""
+    return values.quantile(shares) if len(values) else torch.zeros_like(shares)
 
 
 def _losses(inside: Inside) -> Tensor:

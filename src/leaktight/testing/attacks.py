@@ -68,7 +68,7 @@ def check_guess(trial: Attempt, run: Run) -> Guess:
         one, other = (attack(view, stream(0, "attack")) for _ in range(2))
     same = one.keys == other.keys and picture(_tensors(one)) == picture(_tensors(other))
     require(same, f"{attack} must guess the same from the same stream. Two runs differ.")
-    known = set(run.inside)
+    known = {message.key for message in view.messages} | {exchange.sent.key for exchange in view.exchanges()}
     strange = [key for key in one.keys if key not in known]
     require(
         bool(one.keys) and not strange, f"{attack} must guess about the messages in view. Got {strange or 'no guess'} instead."
@@ -81,7 +81,7 @@ def check_guess(trial: Attempt, run: Run) -> Guess:
 
 def check_beats_chance(trial: Attempt, run: Run, guess: Guess) -> None:
     """Without a defence its guess is better than chance in everything it claims."""
-    readings = trial.grade(guess, [run.inside[key] for key in guess.keys], stream(0, "grade"), run.auxiliary)
+    readings = trial.grade(guess, [run.truth(key) for key in guess.keys], stream(0, "grade"), run.auxiliary)
     require(
         bool(readings),
         f"{trial.attack} must be graded to be checked. No metric grades its claims {sorted(trial.attack.claims)}.",

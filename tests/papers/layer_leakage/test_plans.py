@@ -43,7 +43,7 @@ def test_two_participants_train_by_federated_sgd_and_every_second_batch_has_the_
         assert scenario.participants == 2
         assert scenario.protocol == FedSGD(optimiser=Sgd(learning_rate=0.01))
         assert scenario.schedule == ByProperty(every=2, share=0.5)
-        assert (scenario.rounds, scenario.batch_size, scenario.moments) == (112, 32, 8)
+        assert (scenario.rounds, scenario.batch_size, scenario.moments) == (144, 32, 8)
 
 
 def test_layers_are_attacked_throughout_the_training(plans: Plans) -> None:

@@ -21,13 +21,18 @@ SINGLE = (
     "`numbers` and `pixels` of the table `inversion`."
 )
 
+SPREAD = (
+    "With two classes the gradients towards both are multiples of each other, so that the sensitivity of a layer is, for each example, the root of "
+    "the mean square of the layer's gradient over its range, times a factor that all layers share: it says how evenly a gradient is spread."
+)
+
 
 def notes_of(study: Study) -> list[str]:
     """Return what a reader of the tables must know, in sentences."""
     found = [INTERVALS]
     if any(subject.data_set == LFW for subject in study.subjects):
         found.append(FLAGS)
-    found += [ENTRIES, SINGLE]
+    found += [ENTRIES, SPREAD, SINGLE]
     sizes = {getattr(subject.data, "size", None) for subject in study.subjects if subject.data_set == LFW} - {None}
     if sizes:
         found.append(f"Faces are cut to their middle square and brought to {sizes.pop()} pixels a side; the paper's are 62x47.")

@@ -172,7 +172,7 @@ def _small(data: str) -> Study:
         properties=(_lfw(data, GLASSES, SENIOR, **size), _lfw(data, GLASSES, BLACK_HAIR, **size)),
         tasks=tuple(_lfw(data, task, MALE, **size) for task in (RACE, HAIR, AGE)),
         inversion=Inversion(data_set=CIFAR, data=need_set(data, "cifar100"), victims=6, iterations=20),
-        rounds=112,
+        rounds=144,
         # Of pure batches most layers tell without fail, and nothing can be seen to go along with an AUC of 1.
         share=0.5,
         moments=8,

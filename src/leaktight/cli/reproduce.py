@@ -15,6 +15,7 @@ Examples:
   leaktight reproduce polarization-network
   leaktight reproduce polarization-network --scale small --data sets --json ours.json
   leaktight reproduce split-label-leakage --scale small --data sets
+  leaktight reproduce layer-leakage --scale small --data sets
   leaktight reproduce polarization-network --scale paper --data sets --steps 1
 """
 
@@ -22,7 +23,9 @@ Examples:
 def reproduce(
     paper: Annotated[
         str,
-        typer.Argument(help="Which paper: polarization-network or split-label-leakage.", metavar="PAPER", show_default=False),
+        typer.Argument(
+            help="Which paper: polarization-network, split-label-leakage or layer-leakage.", metavar="PAPER", show_default=False
+        ),
     ],
     scale: Annotated[
         Literal["smoke", "small", "paper"],

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from statistics import fmean, stdev
 from typing import Literal
+
+from scipy.special import stdtrit
 
 from leaktight.core.metric import Reading
 from leaktight.core.value import Value
@@ -16,6 +19,7 @@ Row = dict[str, Cell]
 """One flat line of a table."""
 Tables = dict[str, list[Row]]
 
+LEVEL = 0.95
 CLAIM = "claim"
 """The column of a published table that was only drawn or told: each row holds a sentence and its source."""
 
@@ -142,6 +146,25 @@ def columns(name: str, reading: Reading | None) -> Row:
 def interval_columns(name: str, value: float | None, low: float | None, high: float | None) -> Row:
     """Return a number and the ends of its interval as three columns; what is not finite is not a number of JSON."""
     return {name: _finite(value), f"{name}_low": _finite(low), f"{name}_high": _finite(high)}
+
+
+def over_seeds(name: str, values: Iterable[float]) -> Row:
+    r"""Return the mean over seeds as three columns with its interval, \(\bar x \pm t_{0.975, n-1} s / \sqrt n\); one seed alone has none.
+
+    Example:
+        >>> {name: round(value, 3) for name, value in over_seeds("auc", [0.70, 0.71, 0.72]).items()}
+        {'auc': 0.71, 'auc_low': 0.685, 'auc_high': 0.735}
+        >>> over_seeds("auc", [])
+        {'auc': None, 'auc_low': None, 'auc_high': None}
+    """
+    found = list(values)
+    if not found:
+        return interval_columns(name, None, None, None)
+    mean = fmean(found)
+    if len(found) < 2:
+        return interval_columns(name, mean, None, None)
+    half = float(stdtrit(len(found) - 1, (1 + LEVEL) / 2)) * stdev(found) / math.sqrt(len(found))
+    return interval_columns(name, mean, mean - half, mean + half)
 
 
 def claims(*sentences: tuple[str, str]) -> list[Row]:

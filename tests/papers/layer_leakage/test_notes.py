@@ -3,10 +3,10 @@ from __future__ import annotations
 import pytest
 import torch
 import torch.nn.functional as F
-from leaktight.probes.target_jacobian import target_norms
 
 from leaktight.core.task import Batch
 from leaktight.learning import classification
+from leaktight.learning.target_jacobian import target_norms
 from leaktight.papers import Order
 from leaktight.papers.layer_leakage import LayerLeakage
 from leaktight.papers.layer_leakage.networks import NETWORKS

@@ -110,5 +110,5 @@ def test_files_are_cut_and_what_is_told_is_what_was_done(sets: str) -> None:
     assert len(data.test) <= 150
     [told, *_] = PAPER.remarks(order)
     assert told.startswith("Cut by --steps 3: 4 rounds, 8 messages, 20 gradients of the attacker's own, one seed")
-    assert "300 training and 150 test images" in told
+    assert "inversion of 2 images by at most 3 of its iterations, 300 training and 150 test images" in told
     assert "300 training" not in PAPER.cut(Order(steps=3))

@@ -9,7 +9,8 @@ from scipy import stats
 from leaktight.core.defence import Undefended
 from leaktight.core.record import Cell
 from leaktight.papers.paper import Records
-from leaktight.papers.split_label_leakage.measured import Measured, differences, over_seeds
+from leaktight.papers.reproduction import over_seeds
+from leaktight.papers.split_label_leakage.measured import Measured, differences
 from leaktight.papers.split_label_leakage.settings import Study
 
 

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from leaktight.papers import Order, Tables
 from leaktight.papers.paper import Records
-from leaktight.papers.reproduction import number, rows_where
+from leaktight.papers.reproduction import number, over_seeds, rows_where
 from leaktight.papers.split_label_leakage import SplitLabelLeakage
 from leaktight.papers.split_label_leakage.equal_leak import Setting, at_equal_leak
-from leaktight.papers.split_label_leakage.measured import Measured, over_seeds
+from leaktight.papers.split_label_leakage.measured import Measured
 from leaktight.papers.split_label_leakage.settings import Study
 from leaktight.papers.split_label_leakage.tables import tables_of
 

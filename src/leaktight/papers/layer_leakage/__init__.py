@@ -75,7 +75,7 @@ class LayerLeakage(Paper):
         smaller = ", 300 training and 150 test images" if order.scale != "smoke" else ""
         return (
             f"{study.rounds} rounds, {study.messages} messages, {study.gradients} gradients of the attacker's own, one seed, one repeat, "
-            f"{study.samples} examples for sensitivity, 2 images and {study.inversion.iterations} iterations of inversion{smaller}"
+            f"{study.samples} examples for sensitivity, inversion of 2 images by at most {order.steps} of its iterations{smaller}"
         )
 
     def left_out(self, order: Order) -> list[str]:

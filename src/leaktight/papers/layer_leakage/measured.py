@@ -12,8 +12,7 @@ from leaktight.papers.layer_leakage.networks import NETWORKS
 from leaktight.papers.layer_leakage.plans import folder
 from leaktight.papers.layer_leakage.settings import Study, Subject
 from leaktight.papers.paper import Records
-from leaktight.papers.reproduction import Row, columns
-from leaktight.papers.split_label_leakage.measured import over_seeds
+from leaktight.papers.reproduction import Row, columns, over_seeds
 
 Readings = Mapping[int, Reading]
 """A reading for each seed that has it."""

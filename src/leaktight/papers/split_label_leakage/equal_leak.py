@@ -6,8 +6,8 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
-from leaktight.papers.reproduction import Row
-from leaktight.papers.split_label_leakage.measured import BySeed, Measured, differences, over_seeds
+from leaktight.papers.reproduction import Row, over_seeds
+from leaktight.papers.split_label_leakage.measured import BySeed, Measured, differences
 from leaktight.papers.split_label_leakage.mechanisms import (
     CLUSTERING,
     DIRECTION,

@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-import math
-from collections.abc import Iterable, Mapping, Sequence
-from statistics import fmean, stdev
-
-from scipy.special import stdtrit
+from collections.abc import Mapping, Sequence
 
 from leaktight.core.defence import Defence
 from leaktight.core.metric import Reading
 from leaktight.core.record import Record
 from leaktight.papers.paper import Records
-from leaktight.papers.reproduction import Row, interval_columns
 from leaktight.papers.split_label_leakage.mechanisms import NORM, defences
 from leaktight.papers.split_label_leakage.plans import DISTRIBUTIONS, LEAK, STEPS, folder
 from leaktight.papers.split_label_leakage.settings import Study
 
 BySeed = Mapping[int, float]
-LEVEL = 0.95
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,25 +65,6 @@ class Measured:
     def loss(self, defence: str) -> BySeed:
         """Return the loss at the end of the training under a defence for each seed."""
         return self.values(defence, NORM, "training_loss")
-
-
-def over_seeds(name: str, values: Iterable[float]) -> Row:
-    r"""Return the mean over seeds as three columns with its interval, \(\bar x \pm t_{0.975, n-1} s / \sqrt n\); one seed alone has none.
-
-    Example:
-        >>> {name: round(value, 3) for name, value in over_seeds("auc", [0.70, 0.71, 0.72]).items()}
-        {'auc': 0.71, 'auc_low': 0.685, 'auc_high': 0.735}
-        >>> over_seeds("auc", [])
-        {'auc': None, 'auc_low': None, 'auc_high': None}
-    """
-    found = list(values)
-    if not found:
-        return interval_columns(name, None, None, None)
-    mean = fmean(found)
-    if len(found) < 2:
-        return interval_columns(name, mean, None, None)
-    half = float(stdtrit(len(found) - 1, (1 + LEVEL) / 2)) * stdev(found) / math.sqrt(len(found))
-    return interval_columns(name, mean, mean - half, mean + half)
 
 
 def differences(one: BySeed, other: BySeed) -> list[float]:

@@ -8,9 +8,9 @@ from statistics import fmean, median
 from leaktight.core.metric import Reading
 from leaktight.core.record import Record
 from leaktight.learning.split import Split
-from leaktight.papers.reproduction import Row, Tables
+from leaktight.papers.reproduction import Row, Tables, over_seeds
 from leaktight.papers.split_label_leakage.equal_leak import ATTACKS, STRONGEST, TAIL, equal_leak_rows, leaks
-from leaktight.papers.split_label_leakage.measured import Measured, differences, over_seeds
+from leaktight.papers.split_label_leakage.measured import Measured, differences
 from leaktight.papers.split_label_leakage.mechanisms import BASELINE, MAX_NORM, NONE, NORM, PROTECTED, defences, sumkl
 from leaktight.papers.split_label_leakage.plans import CLASSES, LOOKS
 from leaktight.probes.class_gradients import CLASSES as LABELS

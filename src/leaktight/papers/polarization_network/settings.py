@@ -166,10 +166,7 @@ def _small(data: str) -> list[Study]:
             data=need_set(data, "mnist", train_limit=5_000, test_limit=2_000),
             rounds=10,
             **few,
-            sweeps=(
-                Sweep(batch_sizes=(1,), victims=PARTICIPANTS, iterations=30, **few),
-                Sweep(batch_sizes=(4, 8), victims=PARTICIPANTS, iterations=4, **ends),
-            ),
+            sweeps=(Sweep(batch_sizes=(1,), victims=PARTICIPANTS, iterations=30, **few),),
             bits_alpha2=(0.5,),
             laplace=few_noise,
             federations=(Federation(clients=(10,), rounds=8, **common),),

@@ -44,9 +44,10 @@ def spreads(rows: Rows, positives: Tensor) -> tuple[Spread, Spread]:
     """
     members = torch.stack([~positives, positives]).to(rows.matrix)
     counts = [int(count) for count in (len(rows) - positives.sum(), positives.sum())]
-    # Two quick passes; of the class with fewer rows first, because what is left is then the larger part.
+    # Two quick passes; of the class with fewer rows first, because what is left is then the larger part. To pick rows is quicker
+    # than to multiply all of them by zeros and ones.
     fewer = int(counts[1] < counts[0])
-    some = members[fewer] @ rows.matrix
+    some = rows.matrix[(positives if fewer else ~positives).nonzero()[:, 0]].sum(0)
     rest = rows.matrix.sum(0) - some
     sums = torch.stack([rest, some] if fewer else [some, rest]).double()
     means = sums / torch.tensor([[max(count, 1)] for count in counts], device=rows.matrix.device)

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from leaktight.core.random import Stream
 
-BLOCK = 2**16
+BLOCK = 2**17
 
 
 def normals(shape: tuple[int, ...], like: Tensor, rng: Stream) -> Tensor:

@@ -181,12 +181,12 @@ def drawn(attack, view, monkeypatch):
 def test_gradients_are_spread_over_the_parameters_in_view_half_of_them_with_the_property(view, monkeypatch):
     seen, told = drawn(QUICK, view, monkeypatch)
     assert len(seen) == len(moments(view, view.exchanges())) == 40
-    assert [len(members) for _, _, members in seen] == [2] * 40
+    assert [len(members) for _, _, members in seen] == [4] * 20 + [2] * 20
     [(rows, positive)] = told
-    assert len(rows) == len(positive) == 80
+    assert len(rows) == len(positive) == 120
     truth = torch.cat([(pool.properties[members] == 1).any(1) for _, pool, members in seen])
     assert torch.equal(truth, positive)
-    assert positive.sum() == 40
+    assert positive.sum() == 60
 
 
 def test_a_quarter_of_the_batches_with_the_property_is_pure(monkeypatch):

@@ -25,6 +25,8 @@ from leaktight.probes import MutualInformation, Sensitivity, VInformation
 
 PROPERTY, LABELS, RECONSTRUCTION = "property", "labels", "reconstruction"
 INFERENCE = "inference"
+IMAGE = 3
+"""How many dimensions an image has: channels, height and width."""
 
 
 class LayerStudy(Value):
@@ -44,7 +46,7 @@ class LayerStudy(Value):
         messages: how many messages are judged; more gives narrower intervals.
         gradients: how many gradients of its own the attacker learns from; more is stronger.
         repeats: how often V-information is measured anew, for its interval.
-        victims: how many single gradients are inverted; 0 leaves that part out.
+        victims: how many single gradients of images are inverted; 0 leaves that part out, and so does a table.
         iterations: how long each inversion lasts; more is stronger.
         seed: what all randomness derives from.
         device: where tensors live.
@@ -82,7 +84,7 @@ class LayerStudy(Value):
     def plans(self) -> dict[str, Plan]:
         """Return the audits by the names of their folders."""
         found = {INFERENCE: self._inference()}
-        if self.victims:
+        if self.victims and len(self.data.load().shape) == IMAGE:
             found[RECONSTRUCTION] = self._reconstruction()
         return found
 
@@ -110,14 +112,8 @@ class LayerStudy(Value):
         )
 
     def _reconstruction(self) -> Plan:
-        # The weight of total variation is not its source's, which blurs; a table has none.
-        image = len(self.data.load().shape) == 3
-        settings: dict[str, Any] = {
-            "iterations": self.iterations,
-            "labels": "given",
-            "total_variation": 1e-3 if image else 0.0,
-            "box": image,
-        }
+        # The weight of total variation is not its source's, which blurs.
+        settings: dict[str, Any] = {"iterations": self.iterations, "labels": "given", "total_variation": 1e-3}
         attacks = {layer: preset("geiping2020", layers=(layer,), **settings) for layer in self.layers()}
         threat = ThreatModel(knows=frozenset({Knows.LOCAL_STEPS, Knows.LABELS}))
         probes: dict[str, Probe] = {

@@ -33,7 +33,7 @@ def layers(
     batch_size: Annotated[int, typer.Option(help="Examples behind one message.")] = 32,
     messages: Annotated[int, typer.Option(help="How many messages are judged; more gives narrower intervals.")] = 100,
     gradients: Annotated[int, typer.Option(help="How many gradients the attacker learns from; more is stronger.")] = 400,
-    victims: Annotated[int, typer.Option(help="How many single gradients are inverted, layer by layer; 0 for none.")] = 4,
+    victims: Annotated[int, typer.Option(help="How many images are inverted, layer by layer; 0 for none.")] = 4,
     seed: Annotated[int, typer.Option(help="What all randomness derives from.")] = 0,
     workers: Annotated[int | None, typer.Option(help="Worker processes.", show_default="one per core")] = None,
     out: Annotated[Path, typer.Option(help="The folder for the result.")] = Path("leaktight-layers"),

@@ -88,7 +88,7 @@ def test_each_scenario_is_looked_at_once_in_a_run_and_each_data_set_once(data: N
     for _ in range(3):
         for seed in (0, 1):
             origins.of(Federated(data=data, model=MLP()), seed)
-    assert hashed.count(["x", "y", "x_test", "y_test"]) == 1
+    assert hashed.count(["train x", "train y", "test x", "test y"]) == 1
     assert len(hashed) == 3
 
 

@@ -131,7 +131,7 @@ def test_one_nan_pixel_is_counted_as_one_example(says):
         load(data)
 
 
-def test_the_last_data_set_is_kept_until_settings_or_stamp_change():
+def test_the_last_two_data_sets_are_kept_until_settings_or_stamp_change():
     READS.clear()
     CURRENT.update(data=good(), stamp=1)
     first = Probe().load()
@@ -141,7 +141,11 @@ def test_the_last_data_set_is_kept_until_settings_or_stamp_change():
     Probe().load()
     Probe(name="b").load()
     Probe(name="a").load()
-    assert READS == ["a", "a", "b", "a"]
+    assert READS == ["a", "a", "b"]
+    Probe(name="c").load()
+    Probe(name="b").load()
+    Probe(name="a").load()
+    assert READS == ["a", "a", "b", "c", "a"]
 
 
 def test_refused_data_is_not_kept(says):

@@ -72,5 +72,5 @@ def test_it_runs_in_an_audit_and_is_made_from_the_federation(tmp_path: Path) -> 
     assert contents(scenario, 0) == contents(FEDERATION, 0) != ""
     plan = Plan(scenarios={"1": scenario}, probes={"utility": Utility()}, grid=Grid(victims=1))
     records = run(plan, tmp_path)
-    assert {record.cell.purpose for record in records} == {"measure", "null"}
+    assert {record.cell.purpose for record in records} == {"measure"}
     assert records[0].readings == scenario.train(Undefended(), 0).utility

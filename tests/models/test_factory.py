@@ -163,7 +163,7 @@ def test_a_word_on_the_command_line_is_a_kind_or_a_reference():
     ("text", "sentence"),
     [
         ("resnet", "There is no model named `resnet`. Did you mean `resnet20`? Name your own as `package.module:function`."),
-        ("transformer9", "There is no model named `transformer9`. Known are: `alexnet`, `convnet`, `dlnet`"),
+        ("transformer9", "There is no model named `transformer9`. Known are: `alexnet`, `convnet`, `deep_dlnet`"),
         ("factory", "There is no model named `factory`."),
         ("", "There is no model named ``."),
         (

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 EXAMPLES = """
 \b
 Examples:
-  leaktight layers                                             bundled digits, a minute or two
+  leaktight layers                                             bundled digits, some minutes
   leaktight layers --data people.csv:income --property sex --model mlp
   leaktight layers --data faces.npz --property glasses --model mine.models:net --rounds 300
 """

@@ -69,7 +69,7 @@ class Staged(Scenario):
         if rounds > most:
             raise InvalidValue(
                 f"The stage `training` can show at most {most} rounds, for {self.rounds} rounds and {count} moments. Asked were {rounds}; "
-                "use fewer `victims`, or more rounds."
+                "look at fewer messages (`victims`), or train for more rounds."
             )
         chosen = [number * count // rounds for number in range(rounds)]
         return {number: chosen.count(number) for number in sorted(set(chosen))}

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
@@ -93,6 +93,7 @@ anything = st.builds(Classes, sizes, sizes, sizes, st.one_of(st.just(1), st.inte
 
 @settings(max_examples=400, deadline=None)
 @given(classes=anything, budget=sizes)
+@example(classes=Classes(0.0, 5.900896757945379e199, 5.900896757945379e299, 3, 0.5), budget=5.900896757945379e199)
 def test_any_numbers_give_feasible_finite_noise(classes: Classes, budget: float) -> None:
     noise = strongest(classes, budget)
     assert feasible(classes, noise, budget)

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from leaktight.defences.cut_gradient import Rows
+from leaktight.defences.room import room
 
 # Below this part of the mean square, the variance is lost in the rounding of single precision.
 CANCELLED = 0.01
@@ -47,7 +48,9 @@ def spreads(rows: Rows, positives: Tensor) -> tuple[Spread, Spread]:
     # Two quick passes; of the class with fewer rows first, because what is left is then the larger part. To pick rows is quicker
     # than to multiply all of them by zeros and ones.
     fewer = int(counts[1] < counts[0])
-    some = rows.matrix[(positives if fewer else ~positives).nonzero()[:, 0]].sum(0)
+    places = (positives if fewer else ~positives).nonzero()[:, 0]
+    picked = room((len(places), rows.dimensions), rows.matrix)
+    some = torch.index_select(rows.matrix, 0, places, out=picked).sum(0)
     rest = rows.matrix.sum(0) - some
     sums = torch.stack([rest, some] if fewer else [some, rest]).double()
     means = sums / torch.tensor([[max(count, 1)] for count in counts], device=rows.matrix.device)

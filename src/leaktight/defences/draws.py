@@ -68,9 +68,9 @@ def _each(work: Callable[[Tensor, Stream, int], object], blocks: Sequence[Tensor
         for block, seed in list(zip(blocks, seeds, strict=True))[thread::threads]:
             work(block, torch.Generator().manual_seed(seed), thread)
 
-    if threads == 1:
-        part(0)
-        return
     with ThreadPoolExecutor(threads) as pool:
-        # Collected, so that an error in a thread is raised here.
-        list(pool.map(part, range(threads)))
+        others = [pool.submit(part, thread) for thread in range(1, threads)]
+        part(0)
+        # Asked for, so that an error in a thread is raised here.
+        for other in others:
+            other.result()

@@ -162,7 +162,7 @@ def _derivative(x: float, u: float, v: float, g: float, d: int, p: float, budget
     q = 1 - p
     left, low, _ = _free(x, u, v, g, d, p, budget)
     if low >= left / q:
-        along = left / q + u
+        along = max(left / q + u, TINY)
         return (d - 1) * ((v + g) / along / along - 1 / v)
     if low <= x:
         along, against, slope = x + u, max(left - q * x, 0.0) / p + v, q * d / p

@@ -43,6 +43,7 @@ class VInformation(Probe):
         families: which predictive families; more find more and take longer.
         repeats: how often to repeat, at least 1; without a second there is no interval.
         gradients: how many gradients the attacker learns from, at least 20; more is stronger and slower.
+        entries: the attacker learns from so many entries of each layer, drawn once for each repeat, instead of pooled features; None for those.
         models_defence: whether the attacker's own gradients go through the known defence; stronger, and needs `defence` in `knows`.
         threat: where the attacker sits and what it knows: public examples at least.
 
@@ -66,12 +67,15 @@ class VInformation(Probe):
     families: Annotated[tuple[Single, ...], Field(min_length=1)] = ("random_forest", "network", "logistic")
     repeats: int = Field(5, ge=1)
     gradients: int = Field(400, ge=20)
+    entries: int | None = Field(None, ge=1)
     models_defence: bool = False
     threat: ThreatModel = ThreatModel(knows=frozenset({Knows.LOCAL_STEPS, Knows.AUXILIARY}))
 
     def read(self, run: Run, rng: Stream) -> Finding:
         """Attack once for each family and repeat, and score all answers."""
-        attack = PropertyInference(layers="each", gradients=self.gradients, models_defence=self.models_defence)
+        attack = PropertyInference(
+            layers="each", gradients=self.gradients, entries=self.entries, models_defence=self.models_defence
+        )
         attack.check(self.threat.knows)
         view = self.threat.view(run)
         seed = int(torch.randint(1 << 62, (), generator=rng))

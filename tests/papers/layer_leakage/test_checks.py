@@ -31,8 +31,17 @@ def found(tables: Tables, start: str, end: str = "") -> Check:
 
 def test_each_claim_is_checked_once(tables: Tables) -> None:
     names = [check.name for check in PAPER.checks(tables)]
-    # Seven correlations; places of 4 layers, 3 properties and 10 tasks; 2 classifiers; 12 of information; 3 of inversion.
-    assert len(set(names)) == len(names) == 7 + 17 + 2 + 12 + 3
+    # Nine correlations; places of 4 layers, twice, 3 properties and 10 tasks; 2 classifiers; 12 of information; 3 of inversion.
+    assert len(set(names)) == len(names) == 9 + 21 + 2 + 12 + 3
+
+
+@pytest.mark.parametrize("network", ["AlexNet", "VGG11Net"])
+def test_v_information_must_go_along_with_the_attack_on_mixed_batches(tables: Tables, network: str) -> None:
+    start = f"R(V-information, property AUC) of mixed batches, {network}"
+    assert found(tables, start).holds
+    for row in rows_where(tables["mixed"], network=network):
+        row |= {"r": 0.5, "r_low": 0.4, "r_high": 0.6}
+    assert not found(tables, start).holds
 
 
 @pytest.mark.parametrize("network", ["AlexNet", "VGG11Net", "FCNet", "all networks"])

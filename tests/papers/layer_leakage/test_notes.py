@@ -33,14 +33,13 @@ def test_faces_have_flags_and_a_size(study: Study, sets: str) -> None:
 
 def test_what_differs_from_the_paper_s_attack_is_told(study: Study) -> None:
     told = " ".join(notes_of(study))
-    assert "Of a batch with the property a share of 0.5 has it." in told
+    assert "a share of 0.5 of a batch with the property has it" in told
     assert "The attacker sits at the server" in told
     assert "compared on AlexNet alone" in told
 
 
 def test_the_full_experiment_has_the_paper_s_attack(sets: str) -> None:
     told = " ".join(PAPER.notes(Order(scale="paper", data=sets)))
-    assert "a share of" not in told
     assert "The attacker sits" not in told
     assert "alone." not in told
 

@@ -42,8 +42,16 @@ def test_two_participants_train_by_federated_sgd_and_every_second_batch_has_the_
         assert isinstance(scenario, Federated)
         assert scenario.participants == 2
         assert scenario.protocol == FedSGD(optimiser=Sgd(learning_rate=0.01))
-        assert scenario.schedule == ByProperty(every=2, share=0.5)
+        assert scenario.schedule == ByProperty(every=2, share=1.0)
         assert (scenario.rounds, scenario.batch_size, scenario.moments) == (144, 32, 8)
+
+
+def test_mixed_batches_differ_in_nothing_else(plans: Plans) -> None:
+    pure, mixed = plans["lfw-gender-race-black-leak"], plans["lfw-gender-race-black-mixed"]
+    assert (mixed.probes, mixed.grid) == (pure.probes, pure.grid)
+    assert list(mixed.scenarios) == ["AlexNet", "VGG11Net"]
+    for name, scenario in mixed.scenarios.items():
+        assert scenario == pure.scenarios[name].model_copy(update={"schedule": ByProperty(every=2, share=0.5)})
 
 
 def test_layers_are_attacked_throughout_the_training(plans: Plans) -> None:

@@ -65,7 +65,7 @@ def test_half_of_the_messages_have_the_property_from_every_moment_on(scale: str,
 def test_the_full_experiment_has_the_settings_of_section_5(sets: str) -> None:
     study = study_of(Order(scale="paper", data=sets))
     assert (study.rounds, study.batch_size, study.learning_rate, study.seeds, study.repeats) == (3000, 32, 0.01, 20, 20)
-    assert (study.seat, study.share, study.entries) == ("client-1", 1.0, 48)
+    assert (study.seat, study.mixed_on, study.entries) == ("client-1", ("AlexNet",), 48)
     assert study.compared == study.networks == ("AlexNet", "VGG11Net", "FCNet")
     assert study.inversion.network == DeepDLNet(depth=7, width=12)
     assert study.inversion.sets == SETS

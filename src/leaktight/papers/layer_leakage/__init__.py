@@ -30,7 +30,7 @@ class LayerLeakage(Paper):
     V-information is measured on the messages that are attacked, by forests that answer by votes. Its correlation with another property's
     attack, which Fig. 7 asks about, is that of the first other subject. Networks that the paper does not fully describe are
     completed as `FaceAlexNet`, `VGG11Net`, `FCNet` and `DeepDLNet` say. The scales `smoke` and `small` have shorter trainings, fewer messages,
-    smaller images and an attacker at the server; at `small` half of a batch with the property has it. `settings` has the rest.
+    smaller images and an attacker at the server. The table `mixed` is ours: batches of which only a part has the property. `settings` has the rest.
 
     References:
         Mo et al., "Layer-wise Characterization of Latent Information Leakage in Federated Learning", 2021, sections 5, 6, 9.1 and 9.2.
@@ -41,6 +41,7 @@ class LayerLeakage(Paper):
     keys: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "layers": _PLACE,
         "correlation": ("network", "measure"),
+        "mixed": _PLACE,
         "norms": (*_PLACE, "norm"),
         "classifiers": (*_PLACE, "classifier"),
         "entries": (*_PLACE, "entries"),

@@ -20,7 +20,9 @@ def checks_of(tables: Tables) -> list[Check]:
     """Return every claim that these tables can answer."""
     return [
         *_correlations(tables["correlation"]),
+        *_mixed(tables["mixed"]),
         *_places(tables["layers"], V_INFORMATION, "V-information", ("data_set", "task", "property", "network")),
+        *_places(tables["mixed"], V_INFORMATION, "V-information of mixed batches", ("data_set", "task", "property", "network")),
         *_places(tables["properties"], AUC, "Property AUC", ("data_set", "task", "property", "network")),
         *_places(tables["tasks"], "share", "Share of sensitivity", ("data_set", "task", "network")),
         *_classifiers(tables["classifiers"]),
@@ -42,6 +44,14 @@ def _correlations(rows: Sequence[Row]) -> list[Check]:
         elif row["network"] != ALL:
             found.append(at_most(name, estimate(row, "r"), MODERATE))
     return found
+
+
+def _mixed(rows: Sequence[Row]) -> list[Check]:
+    """Ask for the same correlation where batches are mixed."""
+    return [
+        at_least(f"R(V-information, property AUC) of mixed batches, {network}", estimate(own[0], "r"), STRONG)
+        for (network,), own in _groups(rows, ("network",))
+    ]
 
 
 def _over(row: Row) -> str:

@@ -21,9 +21,9 @@ from leaktight.papers.layer_leakage.settings import Study, Subject
 from leaktight.papers.paper import Plans
 from leaktight.probes import MutualInformation, Sensitivity, VInformation
 
-LEAK, COMPARED, MODEL, INVERSION = "leak", "compared", "model", "inversion"
+LEAK, MIXED, COMPARED, MODEL, INVERSION = "leak", "mixed", "compared", "model", "inversion"
 FOREST, NETWORK, ENTRIES = "random forest", "network", "random entries"
-V_FOREST, V_NETWORK = "V-information", "V-information, network"
+V_FOREST, V_NETWORK, V_ENTRIES = "V-information", "V-information, network", "V-information, random entries"
 SENSITIVITY, INFORMATION = "sensitivity", "mutual information"
 PARTICIPANTS = 2
 
@@ -34,6 +34,7 @@ def plans_of(study: Study, seed: int) -> Plans:
     for subject in study.subjects:
         found[folder(subject, LEAK)] = _leak(study, subject, study.networks, seed, study.seeds)
         found[folder(subject, MODEL)] = _model(study, subject, study.networks, seed, study.seeds)
+        found[folder(subject, MIXED)] = _leak(study, subject, study.mixed_on, seed, study.seeds, study.mixed)
         if study.compared:
             found[folder(subject, COMPARED)] = _compared(study, subject, seed)
     for subject in study.properties:
@@ -71,9 +72,10 @@ def span(numbers: Sequence[int]) -> str:
     return f"{numbers[0]}-{numbers[-1]}" if len(numbers) > 1 else str(numbers[0])
 
 
-def _leak(study: Study, subject: Subject, networks: Sequence[str], seed: int, seeds: int) -> Plan:
+def _leak(study: Study, subject: Subject, networks: Sequence[str], seed: int, seeds: int, share: float = 1.0) -> Plan:
     """Attack gradients that are sent throughout the training, layer by layer, and measure their V-information (Fig. 2, 3, 7)."""
-    return _during(study, subject, networks, "attack", {FOREST: _attack(study), V_FOREST: _information(study)}, seed, seeds)
+    what = "attack" if share == 1 else f"attack on batches of which {share:g} has the property"
+    return _during(study, subject, networks, what, {FOREST: _attack(study), V_FOREST: _information(study)}, seed, seeds, share)
 
 
 def _compared(study: Study, subject: Subject, seed: int) -> Plan:
@@ -82,6 +84,7 @@ def _compared(study: Study, subject: Subject, seed: int) -> Plan:
         NETWORK: _attack(study, classifier="network"),
         V_NETWORK: _information(study, classifier="network"),
         ENTRIES: _attack(study, entries=study.entries),
+        V_ENTRIES: _information(study, entries=study.entries),
     }
     return _during(study, subject, study.compared, "other attacks", probes, seed, study.seeds)
 
@@ -129,11 +132,18 @@ def _inversion(study: Study, seed: int) -> Plan:
 
 
 def _during(
-    study: Study, subject: Subject, networks: Sequence[str], what: str, probes: dict[str, Probe], seed: int, seeds: int
+    study: Study,
+    subject: Subject,
+    networks: Sequence[str],
+    what: str,
+    probes: dict[str, Probe],
+    seed: int,
+    seeds: int,
+    share: float = 1.0,
 ) -> Plan:
     return Plan(
         title=f"{subject.data_set}, {subject.task}, {subject.private}: {what}",
-        scenarios=_scenarios(study, subject, networks),
+        scenarios=_scenarios(study, subject, networks, share),
         probes=probes,
         grid=Grid(seeds=_seeds(seed, seeds), stages=("training",), batch_sizes=(study.batch_size,), victims=study.messages),
     )
@@ -146,8 +156,12 @@ def _attack(
     return Attempt(attack=attack, threat=_threat(study), metrics=(PropertyAuc(),))
 
 
-def _information(study: Study, classifier: Literal["random_forest", "network"] = "random_forest") -> VInformation:
-    return VInformation(families=(classifier,), repeats=study.repeats, gradients=study.gradients, threat=_threat(study))
+def _information(
+    study: Study, classifier: Literal["random_forest", "network"] = "random_forest", entries: int | None = None
+) -> VInformation:
+    return VInformation(
+        families=(classifier,), repeats=study.repeats, gradients=study.gradients, entries=entries, threat=_threat(study)
+    )
 
 
 def _threat(study: Study) -> ThreatModel:
@@ -155,7 +169,7 @@ def _threat(study: Study) -> ThreatModel:
     return ThreatModel(seat=study.seat, knows=frozenset({Knows.AUXILIARY, Knows.LOCAL_STEPS}))
 
 
-def _scenarios(study: Study, subject: Subject, networks: Sequence[str]) -> dict[str, Scenario]:
+def _scenarios(study: Study, subject: Subject, networks: Sequence[str], share: float = 1.0) -> dict[str, Scenario]:
     return {
         name: Federated(
             data=subject.data,
@@ -164,7 +178,7 @@ def _scenarios(study: Study, subject: Subject, networks: Sequence[str]) -> dict[
             protocol=FedSGD(optimiser=Sgd(learning_rate=study.learning_rate)),
             rounds=study.rounds,
             batch_size=study.batch_size,
-            schedule=ByProperty(every=2, share=study.share),
+            schedule=ByProperty(every=2, share=share),
             moments=study.moments,
             device=study.device,
         )

@@ -13,9 +13,11 @@ from leaktight.papers.layer_leakage.plans import (
     FOREST,
     INFORMATION,
     LEAK,
+    MIXED,
     MODEL,
     NETWORK,
     SENSITIVITY,
+    V_ENTRIES,
     V_FOREST,
     V_NETWORK,
     convolutional,
@@ -27,7 +29,11 @@ AUC, V_INFORMATION, JACOBIAN = "property_auc", "v_information", "sensitivity"
 MEASURES = {"V-information": V_INFORMATION, "sensitivity": JACOBIAN}
 ALL = "All"
 NORMS = {"F": "sensitivity_f", "1": "sensitivity_1", "infinity": "sensitivity_inf"}
-_ATTACKS = {FOREST: (LEAK, V_FOREST, "random_forest"), NETWORK: (COMPARED, V_NETWORK, "network")}
+_ATTACKS = {
+    FOREST: (LEAK, V_FOREST, "random_forest"),
+    NETWORK: (COMPARED, V_NETWORK, "network"),
+    ENTRIES: (COMPARED, V_ENTRIES, "random_forest"),
+}
 
 
 def tables_of(measured: Measured) -> Tables:
@@ -36,6 +42,7 @@ def tables_of(measured: Measured) -> Tables:
     return {
         "layers": layers,
         "correlation": _correlations(measured, layers),
+        "mixed": _mixed(measured),
         "norms": _norms(measured, layers),
         "classifiers": _classifiers(measured),
         "entries": _entries(measured),
@@ -59,9 +66,12 @@ def _places(subject: Subject, network: str) -> Iterator[tuple[Row, str]]:
         yield row, layer
 
 
-def _leaked(measured: Measured, subject: Subject, network: str, layer: str, classifier: str = FOREST) -> Row:
+def _leaked(
+    measured: Measured, subject: Subject, network: str, layer: str, classifier: str = FOREST, where: str | None = None
+) -> Row:
     """Return what an attack finds in a layer, and how much information it has for attackers of its kind."""
     part, probe, family = _ATTACKS[classifier]
+    part = where or part
     name = f"{V_INFORMATION}_{family}"
     return {
         **told(AUC, measured.readings(subject, part, network, classifier, AUC, layer)),
@@ -106,6 +116,20 @@ def _of_network(rows: Sequence[Row], network: str) -> list[Row]:
     return list(rows) if network == ALL else rows_where(rows, network=network)
 
 
+def _mixed(measured: Measured) -> list[Row]:
+    """Return attack and V-information where only a part of each batch has the property, and how well they go together on each network."""
+    found = []
+    for network in measured.study.mixed_on:
+        rows: list[Row] = [
+            {**place, "share": measured.study.mixed, **_leaked(measured, subject, network, layer, where=MIXED)}
+            for subject in measured.study.subjects
+            for place, layer in _places(subject, network)
+        ]
+        told_once = correlation_columns(of_columns(rows, V_INFORMATION, AUC))
+        found += [{**row, **{name: told_once[name] for name in ("r", "r_low", "r_high", "p")}} for row in rows]
+    return found
+
+
 def _norms(measured: Measured, layers: Sequence[Row]) -> list[Row]:
     """Return sensitivity by each norm, and its correlation with the attack over the layers of all subjects (Fig. 4)."""
     found = []
@@ -129,19 +153,19 @@ def _classifiers(measured: Measured) -> list[Row]:
         {**place, "classifier": classifier, **_leaked(measured, subject, network, layer, classifier)}
         for subject in measured.study.subjects
         for network in measured.study.compared
-        for classifier in _ATTACKS
+        for classifier in (FOREST, NETWORK)
         for place, layer in _places(subject, network)
     ]
 
 
 def _entries(measured: Measured) -> list[Row]:
     """Return what a forest finds in a few random entries of each layer, beside all of it (Fig. 6)."""
-    probes = {f"{measured.study.entries} random": (COMPARED, ENTRIES), "pooled, all": (LEAK, FOREST)}
+    attacks = {f"{measured.study.entries} random": ENTRIES, "pooled, all": FOREST}
     return [
-        {**place, "entries": entries, **told(AUC, measured.readings(subject, part, network, probe, AUC, layer))}
+        {**place, "entries": entries, **_leaked(measured, subject, network, layer, attack)}
         for subject in measured.study.subjects
         for network in measured.study.compared
-        for entries, (part, probe) in probes.items()
+        for entries, attack in attacks.items()
         for place, layer in _places(subject, network)
     ]
 

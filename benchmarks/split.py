@@ -3,9 +3,11 @@
 The step is that of the public experiments' deep part: 13 numbers and 26 embeddings of 4 go through six layers of 128 units, cut after the
 third, with a quarter of positives; forward and backward of both parts in one process. Protection is the defence's `on_message` on that step's
 own cut gradient. Each step has new rows and parameters that the last one changed, so that no search starts from its own answer. The two are
-measured in turn; the median of each counts, and the 95 % quantile is shown beside it.
+measured in turn; the median of each counts, and the 95 % quantile is shown beside it. Idle threads of torch rest soon, as they do under the
+command line.
 """
 
+# ruff: noqa: E402
 from __future__ import annotations
 
 import itertools
@@ -14,6 +16,10 @@ import statistics
 import time
 from collections.abc import Callable, Iterator
 from typing import ParamSpec
+
+from leaktight.core.threads import rest_soon
+
+rest_soon()  # torch reads it when it is imported
 
 import torch
 import torch.nn.functional as F

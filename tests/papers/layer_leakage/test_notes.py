@@ -10,7 +10,7 @@ from leaktight.learning.target_jacobian import target_norms
 from leaktight.papers import Order
 from leaktight.papers.layer_leakage import LayerLeakage
 from leaktight.papers.layer_leakage.networks import NETWORKS
-from leaktight.papers.layer_leakage.notes import ENTRIES, FLAGS, INTERVALS, SINGLE, SPREAD, notes_of
+from leaktight.papers.layer_leakage.notes import FLAGS, INTERVALS, SINGLE, SPREAD, notes_of
 from leaktight.papers.layer_leakage.settings import Study, study_of
 
 PAPER = LayerLeakage()
@@ -18,7 +18,7 @@ PAPER = LayerLeakage()
 
 def test_what_is_always_so_is_always_told(study: Study, sets: str) -> None:
     for one in (study, study_of(Order()), study_of(Order(scale="paper", data=sets))):
-        assert {INTERVALS, ENTRIES, SPREAD, SINGLE} <= set(notes_of(one))
+        assert {INTERVALS, SPREAD, SINGLE} <= set(notes_of(one))
 
 
 def test_faces_have_flags_and_a_size(study: Study, sets: str) -> None:

@@ -1,0 +1,23 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from leaktight.core.threads import SPINS, rest_soon
+
+
+def test_idle_threads_rest_soon_unless_the_user_says_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("GOMP_SPINCOUNT", raising=False)
+    rest_soon()
+    assert os.environ["GOMP_SPINCOUNT"] == SPINS
+    monkeypatch.setenv("GOMP_SPINCOUNT", "7")
+    rest_soon()
+    assert os.environ["GOMP_SPINCOUNT"] == "7"
+
+
+def test_it_is_said_before_torch_is_there() -> None:
+    code = "import sys, leaktight.cli.main, leaktight.core.threads; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

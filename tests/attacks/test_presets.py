@@ -20,6 +20,8 @@ SOURCES = {
     "ats2021-adam-l2": ("adam", 0.1, "l2", "hard", True, 1e-4, 4800, 1, "randn", "steps"),
     "ats2021-sgd-cosine": ("sgd", 0.01, "cosine", "hard", True, 1e-4, 4800, 1, "randn", "steps"),
     "ats2021-lbfgs-cosine": ("lbfgs", 1e-4, "cosine", "hard", True, 1e-4, 300, 16, "randn", "none"),
+    "ats2021-adaptive": ("adam", 0.1, "cosine", "hard", True, 1e-4, 4800, 1, "class_means", "steps"),
+    "ats2021-adaptive-each": ("adam", 0.1, "cosine", "hard", True, 1e-4, 4800, 1, "class_means", "steps"),
     "ats2021-lbfgs-l2": ("lbfgs", 1e-4, "l2", "none", False, 1e-3, 50, 2, "randn", "none"),
 }
 
@@ -53,7 +55,8 @@ def test_every_preset_is_covered_and_labels_are_the_source_s():
 def test_the_adaptive_preset_is_its_source_s_attack_with_the_defence_known():
     plain, adaptive = (dict(PRESETS[name]) for name in ("fan2020", "fan2020-adaptive"))
     assert {name for name in plain if plain[name] != adaptive[name]} == {"models_defence", "entries", "preset"}
-    assert [name for name, attack in PRESETS.items() if attack.adaptive] == ["fan2020-adaptive"]
+    ours = ["fan2020-adaptive", "ats2021-adaptive", "ats2021-adaptive-each"]
+    assert [name for name, attack in PRESETS.items() if attack.adaptive] == ours
 
 
 def test_an_unknown_preset_names_the_closest():

@@ -15,7 +15,9 @@ from leaktight.core.attack import Attack
 from leaktight.core.defence import Chain, Defence
 from leaktight.core.errors import InvalidValue
 from leaktight.core.threat import Knows, ThreatModel
+from leaktight.defences import Transformation
 from leaktight.metrics import standard
+from leaktight.transforms import Policy
 
 WHOLE = """
 title = "Ours"
@@ -272,6 +274,14 @@ def test_a_sweep_reaches_into_chains() -> None:
     assert [[inner["std"] for inner in table["links"]] for table in tables] == [[1, 1], [1, 2], [2, 1], [2, 2]]
     assert swept({"kind": "unknown", "std": [1, 2]}) == [{"kind": "unknown", "std": [1, 2]}]
     assert swept("none") == ["none"]
+
+
+def test_a_policy_is_written_as_a_text() -> None:
+    faults = Faults()
+    found = made(Defence, {"kind": "transformation", "policy": "3-1-7"}, "defences[0]", faults)
+    assert found == Transformation(policy=Policy.of("3-1-7"))
+    assert made(Defence, {"kind": "transformation", "policy": "3-1-77"}, "defences[0]", faults) is None
+    assert "indices in 0..49. Got 77 instead" in faults.found[0]
 
 
 def test_made_takes_apart_what_is_nested() -> None:

@@ -15,6 +15,16 @@ QUICK: dict[str, list[dict[str, object]]] = {
         {"iterations": 100, "distance": "l2", "labels": "given"},
         {"iterations": 20, "distance": "l2", "labels": "joint", "descent": {"kind": "lbfgs"}},
     ],
+    "gan": [
+        {
+            "generator": {"noise": 16, "width": 4},
+            "generator_steps": 20,
+            "batch_size": 32,
+            "optimiser": {"kind": "adam", "learning_rate": 0.01},
+            "fakes": 50,
+            "samples": 100,
+        }
+    ],
     "property_inference": [
         {"gradients": 80, "classifier": "logistic"},
         {"gradients": 80, "layers": "each"},

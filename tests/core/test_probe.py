@@ -10,9 +10,11 @@ from torch import nn
 from leaktight.core.attack import Attack, Reconstruction
 from leaktight.core.defence import Undefended
 from leaktight.core.errors import LeaktightError, Refusal
+from leaktight.core.local import Local
 from leaktight.core.message import Kind, Message
 from leaktight.core.metric import MESSAGE, Metric, Reading
-from leaktight.core.probe import Attempt
+from leaktight.core.party import Seat
+from leaktight.core.probe import Attempt, Finding, Probe
 from leaktight.core.random import stream
 from leaktight.core.run import Inside, Run
 from leaktight.core.task import Batch, Model
@@ -114,3 +116,62 @@ def test_a_guess_of_the_wrong_form_is_an_error(run, settings, sentence):
 def test_an_attempt_survives_json():
     attempt = Attempt(attack=Constant(number=0.25), metrics=(Error(),))
     assert Attempt.model_validate(attempt.to_dict()) == attempt
+
+
+class Sitting(Constant):
+    """Takes its chairs, and returns the seats themselves in place of parties, so that a test can look at them."""
+
+    kind: Literal["test_sitting"] = "test_sitting"
+    accomplices: tuple[str, ...] = ()
+
+    @property
+    def active(self):
+        return True
+
+    def take(self, seat):
+        return seat
+
+
+class Looking(Probe):
+    """Takes no chair."""
+
+    kind: Literal["test_looking"] = "test_looking"
+
+    def read(self, run, rng):
+        return Finding(())
+
+
+def chair(name: str) -> Seat:
+    task = classification(Model(nn.Linear(3, 4), nn.Linear(4, 2)), (3,), 2)
+    known = {"keys/client-9/3": torch.ones(2), "labels/client-9/3": torch.zeros(2)}
+    return Seat(name, task, Batch(torch.zeros(1, 3), torch.zeros(1).long()), Local(name, seed=0), "honest", known)
+
+
+def test_who_only_observes_leaves_the_chairs_and_the_training_to_the_honest():
+    for probe in (Attempt(attack=Constant(), threat=ThreatModel(seat="client-1")), Looking()):
+        assert probe.enter(chair("client-1")) == "honest"
+        assert probe.entrant is None
+    assert (Constant().active, Constant().further) == (False, ())
+
+
+def test_an_active_attack_takes_its_seat_and_those_of_its_accomplices():
+    probe = Attempt(attack=Sitting(accomplices=("client-3",)), threat=ThreatModel(seat="client-1"))
+    taken = [name for name in ("client-0", "client-1", "client-2", "client-3") if probe.enter(chair(name)) != "honest"]
+    assert taken == ["client-1", "client-3"]
+    assert probe.attack.further == ("client-3",)
+
+
+def test_in_its_chair_an_attack_is_told_only_what_the_threat_model_grants():
+    given = chair("client-1")
+    for knows, names in ((frozenset(), []), (frozenset({Knows.LABELS}), ["labels/client-9/3"])):
+        seat = Attempt(attack=Sitting(), threat=ThreatModel(seat="client-1", knows=knows)).enter(given)
+        assert sorted(seat.known) == names
+        assert (seat.local, seat.data, seat.honest) == (given.local, given.data, given.honest)
+    seat.known["labels/client-9/3"].fill_(7)
+    assert given.known["labels/client-9/3"].tolist() == [0, 0]
+
+
+def test_who_enters_a_training_is_the_attack_and_the_threat_without_the_grades():
+    probe = Attempt(attack=Sitting(number=0.3), threat=ThreatModel(seat="client-1"), metrics=(Error(),))
+    assert probe.entrant == Attempt(attack=probe.attack, threat=probe.threat)
+    assert probe.entrant.key == probe.model_copy(update={"metrics": (Size(),)}).entrant.key

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from typing import Literal
 
 import numpy as np
@@ -9,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leaktight.core import registry
-from leaktight.core.errors import LeaktightError
+from leaktight.core.errors import InvalidValue, LeaktightError
 from leaktight.core.random import stream
 from leaktight.data import ByClass, Dirichlet, Equal, Partition
 
@@ -171,3 +172,61 @@ def test_a_plugin_that_deals_badly_is_caught(dealt):
             Careless().split(torch.tensor([0, 1]), 2, stream(0))
     finally:
         registry._classes["partition"].pop("test_careless")
+
+
+def test_by_class_gives_everyone_the_classes_that_were_named():
+    labels = torch.arange(120) % 4
+    table = counts(labels, ByClass(owned=((0, 1, 2), (2,), (3, 2))).split(labels, 3, stream(0)))
+    assert [[int(number) for number in row] for row in table] == [[30, 30, 10, 0], [0, 0, 10, 0], [0, 0, 10, 30]]
+
+
+def test_equal_classes_are_dealt_out_like_cards():
+    labels = torch.tensor([0] * 7 + [1] * 4)
+    table = counts(labels, ByClass(owned=((0, 1), (1, 0))).split(labels, 2, stream(0)))
+    assert sorted(int(row[0]) for row in table) == [3, 4]
+    assert [int(row[1]) for row in table] == [2, 2]
+
+
+def test_named_classes_leave_chance_only_which_examples():
+    labels = torch.arange(40) % 4
+    owned = ByClass(owned=((0, 1), (1, 2, 3)))
+    one, other = owned.split(labels, 2, stream(0)), owned.split(labels, 2, stream(1))
+    assert [set(labels[part].tolist()) for part in one] == [set(labels[part].tolist()) for part in other]
+    assert not torch.equal(one[0], other[0])
+
+
+@pytest.mark.parametrize(
+    ("owned", "sentence"),
+    [
+        (((0, 1), (2,)), "must give every class of the data to somebody, and no other. Got no owner of class 3 instead."),
+        (((0, 1), (2, 3, 7)), "Got no example of class 7 instead."),
+        (((0, 1, 2, 3),), "must name the classes of each of 2 participants. Got 1 instead."),
+    ],
+)
+def test_named_classes_must_be_those_of_the_data(owned, sentence):
+    with pytest.raises(InvalidValue, match=re.escape(sentence)):
+        ByClass(owned=owned).split(torch.arange(40) % 4, 2, stream(0))
+
+
+def test_a_class_has_at_most_as_many_owners_as_examples():
+    with pytest.raises(InvalidValue, match=re.escape("Got 3 for the 2 of class 1 instead.")):
+        ByClass(owned=((0, 1), (0, 1), (0, 1))).split(torch.tensor([0, 0, 0, 1, 1]), 3, stream(0))
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"owned": ((0,), (1,)), "classes_each": 1}, "must be left out where `owned` says it"),
+        ({"owned": ((0,), ())}, "at least one class of each participant, and each once. Got () for participant 1 instead."),
+        ({"owned": ((0, 0), (1,))}, "Got (0, 0) for participant 0 instead."),
+    ],
+)
+def test_named_classes_are_checked(settings, sentence):
+    with pytest.raises(InvalidValue, match=re.escape(sentence)):
+        ByClass(**settings)
+
+
+def test_the_names_go_to_json_and_back_and_are_not_there_where_chance_chooses():
+    owned = ByClass(owned=((0, 1), (2,)))
+    assert ByClass.model_validate(owned.to_dict()) == owned
+    assert "owned" not in ByClass(classes_each=2).to_dict()

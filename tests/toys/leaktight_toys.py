@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import signal
 import time
@@ -11,12 +12,13 @@ from typing import ClassVar, Literal
 import torch
 from torch import nn
 
-from leaktight.core.attack import Attack, Reconstruction
+from leaktight.core.attack import Attack, Reconstruction, Scores
 from leaktight.core.defence import Defence, Strength
 from leaktight.core.errors import InvalidValue, LeaktightError, Refusal
 from leaktight.core.local import Local
 from leaktight.core.message import Kind, Message
-from leaktight.core.metric import Reading
+from leaktight.core.metric import Metric, Reading
+from leaktight.core.party import Party, Seat
 from leaktight.core.random import normal_like, sealed, seed_of, stream
 from leaktight.core.run import Inside, Run
 from leaktight.core.scenario import Enter, Observation, Progress, Scenario, Snapshot, Training
@@ -68,7 +70,7 @@ class ToyScenario(Scenario):
             model = Model(nn.Sequential(nn.Flatten(), nn.Linear(4, 3)), nn.Linear(3, 2))
         return Task(model, squared, lambda outputs: outputs, SHAPE, 2)
 
-    def train(self, defence: Defence, seed: int, progress: Progress | None = None) -> Training:
+    def train(self, defence: Defence, seed: int, progress: Progress | None = None, enter: Enter | None = None) -> Training:
         happen(self.trouble, self.log)
         for played in range(1, self.rounds + 1):
             time.sleep(self.pause)
@@ -142,3 +144,58 @@ class ToyNoise(Defence):
 
     def on_message(self, message: Message, local: Local) -> Message:
         return message.map(lambda tensor: tensor + self.std * normal_like(tensor, local.rng))
+
+
+class ToySitter(Attack):
+    """Sits in the training, counts its turns there, keeps what it was handed last, and stretches what its chair sends."""
+
+    kind: Literal["toy_sitter"] = "toy_sitter"
+    claims: ClassVar[frozenset[str]] = frozenset({"scores"})
+    accomplices: tuple[str, ...] = ()
+    stretch: float = 1.0
+    log: str = ""
+
+    @property
+    def active(self) -> bool:
+        return True
+
+    def take(self, seat: Seat) -> Party:
+        return Sitting(seat, self)
+
+    def run(self, view: View, rng: torch.Generator) -> Scores:
+        own = view.memory["sitter"]
+        size = torch.stack([tensor.norm() for tensor in own["last"].values()]).norm()
+        return Scores((), (torch.tensor([float(own["turns"]), size.item()]),))
+
+
+@dataclasses.dataclass(frozen=True)
+class Sitting:
+    """Who sits in a chair for a ToySitter."""
+
+    seat: Seat
+    attack: ToySitter
+
+    @property
+    def name(self) -> str:
+        return self.seat.name
+
+    def respond(self, message: Message) -> Message:
+        happen("none", self.attack.log)
+        own = self.seat.local.scope("sitter").memory
+        own["turns"] = own.get("turns", 0) + 1
+        own["last"] = {name: tensor.clone() for name, tensor in message.tensors.items()}
+        return self.seat.honest.respond(message).map(lambda tensor: self.attack.stretch * tensor)
+
+    def close(self) -> Message | None:
+        return self.seat.honest.close()
+
+
+class ToyCount(Metric):
+    """What a ToySitter has in mind."""
+
+    kind: Literal["toy_count"] = "toy_count"
+    claim: ClassVar[str] = "scores"
+
+    def grade(self, guess: Scores, truth: object, rng: object, public: object = None) -> list[Reading]:
+        turns, size = guess.values[0].tolist()
+        return [Reading(name="turns", value=turns), Reading(name="size", value=size)]

@@ -5,6 +5,7 @@ from leaktight.attacks.clustering import Clustering
 from leaktight.attacks.descent import AdamDescent, Descent, SgdDescent
 from leaktight.attacks.direction import Direction
 from leaktight.attacks.few_hints import FewHints
+from leaktight.attacks.gan import GanAttack
 from leaktight.attacks.gradient_norm import GradientNorm
 from leaktight.attacks.inner_product import InnerProduct
 from leaktight.attacks.label_reading import LabelReading
@@ -22,6 +23,7 @@ __all__ = [
     "Descent",
     "Direction",
     "FewHints",
+    "GanAttack",
     "GradientMatching",
     "GradientNorm",
     "InnerProduct",

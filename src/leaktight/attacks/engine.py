@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Literal
 
 import torch
@@ -27,6 +27,8 @@ from leaktight.core.random import Stream
 from leaktight.core.task import Normalise
 
 Evaluate = Callable[[Tensor, Tensors, Tensors, Tensor], tuple[Tensor, Tensor]]
+Watch = Callable[[int, Tensor, Tensor], None]
+"""Is told before each step how many there were, the victim of each row that still moves, and the rows' points."""
 
 # How many bytes a chunk of rows may take, and after how many evaluations resting rows are dropped.
 MEMORY = 1 << 30
@@ -99,6 +101,7 @@ class Victims:
         targets: known label probabilities (victims, examples, classes); None if they are searched for too.
         secrets: where to start the search for what the senders keep to themselves, (victims * restarts, ...) by name; empty if
             the attacker models no secret.
+        starts: where to start the search for examples, (victims * restarts, examples, ...) in natural units; None if they are drawn.
     """
 
     replay: Replay
@@ -107,6 +110,7 @@ class Victims:
     wanted: Tensors
     targets: Tensor | None
     secrets: Tensors = dataclasses.field(default_factory=dict)
+    starts: Tensor | None = None
 
     def __len__(self) -> int:
         return len(next(iter(self.wanted.values())))
@@ -120,12 +124,26 @@ class Found:
     targets: Tensor
     objective: Tensor
 
+    @classmethod
+    def best(cls, several: Sequence[Found]) -> Found:
+        """Return for each victim what the search with the lowest objective found."""
+        objectives = torch.stack([found.objective for found in several])
+        chosen, place = objectives.argmin(0), torch.arange(objectives.shape[1], device=objectives.device)
+        inputs, targets = (torch.stack([getattr(f, name) for f in several]) for name in ("inputs", "targets"))
+        return cls(inputs[chosen, place], targets[chosen, place], objectives[chosen, place])
+
 
 class Engine:
-    """Searches for the examples behind the messages of some victims."""
+    """Searches for the examples behind the messages of some victims.
 
-    def __init__(self, victims: Victims, search: Search) -> None:
-        self.victims, self.search, self.replay = victims, search, victims.replay
+    Args:
+        victims: the messages.
+        search: how to search.
+        watch: who looks on; None for nobody.
+    """
+
+    def __init__(self, victims: Victims, search: Search, watch: Watch | None = None) -> None:
+        self.victims, self.search, self.replay, self.watch = victims, search, victims.replay, watch
         self.shape, self.classes = self.replay.task.shape, self.replay.task.classes
         self.layout = self._layout()
         self.device = self.replay.task.device
@@ -149,6 +167,14 @@ class Engine:
         inputs, targets, _ = self._unpack(picked, self.victims.targets)
         return Found(inputs, targets, values.gather(1, chosen[:, None])[:, 0])
 
+    def messages(self, points: Tensor, owners: Tensor) -> dict[str, Tensor]:
+        """Return what the senders would have sent at these points, one row for each; `owners` are the rows' victims."""
+        _, parameters, targets = self._arguments(owners)
+        with torch.no_grad():
+            mapped = torch.func.vmap(self._message, in_dims=(0, None if self.victims.same else 0, 0))
+            found: dict[str, Tensor] = mapped(points, parameters, targets)[0]
+        return found
+
     def _layout(self) -> Layout:
         """Return the unknowns of a row: pixels, label logits if labels are searched for, and the sender's secrets."""
         logits = {LOGITS: (self.replay.examples, self.classes)} if self.victims.targets is None else {}
@@ -156,7 +182,11 @@ class Engine:
         return Layout({PIXELS: (self.replay.examples, *self.shape), **logits, **secrets})
 
     def _start(self, rows: int, rng: Stream) -> Tensor:
-        unknowns = {PIXELS: initial(self.search.start, rows * self.replay.examples, self.shape, rng)}
+        if self.victims.starts is None:
+            pixels = initial(self.search.start, rows * self.replay.examples, self.shape, rng)
+        else:
+            pixels = ((self.victims.starts.to(self.device) - self.shift) / self.scale).cpu()
+        unknowns = {PIXELS: pixels}
         if self.victims.targets is None:
             unknowns[LOGITS] = torch.randn(rows, self.replay.examples * self.classes, generator=rng)
         secrets = {name: tensor.cpu() / self.spread[name] for name, tensor in self.victims.secrets.items()}
@@ -170,10 +200,14 @@ class Engine:
             targets = unknowns.pop(LOGITS).softmax(-1)
         return inputs, targets, {name: tensor * self.spread[name] for name, tensor in unknowns.items()}
 
+    def _message(self, point: Tensor, parameters: Tensors, targets: Tensor) -> tuple[dict[str, Tensor], Tensor]:
+        """Return the message of one row, and its pixels."""
+        inputs, targets, secrets = self._unpack(point, None if self.victims.targets is None else targets)
+        return self.replay(parameters, inputs, targets, secrets), inputs
+
     def _objective(self, point: Tensor, wanted: Tensors, parameters: Tensors, targets: Tensor) -> Tensor:
         """Return the objective of one row."""
-        inputs, targets, secrets = self._unpack(point, None if self.victims.targets is None else targets)
-        found = self.replay(parameters, inputs, targets, secrets)
+        found, inputs = self._message(point, parameters, targets)
         if self.search.entries == "sent":
             found = {name: torch.where(wanted[name] != 0, tensor, 0.0) for name, tensor in found.items()}
         value = self.search.distance(found, wanted)
@@ -226,6 +260,8 @@ class Engine:
         evaluate = self._evaluate(points, arguments)
         walk = self.search.descent.walk(points)
         for evaluation in range(self.search.evaluations + 1):
+            if self.watch is not None:
+                self.watch(evaluation, owners, points)
             values, gradients = evaluate(points, *arguments)
             healthy = values.isfinite() & gradients.sum(1).isfinite()
             better = healthy & (values < value)
@@ -266,7 +302,8 @@ class Engine:
         """Estimate what one row needs: a dozen copies of the gradients and activations, and what the descent remembers."""
         model = self.replay.task.model
         parameters = sum(parameter.numel() for parameter in model.parameters())
-        activations = _activations(model, self.shape, self.device) * self.replay.examples
+        examples = self.replay.examples * max(1, len(self.replay.changes))
+        activations = _activations(model, self.shape, self.device) * examples
         remembered = self.search.descent.remembered * self.layout.width
         return 4 * (12 * self.replay.local_steps * (parameters + activations) + remembered)
 

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import dataclasses
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import ClassVar, Literal
 
 import torch
 import torch.nn.functional as F
-from pydantic import Field, SerializeAsAny
+from pydantic import Field, SerializeAsAny, model_validator
 from torch import Tensor
 
 from leaktight.attacks.descent import AdamDescent, Descent
 from leaktight.attacks.distance import DISTANCES, DistanceName
 from leaktight.attacks.engine import Engine, Found, Search, Victims
-from leaktight.attacks.initial import InitialName
+from leaktight.attacks.initial import InitialName, class_means
 from leaktight.attacks.label import read_labels
+from leaktight.attacks.outcome import outcomes_of
 from leaktight.attacks.replay import Replay
 from leaktight.attacks.secret import drawn
 from leaktight.core.attack import Attack, Reconstruction
-from leaktight.core.errors import Refusal, did_you_mean
+from leaktight.core.errors import InvalidValue, Refusal, did_you_mean
 from leaktight.core.message import Tensors, layer_of
 from leaktight.core.random import Stream
 from leaktight.core.threat import Exchange, Knows, View
@@ -40,7 +41,7 @@ class GradientMatching(Attack):
             `read` still come off the last layer.
         descent: `adam`, `sgd` or `lbfgs`.
         iterations: at least 1; each is `inner` evaluations with L-BFGS.
-        initial: `randn`, `uniform`, `zeros` or `pattern`.
+        initial: `randn`, `uniform`, `zeros`, `pattern`, or `class_means` of public examples, for labels that are given or read first.
         restarts: candidates per victim, at least 1. More is stronger.
         total_variation: weight of the image prior, at least 0.
         colours: whether the prior looks across colour channels too.
@@ -49,16 +50,28 @@ class GradientMatching(Attack):
         decay: learning rate schedule: `none`, `steps` (a tenth at 3/8, 5/8, 7/8), or `cosine` with 50 warm-up steps.
         labels: `given` by the threat model, `joint` soft labels searched along, or `read` off the last layer first.
         models_defence: play the participant with its defence, and search for its secrets along with the examples. Stronger
-            against a defence that keeps something to itself; against any other it changes nothing.
+            against a defence that keeps something to itself, or that changes its examples and can say how; against any other it
+            changes nothing.
+        outcomes: what to do about the draws of a defence that changes examples: match the `expected` message, or search once for
+            `each` outcome and keep what matches best, which takes as much longer.
         stop: the objective at which a victim is done.
         preset: whose settings these are.
 
     An attacker that models the defence lets it make the participant's own task (`on_task`) with a `Local` of the attacker's. The
     parameters that stay home and the floating tensors in memory (a private head, codes, keys) are then unknowns like pixels: each
     candidate starts at a draw of its own, and each secret is searched in units of the spread of these draws, because in their
-    natural units the search mends the secrets and leaves the image as it is. Codes of +1 and -1 are not held to these values. What
-    the defence does to a batch, a gradient or a message is not replayed: noise has no inverse, and a defence that leaves no
-    secret behind (noise, pruning) is attacked as if it were not known.
+    natural units the search mends the secrets and leaves the image as it is. Codes of +1 and -1 are not held to these values.
+
+    A defence that changes examples before it trains on them may say what it can make of one (`outcomes`). Candidates then stand for
+    examples as they were before, and go through these changes on the way to the message; so the guess is to be scored against the
+    raw batch. Where outcomes differ the expected message is that of no draw, so that no candidate matches it well. Where one can
+    stand for another (no flip of a flipped image for a flip) both match, and nothing tells which was drawn. `each` outcome is taken
+    for all examples behind a message at once, whereas participants draw for every example anew: with larger batches, or several
+    local steps, the true combination is among those tried only by luck. Changes expect pixels in [0, 1]: candidates without `box`
+    look to them as if cut.
+
+    What else the defence does to a batch, a gradient or a message is not replayed: noise has no inverse, and a defence that leaves
+    no secret behind and changes no example (noise, pruning) is attacked as if it were not known.
 
     Example:
         >>> GradientMatching(distance="l2", iterations=10)
@@ -71,7 +84,8 @@ class GradientMatching(Attack):
     last layer, unless `labels = "given"` is set. The breaching presets weigh total variation by 0.1, their 0.2 at half scale.
 
     References: Zhu et al. 2019, Deep Leakage from Gradients; Zhao et al. 2020, iDLG; Geiping et al. 2020, Inverting Gradients;
-        Fan et al. 2020, Algorithm 5, whose attacker does not know that a private loss exists.
+        Fan et al. 2020, Algorithm 5, whose attacker does not know that a private loss exists; Gao et al. 2021, section 6, which
+        leaves an attacker who knows the transformations as future work.
     """
 
     kind: Literal["gradient_matching"] = "gradient_matching"
@@ -90,26 +104,34 @@ class GradientMatching(Attack):
     decay: Literal["none", "steps", "cosine"] = "none"
     labels: Literal["given", "joint", "read"] = "read"
     models_defence: bool = False
+    outcomes: Literal["expected", "each"] = "expected"
     stop: float = Field(0.0, ge=0)
     preset: str = ""
 
     @property
     def needs(self) -> frozenset[Knows]:
-        """Labels, if they are to be given; the defence, if it is to be modelled."""
-        asked = {Knows.LABELS: self.labels == "given", Knows.DEFENCE: self.models_defence}
+        """Labels, if they are to be given; the defence, if it is to be modelled; public examples, if their means are the start."""
+        asked = {
+            Knows.LABELS: self.labels == "given",
+            Knows.DEFENCE: self.models_defence,
+            Knows.AUXILIARY: self.initial == "class_means",
+        }
         return frozenset(thing for thing, needed in asked.items() if needed)
+
+    @model_validator(mode="after")
+    def _starts_from_labels(self) -> GradientMatching:
+        if self.initial == "class_means" and self.labels == "joint":
+            raise InvalidValue(
+                f"The `labels` of {self.kind} must be `given` or `read` to start at `class_means`. Got `joint` instead."
+            )
+        return self
 
     def run(self, view: View, rng: Stream) -> Reconstruction:
         """Search the examples behind every gradient and update in view."""
         exchanges = view.exchanges()
-        if not exchanges:
-            raise Refusal("Gradient matching needs a shared gradient or update. The view holds none.")
-        if not all(exchange.sent.tensors for exchange in exchanges):
-            raise Refusal("Gradient matching needs a tensor to match. A message in view holds none, because all were withheld.")
         found: dict[int, tuple[Tensor, Tensor, Tensor]] = {}
-        for replay, places in _groups(view, exchanges).items():
-            group = [exchanges[place] for place in places]
-            result = Engine(self.victims(replay, group, view, rng), self.search()).run(rng)
+        for places, victims in self.cases(view, exchanges, rng):
+            result = self._searched(victims, rng)
             for row, place in enumerate(places):
                 found[place] = (result.inputs[row], _hard(result, row), result.objective[row])
         order = [found[place] for place in range(len(exchanges))]
@@ -119,6 +141,23 @@ class GradientMatching(Attack):
             labels=None if self.labels == "given" else tuple(one[1] for one in order),
             objective=torch.stack([one[2] for one in order]),
         )
+
+    def cases(self, view: View, exchanges: Sequence[Exchange], rng: Stream) -> Iterator[tuple[list[int], Victims]]:
+        """Yield what can be searched at once: the places of exchanges of one form, and their messages as the engine takes them."""
+        if not exchanges:
+            raise Refusal("Gradient matching needs a shared gradient or update. The view holds none.")
+        if not all(exchange.sent.tensors for exchange in exchanges):
+            raise Refusal("Gradient matching needs a tensor to match. A message in view holds none, because all were withheld.")
+        for replay, places in _groups(view, exchanges).items():
+            yield places, self.victims(replay, [exchanges[place] for place in places], view, rng)
+
+    def _searched(self, victims: Victims, rng: Stream) -> Found:
+        """Search once, or once for each outcome of the defence."""
+        replay = victims.replay
+        if self.outcomes == "expected" or not replay.changes:
+            return Engine(victims, self.search()).run(rng)
+        alone = [dataclasses.replace(replay, changes=(outcome,)) for outcome in replay.changes]
+        return Found.best([Engine(dataclasses.replace(victims, replay=one), self.search()).run(rng) for one in alone])
 
     def victims(self, replay: Replay, group: Sequence[Exchange], view: View, rng: Stream) -> Victims:
         """Return messages of one form as the engine takes them."""
@@ -138,7 +177,17 @@ class GradientMatching(Attack):
             wanted={name: torch.stack([exchange.sent.tensors[name] for exchange in group]) for name in replay.names},
             targets=targets,
             secrets=secrets,
+            starts=self._starts(targets, view, rng),
         )
+
+    def _starts(self, targets: Tensor | None, view: View, rng: Stream) -> Tensor | None:
+        if self.initial != "class_means" or targets is None:
+            return None
+        if view.auxiliary is None or not len(view.auxiliary):
+            raise Refusal(
+                "A search can start at class means only where public examples are known. Add `auxiliary` to `knows` in the threat model."
+            )
+        return class_means(view.auxiliary, targets.argmax(-1), self.restarts, rng)
 
     def _matched(self, names: tuple[str, ...]) -> tuple[str, ...]:
         """Return the tensors of the chosen layers."""
@@ -160,7 +209,8 @@ class GradientMatching(Attack):
             )
         owned = int(group[0].sent.facts.get("owned", replay.examples))
         played, secrets = drawn(view.defence, replay.task, owned, len(group) * self.restarts, rng)
-        return dataclasses.replace(replay, task=played.task, memory=played.memory), secrets
+        changes = outcomes_of(view.defence, replay.task.shape)
+        return dataclasses.replace(replay, task=played.task, memory=played.memory, changes=changes), secrets
 
     def _targets(self, replay: Replay, group: Sequence[Exchange], view: View, rng: Stream) -> Tensor | None:
         if self.labels == "joint":

@@ -6,6 +6,10 @@ who knows the defence, searches its secrets along, and does not match entries th
 0.1 and 0.5: labels searched along, which did better than labels read first, and L-BFGS with 100 pairs rather than 30. At alpha2 of
 0.1 the squared distance also did better than one relative to each layer. On eight other images labels searched along went wrong for
 one at alpha2 of 0.1, and at 0.01 at least half of the searches failed, where the plain attack succeeds: run both.
+
+`ats2021-adaptive` and `ats2021-adaptive-each` are ours too: `ats2021-adam-cosine` by an attacker who knows the set of transformations
+and has public examples. It searches for images as they were before, through the expected transformation or through each in turn,
+from the mean public image of the class.
 """
 
 from __future__ import annotations
@@ -22,6 +26,7 @@ from leaktight.core.errors import unknown
 _DLG: dict[str, Any] = {"distance": "l2", "descent": LbfgsDescent(learning_rate=1.0), "iterations": 300}
 _GEIPING: dict[str, Any] = {"distance": "cosine", "iterations": 4800, "box": True, "decay": "steps", "total_variation": 1e-1}
 _ATS: dict[str, Any] = {**_GEIPING, "total_variation": 1e-4, "sign": "hard"}
+_ATS_ADAPTIVE: dict[str, Any] = {**_ATS, "models_defence": True, "initial": "class_means"}
 _FAN: dict[str, Any] = {**_DLG, "initial": "pattern", "labels": "joint"}
 _LBFGS_SMALL = LbfgsDescent(learning_rate=1e-4)
 
@@ -50,6 +55,8 @@ PRESETS: dict[str, Attack] = {
             "ats2021-adam-l2": {**_ATS, "distance": "l2"},
             "ats2021-sgd-cosine": {**_ATS, "descent": SgdDescent()},
             "ats2021-lbfgs-cosine": {**_ATS, "descent": _LBFGS_SMALL, "iterations": 300, "restarts": 16, "decay": "none"},
+            "ats2021-adaptive": _ATS_ADAPTIVE,
+            "ats2021-adaptive-each": {**_ATS_ADAPTIVE, "outcomes": "each"},
             "ats2021-lbfgs-l2": {
                 "distance": "l2",
                 "descent": _LBFGS_SMALL,

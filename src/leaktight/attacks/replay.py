@@ -12,11 +12,19 @@ from leaktight.core.errors import Refusal
 from leaktight.core.local import Memory
 from leaktight.core.message import Kind, Message, Tensors
 from leaktight.core.task import Task
+from leaktight.transforms.outcome import Outcome
 
 
 @dataclasses.dataclass(frozen=True)
 class Replay:
-    """A participant as the attacker models it.
+    r"""A participant as the attacker models it.
+
+    Of one that changes its examples by outcomes \(t_o\) of weight \(w_o\), each step takes the expected gradient,
+
+    .. math:: \sum_o \frac{w_o}{\sum w} \, \frac1n \sum_i \nabla_\theta \, \ell(f_\theta(t_o(x_i)), y_i),
+
+    which for a gradient is the expected message even though every example has a draw of its own, and for an update of several
+    steps, in each of which examples are changed anew, is it to first order.
 
     Args:
         task: the public task, or the one that a known defence makes of it.
@@ -27,6 +35,7 @@ class Replay:
         momentum: how much of the last step is kept.
         names: the tensors that were sent, by wire name.
         memory: what a known defence keeps for the participant; the task's loss may read it.
+        changes: what a known defence may make of the examples, which are then meant as they were before; none if it leaves them.
     """
 
     task: Task
@@ -37,6 +46,7 @@ class Replay:
     momentum: float
     names: tuple[str, ...]
     memory: Memory = dataclasses.field(default_factory=dict, compare=False, repr=False)
+    changes: tuple[Outcome, ...] = dataclasses.field(default=(), compare=False, repr=False)
 
     @classmethod
     def of(cls, task: Task, message: Message) -> Replay:
@@ -66,7 +76,7 @@ class Replay:
 
         Args:
             parameters: what the participant was sent, by wire name.
-            inputs: (examples, *shape), all local steps in order.
+            inputs: (examples, *shape) in natural units, all local steps in order.
             targets: a probability for each class, (examples, classes).
             secrets: the participant's private parameters by name, and what is in its memory by path.
         """
@@ -76,11 +86,29 @@ class Replay:
         return {name: sent[name] for name in self.names}
 
     def _gradient(self, parameters: dict[str, Tensor], inputs: Tensor, targets: Tensor) -> dict[str, Tensor]:
+        used, wanted = self._used(inputs), targets.repeat(len(self.changes), 1) if self.changes else targets
+
         def loss(tensors: dict[str, Tensor]) -> Tensor:
-            return self.task.loss(self.task.forward(tensors, inputs), targets).mean()
+            return self._expected(self.task.loss(self.task.forward(tensors, used), wanted))
 
         found: dict[str, Tensor] = torch.func.grad(loss)(parameters)
         return found
+
+    def _used(self, inputs: Tensor) -> Tensor:
+        """Return the examples after each change, one change after the other."""
+        if not self.changes:
+            return inputs
+        # Changes are made for pixels in [0, 1]. A candidate that is outside looks to them as if cut, and still knows its way back.
+        pixels = inputs.detach().clamp(0, 1) + (inputs - inputs.detach())
+        return torch.cat([outcome.change(pixels) for outcome in self.changes])
+
+    def _expected(self, losses: Tensor) -> Tensor:
+        """Return the mean loss over examples and changes."""
+        if not self.changes:
+            return losses.mean()
+        total = sum(outcome.weight for outcome in self.changes)
+        means = losses.view(len(self.changes), -1).mean(1)
+        return torch.stack([one.weight / total * mean for one, mean in zip(self.changes, means, strict=True)]).sum()
 
     def _update(self, start: dict[str, Tensor], inputs: Tensor, targets: Tensor) -> dict[str, Tensor]:
         current, velocity = start, {name: torch.zeros_like(tensor) for name, tensor in start.items()}

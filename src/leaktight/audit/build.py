@@ -110,7 +110,8 @@ def _inside(final: type[Value], table: Table, place: str, faults: Faults) -> tup
     inner, broken = dict(table), set()
     for name, field in final.model_fields.items():
         root, many = _nested(field.annotation)
-        if root is None or name not in table:
+        # A value that is not told apart by its kind may be written as a text: it reads that itself.
+        if root is None or name not in table or (isinstance(table[name], str) and not issubclass(root, Kinded)):
             continue
         if many and isinstance(table[name], list):
             built = [made(root, one, f"{place}.{name}[{at}]", faults) for at, one in enumerate(table[name])]

@@ -13,11 +13,12 @@ from leaktight.core.attack import Attack
 from leaktight.core.defence import Undefended
 from leaktight.core.message import Kind, Message, Tensors
 from leaktight.core.metric import Metric
+from leaktight.core.party import Party, Seat
 from leaktight.core.probe import Attempt, Probe
 from leaktight.core.random import Stream, normal_like
 from leaktight.core.record import Cell
 from leaktight.core.run import Run
-from leaktight.core.scenario import Scenario
+from leaktight.core.scenario import Enter, Scenario
 from leaktight.core.threat import Knows, ThreatModel
 from leaktight.learning.boundary import FEATURE_PARTY
 from leaktight.learning.federated import Federated
@@ -128,6 +129,42 @@ def nulled(run: Run, rng: Stream) -> Run:
             for key, inside in run.inside.items()
         },
     )
+
+
+def among_noise(enter: Enter, rng: Stream) -> Enter:
+    """Return who sits where in a training in which honest parties send noise in place of what they learned, as in `nulled`.
+
+    An attacker who sits in a training learns from all its rounds, so noise in the messages that are observed at its end is not enough: in
+    this one there was nothing to learn.
+
+    Args:
+        enter: who takes the other chairs.
+        rng: where the noise comes from.
+    """
+
+    def seated(seat: Seat) -> Party:
+        party = enter(seat)
+        return _Noisy(party, rng) if party is seat.honest else party
+
+    return seated
+
+
+@dataclasses.dataclass(frozen=True)
+class _Noisy:
+    """An honest party whose every answer is replaced by noise of the same norm."""
+
+    honest: Party
+    rng: Stream
+
+    @property
+    def name(self) -> str:
+        return self.honest.name
+
+    def respond(self, message: Message) -> Message:
+        return _noise(self.honest.respond(message), self.rng)
+
+    def close(self) -> Message | None:
+        return self.honest.close()
 
 
 def _noise(message: Message, rng: Stream) -> Message:

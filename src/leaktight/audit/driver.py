@@ -14,6 +14,7 @@ from leaktight.audit.plan import Plan, changed_in
 from leaktight.audit.rehearsal import rehearse
 from leaktight.audit.store import TRAINING_FOLDER, Store
 from leaktight.audit.trainings import Course, Trainings
+from leaktight.audit.words import attack_of
 from leaktight.audit.workers import Processes
 from leaktight.core.device import DeviceName, device_of
 from leaktight.core.errors import InvalidValue, unknown
@@ -201,5 +202,7 @@ def described(job: Job) -> str:
     """Say in a few words what a job is."""
     task = job.task
     if isinstance(task, Course):
-        return f"training with {task.defence}"
+        attack = None if task.entrant is None else attack_of(task.entrant)
+        inside = "" if attack is None else f" and {attack.kind} inside{', on noise' if task.null else ''}"
+        return f"training with {task.defence}{inside}"
     return f"{task.label} against {task.defence}, batch {task.batch_size}, {task.stage}"

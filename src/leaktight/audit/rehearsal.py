@@ -8,11 +8,14 @@ from functools import singledispatch
 from leaktight.audit.plan import Grid, Plan
 from leaktight.core.defence import Undefended
 from leaktight.core.errors import InvalidValue, Refusal, did_you_mean
+from leaktight.core.probe import Attempt, Probe
 from leaktight.core.scenario import Scenario
 from leaktight.core.threat import ThreatModel
 from leaktight.learning.federated import Federated
 from leaktight.learning.protocol import SERVER
 from leaktight.learning.split import Split
+
+WIRE = "wire"
 
 
 def rehearse(plan: Plan) -> None:
@@ -33,6 +36,19 @@ def rehearse(plan: Plan) -> None:
             if seats and isinstance(threat, ThreatModel) and threat.seat not in seats:
                 seat = threat.seat
                 raise InvalidValue(f"There is no seat `{seat}` for {label} in this scenario. {did_you_mean(seat, seats)}")
+            if seats:
+                seatable(probe, label, seats - {SERVER, WIRE})
+
+
+def seatable(probe: Probe, label: str, chairs: set[str]) -> None:
+    """Check that an attack that takes chairs finds them: nobody can train in the server's place, and the wire is no place at all."""
+    if isinstance(probe, Attempt):
+        wanted = (*([probe.threat.seat] if probe.attack.active else []), *probe.attack.further)
+        for seat in wanted:
+            if seat not in chairs:
+                raise InvalidValue(
+                    f"The attack {label} must take a participant's chair, as it takes part in training. Got `{seat}` instead. {did_you_mean(seat, chairs)}"
+                )
 
 
 @singledispatch
@@ -66,7 +82,7 @@ def _(scenario: Federated, grid: Grid) -> set[str]:
         for seed in grid.seeds
         for client in scenario.clients(scenario.task(data, seed), data, Undefended(), seed, batch_size=max(grid.batch_sizes))
     ]
-    return {SERVER, "wire", *(client.name for client in clients)}
+    return {SERVER, WIRE, *(client.name for client in clients)}
 
 
 @present.register
@@ -82,4 +98,4 @@ def _(scenario: Split, grid: Grid) -> set[str]:
         for size in grid.batch_sizes
         for party in scenario.parties(data, Undefended(), seed, batch_size=size)
     ]
-    return {"wire", *(party.name for party in parties)}
+    return {WIRE, *(party.name for party in parties)}

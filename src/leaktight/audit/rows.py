@@ -49,6 +49,7 @@ class Row:
         cells: the keys of the cells behind this row, done ones first.
         among: how many scenarios the audit has.
         adaptive: whether the attack models the defence.
+        active: whether the attacker sat in the training.
         messages: how many messages were measured.
         kind: the kind of the attack; empty for a measurement that needs none.
         seat: where the attacker sits.
@@ -71,6 +72,7 @@ class Row:
     cells: tuple[str, ...] = ()
     among: int = 1
     adaptive: bool = False
+    active: bool = False
     messages: int = 0
     kind: str = ""
     seat: str = ""
@@ -195,8 +197,9 @@ def _unpriced(rows: Sequence[Row], untrained: Collection[int]) -> str:
     """Return why the defences of one scenario have no price; nothing if they have."""
     if rows[0].scenario in untrained:
         return UNTRAINED
-    # All undefended rows stand on the same trainings; the one over the most seeds says it best.
-    bare = max((row for row in rows if undefended(row.defence)), key=lambda row: len(row.seeds), default=None)
+    # All undefended rows stand on the same trainings, but those of an attacker who sat inside and may have spoilt it; the one over the
+    # most seeds says it best.
+    bare = max((row for row in rows if undefended(row.defence)), key=lambda row: (not row.active, len(row.seeds)), default=None)
     if bare is None or not bare.useless:
         return ""
     return f"even without defence the model is no better than {ignorance(bare.utility)}"
@@ -217,7 +220,7 @@ def _order(row: Row) -> tuple[object, ...]:
     )
 
 
-def _row(scenario: int, among: int, group: Sequence[Record], losses: Mapping[tuple[str, str, int], Reading]) -> Row:
+def _row(scenario: int, among: int, group: Sequence[Record], losses: Mapping[Trained, Reading]) -> Row:
     cell = group[0].cell
     attack = attack_of(cell.probe)
     done = [record for record in group if record.status is Status.DONE]
@@ -245,6 +248,7 @@ def _row(scenario: int, among: int, group: Sequence[Record], losses: Mapping[tup
         cells=tuple(record.cell.key for record in sorted(group, key=lambda r: (r.status is not Status.DONE, r.cell.seed))),
         among=among,
         adaptive=attack is not None and attack.adaptive,
+        active=attack is not None and attack.active,
         messages=sum(record.cell.victims for record in done),
         kind="" if attack is None else attack.kind,
         seat=cell.probe.threat.seat if isinstance(cell.probe, Attempt) else "",
@@ -276,23 +280,26 @@ def over(reading: Reading, scale: Callable[[float], float]) -> Reading:
     return reading.model_copy(update={"value": scale(reading.value), **moved, "each": ()})
 
 
-def _training(record: Record) -> tuple[str, str, int]:
+Trained = tuple[str, str, int, str]
+"""Which training a record stands on: scenario, defence, seed, and the attacker who sat in it, if any."""
+
+
+def _training(record: Record) -> Trained:
     cell = record.cell
-    return cell.scenario.key, cell.defence.key, cell.seed
+    entrant = cell.probe.entrant
+    return cell.scenario.key, cell.defence.key, cell.seed, entrant.key if entrant else ""
 
 
-def _losses(records: Sequence[Record]) -> dict[tuple[str, str, int], Reading]:
-    """Return what each training lost in utility against the undefended one of the same scenario and seed."""
-    trained = {_training(r): reading for r in reversed(records) if (reading := utility_of(r.readings))}
-    base = {
-        (r.cell.scenario.key, r.cell.seed): _training(r)
-        for r in records
-        if undefended(r.cell.defence) and _training(r) in trained
-    }
+def _losses(records: Sequence[Record]) -> dict[Trained, Reading]:
+    """Return what each training lost in utility against the undefended one of the same scenario and seed, with the same attacker inside."""
+    # A null cell of an attacker who sits in the training stands on one among noise.
+    real = [r for r in records if r.cell.purpose != "null" or r.cell.probe.entrant is None]
+    trained = {_training(r): reading for r in reversed(real) if (reading := utility_of(r.readings))}
+    base = {(place[0], *place[2:]): place for r in real if undefended(r.cell.defence) and (place := _training(r)) in trained}
     return {
-        place: lost(trained[base[place[0], place[2]]], utility)
+        place: lost(trained[bare], utility)
         for place, utility in trained.items()
-        if (place[0], place[2]) in base and base[place[0], place[2]] != place
+        if (bare := base.get((place[0], *place[2:]))) is not None and bare != place
     }
 
 

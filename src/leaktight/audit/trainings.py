@@ -7,17 +7,20 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import SerializeAsAny, ValidationError
+from pydantic import Field, SerializeAsAny, ValidationError
 from torch import Tensor
 
+from leaktight.audit.control import among_noise
 from leaktight.audit.origin import Origins
 from leaktight.core.archive import pack, unpack
 from leaktight.core.defence import Defence
 from leaktight.core.errors import LeaktightError
 from leaktight.core.metric import Reading
 from leaktight.core.private import reason, write_private
+from leaktight.core.probe import Probe
+from leaktight.core.random import stream
 from leaktight.core.record import Cell
-from leaktight.core.scenario import Progress, Scenario, Snapshot, Training, flat, nested
+from leaktight.core.scenario import Enter, Progress, Scenario, Snapshot, Training, flat, nested
 from leaktight.core.value import Value
 
 TRAINING_FORMAT = 2
@@ -25,13 +28,33 @@ _log = logging.getLogger(__name__)
 
 
 class Course(Value):
-    """Everything that decides a training's outcome: its settings, and the fingerprint of what they name."""
+    """Everything that decides a training's outcome: its settings, and the fingerprint of what they name.
+
+    Args:
+        scenario: data, model and how they learn.
+        defence: what the parties do about leakage.
+        seed: what all randomness derives from.
+        format: how the file is written.
+        origin: the fingerprint of data, model, own code and versions.
+        entrant: who takes a chair in it, with the attack and the threat model; None for a training among honest parties, which all
+            passive probes share. It is left out of the key then.
+        null: whether honest parties send noise, so that there is nothing to learn from them in any chair.
+    """
 
     scenario: SerializeAsAny[Scenario]
     defence: SerializeAsAny[Defence]
     seed: int = 0
     format: int = TRAINING_FORMAT
     origin: str = ""
+    entrant: SerializeAsAny[Probe] | None = Field(None, exclude_if=lambda entrant: entrant is None)
+    null: bool = Field(False, exclude_if=lambda null: not null)
+
+    @property
+    def enter(self) -> Enter | None:
+        """Who sits in each chair; None leaves all to the honest."""
+        if self.entrant is None:
+            return None
+        return among_noise(self.entrant.enter, stream(self.seed, "training", "null")) if self.null else self.entrant.enter
 
 
 class Trainings:
@@ -51,8 +74,10 @@ class Trainings:
 
     def course(self, cell: Cell) -> Course:
         """Return the training that a cell needs."""
-        origin = self.origins.of(cell.scenario, cell.seed, cell.defence)
-        return Course(scenario=cell.scenario, defence=cell.defence, seed=cell.seed, origin=origin)
+        entrant = cell.probe.entrant
+        origin = self.origins.of(cell.scenario, cell.seed, cell.defence, *([entrant] if entrant else []))
+        null = entrant is not None and cell.purpose == "null"
+        return Course(scenario=cell.scenario, defence=cell.defence, seed=cell.seed, origin=origin, entrant=entrant, null=null)
 
     def path(self, course: Course) -> Path:
         """Return where a training is kept."""
@@ -86,7 +111,7 @@ class Trainings:
         return None
 
     def _done(self, course: Course, progress: Progress | None) -> Training:
-        content = encode(course.scenario.train(course.defence, course.seed, progress))
+        content = encode(course.scenario.train(course.defence, course.seed, progress, course.enter))
         write_private(self.path(course), content)
         for former in set(self.folder.glob(f"{_settings(course)}-*.safetensors")) - {self.path(course)}:
             former.unlink(missing_ok=True)

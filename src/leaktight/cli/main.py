@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 
 from leaktight import __version__
-from leaktight.cli import audit, explain, export, init, layers, listing, report, reproduce
+from leaktight.cli import audit, explain, export, init, layers, listing, report, reproduce, search
 from leaktight.core.errors import LeaktightError
+from leaktight.core.threads import rest_soon
 
 USAGE_ERROR = 2
 
@@ -21,6 +22,7 @@ Examples:
   leaktight init audit.toml                         write a commented plan, then
   leaktight audit audit.toml --workers 2            run it; run it again to go on after an interruption
   leaktight layers --data people.csv:income --property sex   which layers give it away
+  leaktight search --model convnet --data photos    image transformations that gradients do not see through
   leaktight explain gaussian_noise                  what a defence does, and its settings
   leaktight report leaktight-audit --redact         a report to pass on, without a private pixel
   leaktight reproduce polarization-network          a paper's experiment, our numbers beside the published ones
@@ -39,6 +41,7 @@ app = typer.Typer(
 app.command("audit", epilog=audit.EXAMPLES)(audit.audit)
 app.command("report", epilog=report.EXAMPLES)(report.report)
 app.command("layers", epilog=layers.EXAMPLES)(layers.layers)
+app.command("search", epilog=search.EXAMPLES)(search.search)
 app.command("reproduce", epilog=reproduce.EXAMPLES)(reproduce.reproduce)
 app.command("export", epilog=export.EXAMPLES)(export.export)
 app.command("init", epilog=init.EXAMPLES)(init.init)
@@ -65,6 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Args:
         arguments: the words after `leaktight`; None takes those of the process.
     """
+    rest_soon()
     try:
         app(args=arguments, prog_name="leaktight")
     except SystemExit as done:

@@ -16,6 +16,7 @@ Examples:
   leaktight reproduce polarization-network --scale small --data sets --json ours.json
   leaktight reproduce split-label-leakage --scale small --data sets
   leaktight reproduce layer-leakage --scale small --data sets
+  leaktight reproduce transformation-search --scale small --data sets
   leaktight reproduce polarization-network --scale paper --data sets --steps 1
 """
 
@@ -24,7 +25,9 @@ def reproduce(
     paper: Annotated[
         str,
         typer.Argument(
-            help="Which paper: polarization-network, split-label-leakage or layer-leakage.", metavar="PAPER", show_default=False
+            help="Which paper: polarization-network, split-label-leakage, layer-leakage or transformation-search.",
+            metavar="PAPER",
+            show_default=False,
         ),
     ],
     scale: Annotated[

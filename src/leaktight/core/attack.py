@@ -86,11 +86,30 @@ class PropertyScores(Guess):
     layers: tuple[str | None, ...] = (None,)
 
 
+@dataclasses.dataclass(frozen=True)
+class Samples(Guess):
+    """Examples of one class that the attacker made up; none of them stands for a particular example behind a message.
+
+    Args:
+        keys: the messages whose senders hold the class, together.
+        inputs: the samples, one row each.
+        label: the class that they are to be of.
+        history: a few samples of each round that was looked at, (rounds, samples, *shape).
+        rounds: which rounds those were.
+    """
+
+    inputs: Tensor
+    label: int
+    history: Tensor
+    rounds: tuple[int, ...]
+
+
 class Attack(Kinded):
     """Something that turns a view into a guess.
 
     Write `run`; call the attack. `needs` is what the threat model must grant, `claims` what the guess speaks of (`inputs`,
-    `labels`, `scores`, `property`), `simple` marks an attack that a strong one should beat, `adaptive` one that models the defence.
+    `labels`, `scores`, `property`, `samples`), `simple` marks an attack that a strong one should beat, `adaptive` one that models the defence,
+    `active` one that sits in its chair while the model is trained. An attack with a field `accomplices` takes those chairs too.
     """
 
     family: ClassVar[str] = "attack"
@@ -107,8 +126,22 @@ class Attack(Kinded):
         """Whether the attack models the defence in use."""
         return Knows.DEFENCE in self.needs
 
+    @property
+    def active(self) -> bool:
+        """Whether the attack must sit in its chair while the model is trained; such a training is no other attack's."""
+        return False
+
+    @property
+    def further(self) -> tuple[str, ...]:
+        """The chairs that the attack takes beside that of the threat model: its `accomplices`, if it has such a field."""
+        return tuple(dict(self).get("accomplices", ()))
+
     def take(self, seat: Seat) -> Party:
-        """Return who sits in the attacker's chair while the run lasts; an active attack returns a dishonest party."""
+        """Return who sits in the attacker's chair while the run lasts; an active attack returns a dishonest party.
+
+        What it learns in a training belongs into `seat.local.memory`, as tensors and numbers by nested name: it is kept with the training,
+        is there again when the chair is taken for an observation, and is the `memory` of the view that `run` is given.
+        """
         return seat.honest
 
     @abc.abstractmethod
@@ -127,6 +160,15 @@ class Attack(Kinded):
                     )
                 if not torch.isfinite(inputs).all():
                     raise LeaktightError(f"{self.kind} guessed inputs for {key} that are not finite numbers.")
+        if isinstance(guess, Samples):
+            wanted, made = view.task.shape, (guess.inputs.shape[1:], guess.history.shape[2:])
+            if any(tuple(each) != wanted for each in made) or len(guess.history) != len(guess.rounds):
+                raise LeaktightError(
+                    f"{self.kind} must make samples of shape {wanted}, now and in {len(guess.rounds)} rounds. "
+                    f"Got {tuple(guess.inputs.shape)} and {tuple(guess.history.shape)} instead."
+                )
+            if not torch.isfinite(guess.inputs).all():
+                raise LeaktightError(f"{self.kind} made samples that are not finite numbers.")
         if isinstance(guess, LabelScores):
             for key, scores in zip(guess.keys, guess.values, strict=True):
                 if scores.dim() != 2 or len(scores) != len(guess.layers) or torch.isinf(scores).any():

@@ -18,6 +18,7 @@ class Now:
     round: int = -1
     batch: Batch | None = None
     examples: int = 0
+    classes: tuple[int, ...] = ()
     streams: dict[tuple[str, ...], Stream] = dataclasses.field(default_factory=dict)
 
 
@@ -67,6 +68,11 @@ class Local:
     def examples(self) -> int:
         """How many examples the party owns."""
         return self.now.examples
+
+    @property
+    def classes(self) -> tuple[int, ...]:
+        """The classes that the party owns examples of, ascending."""
+        return self.now.classes
 
     @property
     def rng(self) -> Stream:

@@ -55,7 +55,7 @@ class Reading(Value):
 class Metric(Kinded):
     """Something that grades a guess. `claim` is the part of a guess it grades, `leaks` which direction is worse, if any.
 
-    Claims are those of an attack (`inputs`, `labels`, `scores`, `property`), or `message`: such a metric compares what was sent with what
+    Claims are those of an attack (`inputs`, `labels`, `scores`, `property`, `samples`), or `message`: such a metric compares what was sent with what
     would have been sent undefended. The guess tells it only which messages were attacked.
     """
 

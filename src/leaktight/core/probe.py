@@ -33,6 +33,11 @@ class Probe(Kinded):
 
     family: ClassVar[str] = "probe"
 
+    @property
+    def entrant(self) -> Probe | None:
+        """What of the probe takes a chair in the training, too, without what does not change it; None if it needs no such training."""
+        return None
+
     def enter(self, seat: Seat) -> Party:
         """Return who sits in this chair while the run lasts."""
         return seat.honest
@@ -50,9 +55,16 @@ class Attempt(Probe):
     threat: ThreatModel = ThreatModel()
     metrics: tuple[SerializeAsAny[Metric], ...] = ()
 
+    @property
+    def entrant(self) -> Attempt | None:
+        """The attempt without its metrics, if its attack is active."""
+        return self.model_copy(update={"metrics": ()}) if self.attack.active else None
+
     def enter(self, seat: Seat) -> Party:
-        """Let an active attack take its chair."""
-        return self.attack.take(seat) if seat.name == self.threat.seat else seat.honest
+        """Let an attack take its chairs, and tell it there what the threat model grants."""
+        if seat.name not in (self.threat.seat, *self.attack.further):
+            return seat.honest
+        return self.attack.take(dataclasses.replace(seat, known=self.threat.granted(seat.known)))
 
     def read(self, run: Run, rng: Stream) -> Finding:
         """Attack the view and grade the guess."""

@@ -70,8 +70,16 @@ class Scenario(Kinded):
         return False
 
     @abc.abstractmethod
-    def train(self, defence: Defence, seed: int, progress: Progress | None = None) -> Training:
-        """Train under a defence and keep the stages."""
+    def train(self, defence: Defence, seed: int, progress: Progress | None = None, enter: Enter | None = None) -> Training:
+        """Train under a defence and keep the stages.
+
+        Args:
+            defence: what the parties do about leakage.
+            seed: what all randomness derives from.
+            progress: called after each round.
+            enter: asked for every chair who sits in it, once all honest parties are there; whoever does plays all rounds, and what is in
+                its chair's memory is kept at every stage. None leaves the chairs to the honest.
+        """
 
     @abc.abstractmethod
     def observe(self, training: Training, defence: Defence, observation: Observation, enter: Enter | None = None) -> Run:

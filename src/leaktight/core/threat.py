@@ -29,6 +29,7 @@ class Knows(StrEnum):
     AUXILIARY = "auxiliary"
     LOCAL_STEPS = "local_steps"
     HINTS = "hints"
+    KEYS = "keys"
 
 
 HINTS = 5
@@ -101,7 +102,7 @@ class ThreatModel(Value):
     Args:
         seat: `server` sees everything sent to it, `wire` sees all messages, a participant what it is sent and sends.
         knows: what the attacker has beside the messages; `hints` are the labels of a few examples behind each message, at most
-            `HINTS` and at most half of each class.
+            `HINTS` and at most half of each class; `keys` are the class keys of the others, which an active attack is handed in its chair.
     """
 
     seat: str = "server"
@@ -127,6 +128,15 @@ class ThreatModel(Value):
             memory=copy.deepcopy(own.memory) if own else {},
             hints={m.key: _hints(run, m.key) for m in seen if m.key in run.inside} if Knows.HINTS in self.knows else {},
         )
+
+    def granted(self, known: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Return copies of those secrets of others that may be known: the first part of each one's name says what one must know.
+
+        Example:
+            >>> ThreatModel(knows=frozenset()).granted({"keys/client-1/3": torch.ones(2)})
+            {}
+        """
+        return {name: secret.clone() for name, secret in known.items() if name.partition("/")[0] in self.knows}
 
     @field_serializer("knows")
     def _in_order(self, knows: frozenset[Knows]) -> list[Knows]:

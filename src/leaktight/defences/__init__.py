@@ -1,5 +1,6 @@
 """Defences, one file per idea."""
 
+from leaktight.defences.class_keys import ClassKeys
 from leaktight.defences.dp_sgd import DPSGD
 from leaktight.defences.gaussian import GaussianNoise
 from leaktight.defences.isotropic import IsotropicNoise
@@ -10,10 +11,12 @@ from leaktight.defences.polarization import Polarization
 from leaktight.defences.pruning import Pruning
 from leaktight.defences.sumkl import SumKL
 from leaktight.defences.top_k import TopK
+from leaktight.defences.transformation import Transformation
 from leaktight.defences.withhold import Withhold
 
 __all__ = [
     "DPSGD",
+    "ClassKeys",
     "GaussianNoise",
     "IsotropicNoise",
     "LaplaceNoise",
@@ -23,5 +26,6 @@ __all__ = [
     "Pruning",
     "SumKL",
     "TopK",
+    "Transformation",
     "Withhold",
 ]

@@ -13,6 +13,7 @@ from leaktight.core.local import Local
 from leaktight.core.message import Kind, Message
 from leaktight.core.run import Inside
 from leaktight.core.task import Batch, Task
+from leaktight.learning.collaborative import Sharing
 from leaktight.learning.gradient import gradient
 from leaktight.learning.optimiser import Optimiser, Sgd
 from leaktight.learning.schedule import Schedule, Shuffled
@@ -40,6 +41,7 @@ class Client:
         optimiser: for local steps, and for private parameters.
         shares: whether a message is the gradient of one step, or the update of several.
         schedule: which examples are in the batch of a step.
+        sharing: which part of the parameters it takes over, and which part of an update it hands in.
     """
 
     name: str
@@ -52,6 +54,7 @@ class Client:
     optimiser: Optimiser = dataclasses.field(default_factory=Sgd)
     shares: Kind = Kind.GRADIENT
     schedule: Schedule = dataclasses.field(default_factory=Shuffled)
+    sharing: Sharing = dataclasses.field(default_factory=Sharing)
 
     def __post_init__(self) -> None:
         if self.shares is Kind.GRADIENT and self.local_steps != 1:
@@ -59,6 +62,7 @@ class Client:
                 f"A client that shares gradients must take 1 local step. Got {self.local_steps} instead; share updates."
             )
         self.local.now.examples = len(self.data)
+        self.local.now.classes = tuple(map(int, torch.unique(self.data.labels).tolist()))
         self.task = self.defence.on_task(self.public, self._own())
 
     def respond(self, message: Message) -> Message:
@@ -68,7 +72,8 @@ class Client:
     def answer(self, message: Message) -> Inside:
         """Respond, and return both sides of the answer; only the party itself and an audit may see the other one."""
         self.local.begin(message.round)
-        start = self.task.named(message.tensors, self.local.memory.get("private"))
+        taken = self.sharing.downloaded(message.tensors, self.local)
+        start = self.task.named(taken, self.local.memory.get("private"))
         leaves = {name: tensor.clone().requires_grad_(True) for name, tensor in start.items()}
         steps = self.optimiser.at(message.round).over(leaves.values())
         raws, useds, shared = [], [], dict[str, Tensor]()
@@ -83,8 +88,12 @@ class Client:
         raw_batch, used_batch = Batch.join(raws), Batch.join(useds)
         self.local.now.batch = used_batch
         tensors = {name: tensor.detach() for name, tensor in self.task.outward(shared).items()}
+        if self.shares is Kind.UPDATE:
+            tensors = self.sharing.uploaded(tensors, self.local)
         clean = Message(self.shares, self.name, message.sender, message.round, tensors, self._facts(used_batch, message.round))
-        return Inside(self.task, raw_batch, used_batch, clean, self.defence.on_message(clean, self._own()))
+        sent = self.defence.on_message(clean, self._own())
+        self.sharing.remember(message.tensors, taken, self.task.outward(end), sent.tensors, self.local)
+        return Inside(self.task, raw_batch, used_batch, clean, sent)
 
     def close(self) -> Message | None:
         """Reveal what the defence reveals at the end, after the last round."""

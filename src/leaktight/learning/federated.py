@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import torch
@@ -21,6 +21,7 @@ from leaktight.core.random import seed_of, stream
 from leaktight.core.run import Inside, MessageKey, Run, largest
 from leaktight.core.scenario import Enter, Observation, Progress, Snapshot, Training, flat, nested
 from leaktight.core.task import Batch, Task
+from leaktight.core.threat import Knows
 from leaktight.data.partition import Equal, Partition
 from leaktight.data.source import Data, Source
 from leaktight.learning.aggregate import secure_sum
@@ -48,6 +49,8 @@ class Federated(Staged):
         moments: how many evenly spread moments of the training are kept for the stage `training`, which goes on from each of them
             (what the server's optimiser remembers starts anew there); 0 keeps none.
         normalise: whether inputs are standardised by public per-channel constants before the body.
+        spare_classes: how many outputs the model has beyond the classes of the data, at least 0, for classes that only one participant
+            claims to have: the fake class of an attacker.
         device: where tensors live: `cpu`, `cuda`, `mps`, or `auto`.
     """
 
@@ -60,23 +63,27 @@ class Federated(Staged):
     batch_size: int = Field(32, ge=1)
     schedule: SerializeAsAny[Schedule] = Shuffled()
     normalise: bool = True
+    # Left out where there are none, so that settings of before they were there keep their keys.
+    spare_classes: int = Field(0, ge=0, exclude_if=lambda count: count == 0)
     device: DeviceName = "cpu"
 
     def task(self, data: Data, seed: int) -> Task:
         """Return the public task with its initial model."""
         statistics = data.statistics() if self.normalise else None
-        model = self.model.build(data.shape, data.classes, seed_of(seed, "model"), statistics)
-        return classification(model.to(device_of(self.device)), data.shape, data.classes)
+        classes = data.classes + self.spare_classes
+        model = self.model.build(data.shape, classes, seed_of(seed, "model"), statistics)
+        return classification(model.to(device_of(self.device)), data.shape, classes)
 
-    def train(self, defence: Defence, seed: int, progress: Progress | None = None) -> Training:
+    def train(self, defence: Defence, seed: int, progress: Progress | None = None, enter: Enter | None = None) -> Training:
         """Train all rounds under a defence; keep the stages, the utility on test data and the parties' notes."""
         data = self.data.load()
         task = defence.on_agree(self.task(data, seed))
         clients = self.clients(task, data, defence, seed)
-        server = Server(task.public_parameters(), self.protocol.optimiser)
+        parties = [enter(seat) for seat in _seats(clients)] if enter else clients
+        server = Server(task.public_parameters(), self.protocol.optimiser, seed)
         snapshots, after = self.keeper(lambda: _snapshot(server, clients), progress)
-        federate(self.protocol, server, clients, self.rounds, after)
-        reveals = [message for client in clients if (message := client.close()) is not None]
+        federate(self.protocol, server, parties, self.rounds, after)
+        reveals = [message for party in parties if (message := party.close()) is not None]
         final = defence.on_reveal(task, reveals)
         readings = utility(final, final.named(server.parameters), data.test.to(task.device))
         return Training(snapshots, readings, largest(client.local.notes for client in clients))
@@ -96,7 +103,8 @@ class Federated(Staged):
         def seated(stage: str) -> tuple[Server, list[Party]]:
             snapshot = _on(task.device, training.snapshots[stage])
             clients[:] = self.clients(task, data, defence, observation.seed, snapshot.memories, observation.batch_size)
-            return Server(dict(snapshot.parameters), self.protocol.optimiser), [_seated(one, enter, inside) for one in clients]
+            parties = [_watched(seat, enter, inside) for seat in _seats(clients)]
+            return Server(dict(snapshot.parameters), self.protocol.optimiser, observation.seed), parties
 
         if observation.stage == "training":
             for number, rounds in self.watched(observation.victims).items():
@@ -128,8 +136,7 @@ class Federated(Staged):
         transcript: list[Message] = []
         for number in range(first, first + rounds):
             messages = self.protocol.round(server, parties, number)
-            if self.protocol.aggregation == "secure":
-                parts = [inside.pop((party.name, number)) for party in parties]
+            if self.protocol.aggregation == "secure" and (parts := _honest(parties, number, inside)):
                 inside[messages[-1].key] = _joined(parts, messages[-1], None)
             transcript += messages
         return transcript + [server.ask(party.name, first + rounds) for party in parties]
@@ -143,10 +150,10 @@ class Federated(Staged):
             owned: Batch | None = None
             for number in range(self.rounds, self.rounds + observation.victims):
                 messages, _ = self.protocol.collect(server, parties, number)
-                parts = [inside.pop((party.name, number)) for party in parties]
-                # What everybody owns is the same in all rounds: one copy of it serves all.
-                owned = owned or _owned(parts)
-                inside[messages[-1].key] = _joined(parts, messages[-1], owned)
+                if parts := _honest(parties, number, inside):
+                    # What everybody owns is the same in all rounds: one copy of it serves all.
+                    owned = owned or _owned(parts)
+                    inside[messages[-1].key] = _joined(parts, messages[-1], owned)
                 transcript += messages
             return transcript
         for victim in range(observation.victims):
@@ -179,10 +186,11 @@ class Federated(Staged):
                 defence=defence,
                 local=Local(f"client-{number}", seed, memory=copy.deepcopy((memories or {}).get(f"client-{number}", {}))),
                 batch_size=size,
-                local_steps=self.protocol.local_steps,
+                local_steps=self.protocol.steps(len(part), size),
                 optimiser=self.protocol.optimiser,
                 shares=self.protocol.shares,
                 schedule=self.schedule,
+                sharing=self.protocol.sharing,
             )
             for number, part in enumerate(parts)
         ]
@@ -216,8 +224,9 @@ class _Watched:
         return self.client.name
 
     def respond(self, message: Message) -> Message:
+        twin = None if isinstance(self.client.defence, Undefended) else _twin(self.client)
         found = self.client.answer(message)
-        plain = found.clean if isinstance(self.client.defence, Undefended) else _twin(self.client).respond(message)
+        plain = found.clean if twin is None else twin.respond(message)
         self.inside[found.sent.key] = dataclasses.replace(found, plain=plain, owned=self.client.data)
         return found.sent
 
@@ -226,13 +235,37 @@ class _Watched:
 
 
 def _twin(client: Client) -> Client:
-    """Return who would answer in a participant's place without a defence: the same examples, the agreed task, no memory."""
-    return dataclasses.replace(client, defence=Undefended(), local=Local(client.local.party, client.local.seed))
+    """Return who would answer in a participant's place without a defence: the same examples, the agreed task, no secrets.
+
+    Of what the participant remembers it has only the parameters that it did not take from the server.
+    """
+    kept = {name: copy.deepcopy(value) for name, value in client.local.memory.items() if name == "download"}
+    return dataclasses.replace(client, defence=Undefended(), local=Local(client.local.party, client.local.seed, memory=kept))
 
 
-def _seated(client: Client, enter: Enter | None, inside: dict[MessageKey, Inside]) -> Party:
-    party = enter(Seat(client.name, client.public, client.data, client.local, client)) if enter else client
-    return _Watched(client, inside) if party is client else party
+def _seats(clients: Sequence[Client]) -> list[Seat]:
+    """Return the participants' chairs, each with what the others keep secret until they reveal it."""
+    reveals = {client.name: client.close() for client in clients}
+    known = {
+        client.name: {
+            f"{Knows.KEYS}/{name}/{part}": tensor
+            for name, message in reveals.items()
+            if message is not None and name != client.name
+            for part, tensor in message.tensors.items()
+        }
+        for client in clients
+    }
+    return [Seat(one.name, one.public, one.data, one.local, one, known[one.name]) for one in clients]
+
+
+def _watched(seat: Seat, enter: Enter | None, inside: dict[MessageKey, Inside]) -> Party:
+    party = enter(seat) if enter else seat.honest
+    return _Watched(party, inside) if isinstance(party, Client) and party is seat.honest else party
+
+
+def _honest(parties: Sequence[Party], number: int, inside: dict[MessageKey, Inside]) -> list[Inside]:
+    """Take out the other sides of a round's messages, of all who were honest."""
+    return [inside.pop((party.name, number)) for party in parties if (party.name, number) in inside]
 
 
 def _owned(parts: list[Inside]) -> Batch | None:

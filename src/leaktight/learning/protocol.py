@@ -5,16 +5,19 @@ from __future__ import annotations
 import abc
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
+import torch
 from pydantic import Field, SerializeAsAny
 from torch import Tensor
 
 from leaktight.core.message import Kind, Message
 from leaktight.core.party import Party
+from leaktight.core.random import stream
 from leaktight.core.value import Kinded
 from leaktight.learning.aggregate import mean, secure_sum
 from leaktight.learning.checkpoint import follow
+from leaktight.learning.collaborative import Choice, Sharing
 from leaktight.learning.optimiser import Optimiser, Sgd
 
 SERVER = "server"
@@ -22,10 +25,17 @@ SERVER = "server"
 
 @dataclasses.dataclass
 class Server:
-    """The shared parameters and the optimiser that moves them by gradients."""
+    """The shared parameters and the optimiser that moves them by gradients.
+
+    Args:
+        parameters: by wire name.
+        optimiser: takes the steps along gradients.
+        seed: what a protocol's draws derive from.
+    """
 
     parameters: dict[str, Tensor]
     optimiser: Optimiser = dataclasses.field(default_factory=Sgd)
+    seed: int = 0
 
     def __post_init__(self) -> None:
         self.parameters = {name: tensor.detach().clone() for name, tensor in self.parameters.items()}
@@ -72,6 +82,15 @@ class Protocol(Kinded):
     optimiser: SerializeAsAny[Optimiser] = Sgd()
     local_steps: int = Field(1, ge=1)
     aggregation: Literal["mean", "weighted", "secure"] = "mean"
+
+    @property
+    def sharing(self) -> Sharing:
+        """Which part of the parameters participants take over, and which part of their updates they hand in: all of both."""
+        return Sharing()
+
+    def steps(self, examples: int, batch_size: int) -> int:
+        """Return how many steps a participant takes between two messages that owns so many examples and has batches of that size."""
+        return self.local_steps
 
     @abc.abstractmethod
     def round(self, server: Server, parties: Sequence[Party], number: int) -> list[Message]:
@@ -130,21 +149,66 @@ class FedAvg(Protocol):
 
 
 class RoundRobin(Protocol):
-    """Participants take turns: each downloads what the one before it left, trains, and its update is applied at once.
+    r"""Participants take turns: each downloads what the one before it left, trains, and its update is applied at once.
 
-    Differs from the paper: everything is downloaded; what is uploaded is a defence's business (`top_k`).
+    This is the collaborative framework with a parameter server. What is at its default is not written down in settings.
 
-    References: Shokri and Shmatikov 2015, Privacy-Preserving Deep Learning.
+    Args:
+        optimiser: takes the local steps.
+        local_steps: steps between two messages, at least 1.
+        order: `in_turn` by name in every round, or `random`, drawn anew for each round.
+        download: \(\theta_d\), the share of its parameters that a participant replaces by the server's, in (0, 1]: those that others changed
+            most since it last had them; the rest stays its own.
+        upload: \(\theta_u\), the share of its changes that a participant hands in, in (0, 1].
+        choice: whether those are its `largest` changes or `random` ones.
+        clip: \(\gamma\), what each entry of an update is bounded to, above 0; None bounds nothing.
+        local_epochs: how many times a participant passes over its own data between two messages, in place of `local_steps`.
+
+    Example:
+        >>> RoundRobin(local_epochs=2).steps(examples=70, batch_size=32), RoundRobin(local_steps=3).steps(70, 32)
+        (4, 3)
+        >>> [RoundRobin(order="random").turns(3, seed=0, number=number) for number in range(2)]
+        [[1, 2, 0], [2, 0, 1]]
+
+    Differs from the paper: no participant goes on before the one before it is done (no asynchronous order). A defence acts on what is left
+    after choice and bound. What an examples' pass does not fill a batch with is left out of it. More in `Sharing`.
+
+    References: Shokri and Shmatikov 2015, Privacy-Preserving Deep Learning, section 5; Sariyildiz et al. 2020, Key Protected Classification
+    for Collaborative Learning, section 3.1 and Algorithm 1.
     """
 
     kind: Literal["round_robin"] = "round_robin"
     local_steps: int = Field(4, ge=1)
     aggregation: Literal["mean"] = "mean"
+    # Left out where they are at their defaults, so that settings of before they were there keep their keys.
+    order: Literal["in_turn", "random"] = Field("in_turn", exclude_if=lambda order: order == "in_turn")
+    download: float = Field(1.0, gt=0, le=1, exclude_if=lambda share: share == 1)
+    upload: float = Field(1.0, gt=0, le=1, exclude_if=lambda share: share == 1)
+    choice: Choice = Field("largest", exclude_if=lambda choice: choice == "largest")
+    clip: Annotated[float, Field(gt=0)] | None = Field(None, exclude_if=lambda clip: clip is None)
+    local_epochs: Annotated[int, Field(ge=1)] | None = Field(None, exclude_if=lambda epochs: epochs is None)
+
+    @property
+    def sharing(self) -> Sharing:
+        """The shares and the bound of this protocol."""
+        return Sharing(self.download, self.upload, self.choice, self.clip)
+
+    def steps(self, examples: int, batch_size: int) -> int:
+        """Return the local steps, or those of whole passes over a participant's data."""
+        if self.local_epochs is None:
+            return self.local_steps
+        return self.local_epochs * (examples // min(batch_size, examples))
+
+    def turns(self, parties: int, seed: int, number: int) -> list[int]:
+        """Return in which order participants take their turns in a round."""
+        if self.order == "in_turn":
+            return list(range(parties))
+        return [int(at) for at in torch.randperm(parties, generator=stream(seed, "turns", number))]
 
     def round(self, server: Server, parties: Sequence[Party], number: int) -> list[Message]:
         """Let one participant after the other update the server."""
         messages = []
-        for party in parties:
+        for party in (parties[at] for at in self.turns(len(parties), server.seed, number)):
             ask = server.ask(party.name, number)
             reply = party.respond(ask)
             server.add(dict(reply.tensors))

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from leaktight.core.defence import Defence, Undefended
 from leaktight.core.device import DeviceName, device_of
-from leaktight.core.errors import InvalidValue
+from leaktight.core.errors import InvalidValue, Refusal
 from leaktight.core.interval import wilson
 from leaktight.core.local import Local
 from leaktight.core.message import Message
@@ -151,8 +151,12 @@ class Split(Staged):
             return inputs, None
         return inputs[:, list(ours)], inputs[:, list(theirs)] if theirs else None
 
-    def train(self, defence: Defence, seed: int, progress: Progress | None = None) -> Training:
+    def train(self, defence: Defence, seed: int, progress: Progress | None = None, enter: Enter | None = None) -> Training:
         """Train all steps under the label party's defence; keep the stages, the utility on test data and the parties' notes."""
+        if enter is not None:
+            raise Refusal(
+                "In split learning nobody can take a chair while the model is trained. Use an attack that only observes."
+            )
         data = self.data.load()
         feature, label = self.parties(data, defence, seed)
         snapshots, after = self.keeper(lambda: _snapshot(feature, label), progress)

@@ -70,8 +70,10 @@ class Standalone(Scenario):
         """Whether there are no rounds."""
         return self.federation.rounds == 0
 
-    def train(self, defence: Defence, seed: int, progress: Progress | None = None) -> Training:
+    def train(self, defence: Defence, seed: int, progress: Progress | None = None, enter: Enter | None = None) -> Training:
         """Train participants one after the other."""
+        if enter is not None:
+            raise Refusal("Who trains alone meets nobody, so no attacker can sit in. Use an attack that only observes.")
         if not isinstance(defence, Undefended):
             raise Refusal(f"Who trains alone sends nothing, so {defence.kind} has nothing to do. Compare with `none`.")
         each = [readings[0] for readings in standalone(self.federation, seed, self.sample, progress)]

@@ -3,12 +3,14 @@
 from leaktight.core.metric import Metric
 from leaktight.metrics.bound import ReconstructionStatement, statement
 from leaktight.metrics.comparison import Comparison
+from leaktight.metrics.generated import NearestPrivate, Recognised, RecognisedConfidence, SampleDiversity
 from leaktight.metrics.image import MSE, PSNR, SSIM, RelativeRMSE
 from leaktight.metrics.labels import LabelDistance
 from leaktight.metrics.leak_auc import LeakAUC
 from leaktight.metrics.norm_histogram import NormHistogram
 from leaktight.metrics.pairing import arrange, pair
 from leaktight.metrics.perturbation import Perturbation
+from leaktight.metrics.privacy_aware import Claim, PrivacyAware, privacy_aware
 from leaktight.metrics.property_auc import PropertyAuc
 from leaktight.metrics.tracing import TracingDistance, trace
 
@@ -16,17 +18,24 @@ __all__ = [
     "MSE",
     "PSNR",
     "SSIM",
+    "Claim",
     "Comparison",
     "LabelDistance",
     "LeakAUC",
+    "NearestPrivate",
     "NormHistogram",
     "Perturbation",
+    "PrivacyAware",
     "PropertyAuc",
+    "Recognised",
+    "RecognisedConfidence",
     "ReconstructionStatement",
     "RelativeRMSE",
+    "SampleDiversity",
     "TracingDistance",
     "arrange",
     "pair",
+    "privacy_aware",
     "standard",
     "statement",
     "trace",
@@ -39,9 +48,12 @@ def standard() -> tuple[Metric, ...]:
     Example:
         >>> [metric.kind for metric in standard()][:5]
         ['psnr', 'ssim', 'mse', 'rmse_relative', 'label_distance']
-        >>> [metric.kind for metric in standard()][5:]
+        >>> [metric.kind for metric in standard()][5:11]
         ['reconstruction_statement', 'tracing_distance', 'perturbation', 'leak_auc', 'norm_histogram', 'property_auc']
+        >>> [metric.kind for metric in standard()][11:]
+        ['recognised', 'recognised_confidence', 'nearest_private', 'sample_diversity']
     """
     images = PSNR(), SSIM(), MSE(), RelativeRMSE()
     messages = Perturbation(), LeakAUC(), NormHistogram(), PropertyAuc()
-    return *images, LabelDistance(), ReconstructionStatement(), TracingDistance(), *messages
+    samples = Recognised(), RecognisedConfidence(), NearestPrivate(), SampleDiversity()
+    return *images, LabelDistance(), ReconstructionStatement(), TracingDistance(), *messages, *samples

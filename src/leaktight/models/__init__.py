@@ -7,6 +7,7 @@ from leaktight.models.dlnet import DLNet
 from leaktight.models.face_alexnet import FaceAlexNet
 from leaktight.models.factory import Factory, wrap
 from leaktight.models.fcnet import FCNet
+from leaktight.models.generator import Generator
 from leaktight.models.halves import Halves, Top, halves
 from leaktight.models.lenet import LeNet
 from leaktight.models.mlp import MLP
@@ -28,6 +29,7 @@ __all__ = [
     "FCNet",
     "FaceAlexNet",
     "Factory",
+    "Generator",
     "Halves",
     "LeNet",
     "Network",

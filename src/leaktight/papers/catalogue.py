@@ -7,8 +7,11 @@ from leaktight.papers.layer_leakage import LayerLeakage
 from leaktight.papers.paper import Paper
 from leaktight.papers.polarization_network import PolarizationNetwork
 from leaktight.papers.split_label_leakage import SplitLabelLeakage
+from leaktight.papers.transformation_search import TransformationSearch
 
-PAPERS: dict[str, Paper] = {paper.name: paper for paper in (PolarizationNetwork(), SplitLabelLeakage(), LayerLeakage())}
+PAPERS: dict[str, Paper] = {
+    paper.name: paper for paper in (PolarizationNetwork(), SplitLabelLeakage(), LayerLeakage(), TransformationSearch())
+}
 
 
 def find_paper(name: str) -> Paper:

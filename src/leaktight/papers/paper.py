@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import ClassVar
 
 from pydantic import Field
 
+from leaktight.audit.driver import Progress
 from leaktight.audit.plan import Plan
 from leaktight.core.record import Record
 from leaktight.core.value import Value
@@ -46,6 +48,17 @@ class Paper(abc.ABC):
     name: ClassVar[str]
     title: ClassVar[str]
     keys: ClassVar[Mapping[str, tuple[str, ...]]]
+
+    def prepare(self, order: Order, folder: Path, workers: int = 1, progress: Progress | None = None) -> Paper:
+        """Compute what the plans depend on, such as a search, and return the paper that knows it; most papers have nothing of the kind.
+
+        Args:
+            order: what is asked.
+            folder: where audits go; what is computed is kept there, so that nothing is done twice.
+            workers: how many processes do the work.
+            progress: called as it goes on.
+        """
+        return self
 
     @abc.abstractmethod
     def plans(self, order: Order) -> Plans:

@@ -41,6 +41,7 @@ def reproduce(paper: Paper, order: Order, out: str | Path, workers: int = 1, pro
         progress: called after each job, and now and then while a training lasts.
     """
     started = time.monotonic()
+    paper = paper.prepare(order, Path(out), workers, progress)
     plans = paper.plans(order)
     records = {}
     for number, (name, plan) in enumerate(plans.items(), start=1):

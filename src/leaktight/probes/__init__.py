@@ -1,9 +1,25 @@
 """Measurements on a run, beside attacks that are graded."""
 
+from leaktight.probes.accuracy_score import AccuracyScore
 from leaktight.probes.class_gradients import ClassGradients
+from leaktight.probes.counterfactual import Counterfactual
+from leaktight.probes.learning_curve import LearningCurve
 from leaktight.probes.mutual_information import MutualInformation
+from leaktight.probes.privacy_score import PrivacyScore
 from leaktight.probes.sensitivity import Sensitivity
+from leaktight.probes.similarity_path import SimilarityPath
 from leaktight.probes.utility import Utility
 from leaktight.probes.v_information import VInformation
 
-__all__ = ["ClassGradients", "MutualInformation", "Sensitivity", "Utility", "VInformation"]
+__all__ = [
+    "AccuracyScore",
+    "ClassGradients",
+    "Counterfactual",
+    "LearningCurve",
+    "MutualInformation",
+    "PrivacyScore",
+    "Sensitivity",
+    "SimilarityPath",
+    "Utility",
+    "VInformation",
+]

@@ -1,6 +1,7 @@
 """Checks that whoever writes a plugin can import, and toys with known answers. None of them needs a test framework."""
 
 from leaktight.testing.attacks import check_attack
+from leaktight.testing.chairs import active_run, squares
 from leaktight.testing.conformance import ConformanceError
 from leaktight.testing.cut import cut_message, cut_run, cut_step
 from leaktight.testing.defences import check_defence
@@ -13,6 +14,7 @@ from leaktight.testing.values import check_value
 __all__ = [
     "ConformanceError",
     "Trial",
+    "active_run",
     "check_attack",
     "check_defence",
     "check_metric",
@@ -26,6 +28,7 @@ __all__ = [
     "property_run",
     "reconstruction_trial",
     "sample",
+    "squares",
     "toy_batch",
     "toy_message",
     "toy_parameters",

@@ -7,21 +7,22 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from leaktight.core.attack import Attack, Guess, Labels, PropertyScores, Reconstruction
+from leaktight.core.attack import Attack, Guess, Labels, PropertyScores, Reconstruction, Samples
 from leaktight.core.errors import Refusal
 from leaktight.core.metric import Metric, Reading
 from leaktight.core.probe import Attempt
 from leaktight.core.random import stream
-from leaktight.core.run import Run
+from leaktight.core.run import Run, all_but
 from leaktight.core.scenario import flat
 from leaktight.core.threat import Knows, ThreatModel, View
-from leaktight.metrics import PSNR, LabelDistance, PropertyAuc
+from leaktight.metrics import PSNR, LabelDistance, PropertyAuc, Recognised, RecognisedConfidence
+from leaktight.testing.chairs import ATTACKER, active_run
 from leaktight.testing.conformance import own_randomness, picture, require, unchanged
 from leaktight.testing.toys import null_run, property_run, toy_run
 from leaktight.testing.values import check_value
 
 
-def check_attack(attack: Attack, run: Run | None = None, metrics: Sequence[Metric] = (), seat: str = "server") -> None:
+def check_attack(attack: Attack, run: Run | None = None, metrics: Sequence[Metric] = (), seat: str = "") -> None:
     """Check every promise of an attack; the first that is broken is a `ConformanceError` that names it.
 
     It gets to know what it says that it needs and nothing more. It is run a few times: choose settings that are quick.
@@ -29,25 +30,32 @@ def check_attack(attack: Attack, run: Run | None = None, metrics: Sequence[Metri
     Args:
         attack: the attack.
         run: an undefended run on which it must do better than chance; None for a toy with twelve messages of one example, or with
-            forty of which half have a private property, if that is what it claims.
-        metrics: what it is graded by; none for PSNR, label distance and property AUC. An attack that claims scores brings
-            its own.
-        seat: where the attacker sits.
+            forty of which half have a private property, if that is what it claims. An active attack takes part in a small training.
+        metrics: what it is graded by; none for PSNR, label distance, property AUC, and how many samples are recognised and how surely. An
+            attack that claims scores brings its own.
+        seat: where the attacker sits; empty for the server, and for an active attack in a small training the second participant.
 
     Example:
         >>> from leaktight.attacks import Analytic
         >>> check_attack(Analytic())
     """
-    run = run or (property_run() if "property" in attack.claims else toy_run(rounds=12, batch_size=1))
+    nothing = active_run(attack, null=True) if run is None and attack.active else None
     trial = Attempt(
         attack=attack,
-        threat=ThreatModel(seat=seat, knows=attack.needs),
-        metrics=tuple(metrics) or (PSNR(), LabelDistance(), PropertyAuc()),
+        threat=ThreatModel(seat=seat or (ATTACKER if nothing else "server"), knows=attack.needs),
+        metrics=tuple(metrics) or (PSNR(), LabelDistance(), PropertyAuc(), Recognised(), RecognisedConfidence()),
     )
+    run = run or _toy(attack)
     check_value(attack)
     check_needs(attack)
     check_beats_chance(trial, run, check_guess(trial, run))
-    check_null(trial, run)
+    check_null(trial, nothing or null_run(run))
+
+
+def _toy(attack: Attack) -> Run:
+    if attack.active:
+        return active_run(attack)
+    return property_run() if "property" in attack.claims else toy_run(rounds=12, batch_size=1)
 
 
 def check_needs(attack: Attack) -> None:
@@ -69,11 +77,12 @@ def check_guess(trial: Attempt, run: Run) -> Guess:
     same = one.keys == other.keys and picture(_tensors(one)) == picture(_tensors(other))
     require(same, f"{attack} must guess the same from the same stream. Two runs differ.")
     known = {message.key for message in view.messages} | {exchange.sent.key for exchange in view.exchanges()}
+    known |= {(all_but(view.seat), message.round) for message in view.messages}
     strange = [key for key in one.keys if key not in known]
     require(
         bool(one.keys) and not strange, f"{attack} must guess about the messages in view. Got {strange or 'no guess'} instead."
     )
-    speaks = {Reconstruction: {"inputs", "labels"}, Labels: {"labels"}, PropertyScores: {"property"}}
+    speaks = {Reconstruction: {"inputs", "labels"}, Labels: {"labels"}, PropertyScores: {"property"}, Samples: {"samples"}}
     claimed = speaks.get(type(one), {"scores"})
     require(bool(attack.claims & claimed), f"{attack} must say in `claims` what its {type(one).__name__} speaks of.")
     return one
@@ -92,7 +101,7 @@ def check_beats_chance(trial: Attempt, run: Run, guess: Guess) -> None:
 
 def check_null(trial: Attempt, run: Run) -> None:
     """On messages of pure noise it does no better than chance: else it learned from something other than the messages."""
-    for reading in trial.read(null_run(run), stream(0, "attack")).readings:
+    for reading in trial.read(run, stream(0, "attack")).readings:
         require(
             not reading.beats_chance(), f"{trial.attack} must be at chance where there is nothing to find. {_told(reading)}"
         )

@@ -1,0 +1,201 @@
+"""GAN party: the participant who makes pictures of somebody else's class with the shared model as a judge, and makes the others help."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor, nn
+
+from leaktight.attacks.gan_target import ClassTarget, KeyTarget, Target, key_at, random_key
+from leaktight.core.errors import Refusal
+from leaktight.core.local import Local, Memory
+from leaktight.core.message import Message, Tensors
+from leaktight.core.party import Seat
+from leaktight.core.random import Stream, seed_of, stream
+from leaktight.core.task import Batch
+from leaktight.core.threat import Knows
+from leaktight.learning.client import Client
+
+if TYPE_CHECKING:
+    from leaktight.attacks.gan import GanAttack
+
+SCOPE = "gan"
+"""Where the party keeps what it learned, in the memory of its chair."""
+
+LOOKS = 12
+"""Of how many rounds pictures are kept, at most."""
+
+STREAK = 15
+"""How many generator steps in a row must reach the share of `early_stop`."""
+
+
+@dataclasses.dataclass
+class GanParty:
+    """A participant that follows the protocol with examples of its own making among its own.
+
+    On each turn it trains its generator against the parameters that it was handed, makes fakes, and answers as an honest participant would who
+    also owned the fakes of the last rounds, under a label that nobody else uses. What it keeps from turn to turn is in the memory of its
+    chair alone: the generator, what its optimiser remembers, the fakes, and pictures of some rounds.
+
+    Args:
+        attack: the settings.
+        seat: the chair, whose honest owner trains for it.
+    """
+
+    attack: GanAttack
+    seat: Seat
+
+    def __post_init__(self) -> None:
+        self.fake_class = _fake_class(self.attack, self.seat)
+        if not isinstance(self.seat.honest, Client):
+            raise Refusal(f"gan needs the chair of a federation's participant. Got that of {self.name}, which is no such.")
+        self.honest = self.seat.honest
+
+    @property
+    def name(self) -> str:
+        """The name of its chair."""
+        return self.seat.name
+
+    def respond(self, message: Message) -> Message:
+        """Train the generator, and answer with an update that teaches the others its fakes."""
+        local = self.seat.local
+        local.begin(message.round)
+        own = local.scope(SCOPE)
+        parameters = self.seat.task.named(message.tensors)
+        generator = restored(self.attack, self.seat.task.shape, own)
+        self._train(generator.to(self.seat.task.device), parameters, own)
+        own.memory["generator"] = {name: tensor.detach().clone() for name, tensor in generator.state_dict().items()}
+        fakes = drawn_samples(generator, self.attack.generator.noise, self.attack.fakes, own.rng)
+        own.memory["fakes"] = torch.cat([own.memory.get("fakes", fakes[:0]), fakes])[-self.attack.kept_rounds * len(fakes) :]
+        self._look(generator, message.round, own)
+        return self._forger(own.memory["fakes"]).respond(message)
+
+    def close(self) -> Message | None:
+        """Reveal what the honest owner would."""
+        return self.honest.close()
+
+    def _target(self, parameters: Tensors) -> Target:
+        """Return the score of the victim's class, or a key where the model tells no such score."""
+        task = self.seat.task
+        with torch.no_grad():
+            outputs = task.forward(parameters, torch.zeros(1, *task.shape, device=task.device))
+        try:
+            task.predict(outputs)
+        except Refusal:
+            return self._key_target(outputs[0])
+        return ClassTarget(self.attack.victim_class, task.predict)
+
+    def _key_target(self, embedding: Tensor) -> KeyTarget:
+        """Return the attack key, as far as the victim's is known."""
+        local = self.seat.local
+        rng, other = (stream(local.seed, local.party, SCOPE, name) for name in ("key", "other key"))
+        if self.attack.class_key == "random":
+            key = random_key(embedding, rng)
+        else:
+            exact = self._known().to(embedding)
+            key = exact if self.attack.class_key == "exact" else key_at(exact, self.attack.distance, rng)
+        return KeyTarget(key, random_key(embedding, other))
+
+    def _known(self) -> Tensor:
+        found = [
+            secret
+            for name, secret in sorted(self.seat.known.items())
+            if name.startswith(f"{Knows.KEYS}/") and name.rpartition("/")[2] == str(self.attack.victim_class)
+        ]
+        if not found:
+            raise Refusal(
+                f"gan needs the key of class {self.attack.victim_class}. Nobody else has one; attack a class that is owned, or use a random key."
+            )
+        return found[0]
+
+    def _train(self, generator: nn.Module, parameters: Tensors, own: Local) -> None:
+        """Train the generator in place until its fakes are taken for the victim's class, or for as long as it may."""
+        attack, task, target = self.attack, self.seat.task, self._target(parameters)
+        leaves = dict(generator.named_parameters())
+        steps = attack.optimiser.over(leaves.values())
+        _recall(steps, leaves, own.memory.get("optimiser", {}))
+        streak = 0
+        for _ in range(attack.generator_steps):
+            outputs = task.forward(parameters, generator(_noise(attack.batch_size, attack.generator.noise, generator, own.rng)))
+            loss = target.loss(outputs).mean()
+            steps.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
+            steps.step()
+            reached = attack.early_stop is not None and target.hits(outputs).double().mean().item() >= attack.early_stop
+            streak = streak + 1 if reached else 0
+            if streak >= STREAK:
+                break
+        own.memory["optimiser"] = _remembered(steps, leaves)
+
+    def _look(self, generator: nn.Module, round: int, own: Local) -> None:
+        """Keep pictures of this round if it is one of those to look at, from the same noise in all; forget rounds in between as time goes on."""
+        apart = 1
+        while round // apart >= LOOKS:
+            apart *= 2
+        history: Memory = own.memory.setdefault("history", {})
+        for number in [name for name in history if int(name) % apart]:
+            del history[number]
+        if round % apart == 0:
+            rng = stream(own.seed, own.party, SCOPE, "pictures")
+            # Batch norm needs a whole batch to look at.
+            pictures = drawn_samples(generator, self.attack.generator.noise, self.attack.batch_size, rng)
+            history[str(round)] = pictures[: self.attack.pictures].clone()
+
+    def _forger(self, fakes: Tensor) -> Client:
+        """Return the honest owner of the chair with fakes among its examples."""
+        own = self.seat.data
+        labels = torch.full((len(fakes),), self.fake_class, device=own.labels.device)
+        # A copy and not a new one: what the defence knows of the owner's classes stays as it is.
+        forger = copy.copy(self.honest)
+        forger.data = Batch.join([Batch(own.inputs, own.labels), Batch(fakes.to(own.inputs), labels)])
+        return forger
+
+
+def _fake_class(attack: GanAttack, seat: Seat) -> int:
+    """Return the class that fakes are passed off as, after checking that it is neither the attacker's own nor the victim's."""
+    classes, victim = seat.task.classes, attack.victim_class
+    fake = classes - 1 if attack.fake_class is None else attack.fake_class
+    if max(fake, victim) >= classes or fake == victim or (seat.data.labels == fake).any():
+        raise Refusal(
+            f"gan needs the victim's class and another one for its fakes, which nobody owns, among the model's {classes}. "
+            f"Got {victim} and {fake} instead; give the scenario `spare_classes`, or change `victim_class` or `fake_class`."
+        )
+    return fake
+
+
+def restored(attack: GanAttack, shape: tuple[int, ...], own: Local) -> nn.Module:
+    """Return the generator as its memory has it; a new one if there is none."""
+    made = attack.generator.build(shape, seed_of(own.seed, own.party, SCOPE, "generator"))
+    if "generator" in own.memory:
+        made.load_state_dict(own.memory["generator"])
+    return made
+
+
+@torch.no_grad()
+def drawn_samples(generator: nn.Module, noise: int, count: int, rng: Stream) -> Tensor:
+    """Return so many samples of a generator."""
+    images: Tensor = generator(_noise(count, noise, generator, rng))
+    return images
+
+
+def _noise(count: int, length: int, generator: nn.Module, rng: Stream) -> Tensor:
+    """Draw noise from U(-1, 1), on the generator's device."""
+    return (2 * torch.rand(count, length, generator=rng) - 1).to(next(generator.parameters()).device)
+
+
+def _remembered(steps: torch.optim.Optimizer, leaves: dict[str, nn.Parameter]) -> Memory:
+    """Return what an optimiser remembers of each parameter, by name."""
+    return {
+        name: {key: value.detach().clone() for key, value in steps.state[leaf].items() if isinstance(value, Tensor)}
+        for name, leaf in leaves.items()
+        if leaf in steps.state
+    }
+
+
+def _recall(steps: torch.optim.Optimizer, leaves: dict[str, nn.Parameter], memory: Memory) -> None:
+    """Undo `_remembered`."""
+    for name, kept in memory.items():
+        steps.state[leaves[name]] = copy.deepcopy(kept)

@@ -1,0 +1,180 @@
+"""Class keys: class scores that only the owner of a class can compute, against attackers who train along."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, ClassVar, Literal
+
+import torch
+import torch.nn.functional as F
+from pydantic import Field
+from torch import Tensor
+
+from leaktight.core.defence import Defence, Strength
+from leaktight.core.errors import InvalidValue, Refusal
+from leaktight.core.local import Local, Memory
+from leaktight.core.message import Message, Tensors
+from leaktight.core.random import seed_of, stream
+from leaktight.core.task import Model, Task
+from leaktight.defences.embedding import EmbeddingHead
+from leaktight.defences.key_theory import random_keys
+
+
+class Weighed(Model):
+    """A model that returns the sum of its squared parameters beside its outputs."""
+
+    def forward(self, inputs: Tensor) -> tuple[Any, Tensor]:
+        """Return the outputs, and the sum."""
+        return super().forward(inputs), torch.stack([parameter.square().sum() for parameter in self.parameters()]).sum()
+
+
+class ClassKeys(Defence):
+    r"""Let every participant score its classes by private keys, so that nobody else can tell how well an image fits one of them.
+
+    Before training the head is replaced, in public, by an embedding \(\phi(x)\) of length 1 in d dimensions. Every participant draws
+    for each of its classes a random key \(\psi_c\) of length 1, and trains the shared network on
+
+    .. math:: L = -s \, \langle \phi_\theta(x), \psi_y \rangle + \lambda \lVert \theta \rVert^2 .
+
+    Keys stay home until training is over. Then everybody reveals those of the classes it owns, and the class of an image is the
+    one with the best key, \(\arg\max_c \max_p \langle \phi(x), \psi_c^p \rangle\). Before that a participant can score its own classes
+    only. In place of the unknown keys, the public task has some that anybody can draw: its loss is that of a participant without secrets.
+
+    What a message still tells: the gradient at the layer before the embedding is the keys' image under its transpose, and goes out. With
+    the fixed layer that is `features` numbers for each key of `dimensions`; a learned layer's own gradient lies in the space of keys and
+    shows those behind a message almost as they are. Labels of own classes can be told apart by it.
+
+    Args:
+        dimensions: d, from 2 to 65,536; the more, the less likely an attacker's own key is near one of these: stronger.
+        fixed: whether the last layer is public, drawn from `layer_seed` and not trained: no trainable cost, whatever d is.
+        features: units of a trained layer with leaky ReLU before the last one; None for none.
+        weight_decay: \(\lambda\), at least 0.
+        scale: s, above 0: a temperature. None for \(\sqrt d\), the length of the Gaussian keys of the paper's derivation, under which one
+            learning rate does for all d and for the plain framework; its experiments have 1, and steps that shrink with \(\sqrt d\).
+        layer_seed: what the fixed layer and the head's initial weights are drawn from. Public.
+
+    Example:
+        >>> from leaktight.learning import classification
+        >>> from leaktight.models import MLP
+        >>> public = ClassKeys(dimensions=64).on_agree(classification(MLP().build((4,), classes=3, seed=0), (4,), 3))
+        >>> local = Local("client-0", seed=0)
+        >>> own = ClassKeys(dimensions=64).on_task(public, local)
+        >>> list(own.public_parameters()), local.memory["keys"].shape
+        (['body.linear1.weight', 'body.linear1.bias'], torch.Size([3, 64]))
+
+    Differs from the paper: the public code keeps all keys in the shared model; here they are in nobody's model. Its layer norm learns a
+    scale and a shift for each dimension, whose gradients would show the keys; here it learns nothing. Its fixed layer is a dense slice
+    of an orthogonal matrix; here it has the same orthonormal columns and size of bias, but is made of Kronecker products. The
+    regularisation stands in each example's loss, so that a mean over a batch has it once; the public code has none. Where two keys
+    that were revealed for a class differ, the better counts.
+
+    References:
+        Sariyildiz, Cinbis and Ayday, "Key Protected Classification for Collaborative Learning", Pattern Recognition 2020, sections 4.1
+        to 4.4, Algorithm 1, and the public code.
+    """
+
+    kind: Literal["class_keys"] = "class_keys"
+    strength: ClassVar[Strength] = Strength("dimensions", "up", None)
+    dimensions: int = Field(4096, ge=2, le=65_536)
+    fixed: bool = True
+    features: Annotated[int, Field(ge=1)] | None = None
+    weight_decay: float = Field(0.0, ge=0)
+    scale: Annotated[float, Field(gt=0)] | None = None
+    layer_seed: int = 0
+
+    def on_agree(self, task: Task) -> Task:
+        """Replace the head by an embedding, and the loss by one with keys that anybody can draw."""
+        head = EmbeddingHead(_width(task), self.features, self.dimensions, self.fixed, self.layer_seed).to(task.device)
+        keys = random_keys(task.classes, self.dimensions, stream(self.layer_seed, "public keys")).to(task.device)
+        return dataclasses.replace(
+            task, model=Model(task.model.body, head, task.model.normalise), loss=self._loss({"keys": keys}), predict=_nobody
+        )
+
+    def on_task(self, task: Task, local: Local) -> Task:
+        """Draw the party's keys and train for them."""
+        if type(task.model) is not Model or not isinstance(task.model.head, EmbeddingHead):
+            raise Refusal(
+                "class_keys must see the agreed embedding. Put it first among the defences of a chain that change the task."
+            )
+        # A seed of its own: a party that is rebuilt from its memory has the same keys.
+        rng = stream(seed_of(local.seed, local.party, *local.path, self.kind), "keys")
+        local.memory.setdefault("keys", random_keys(task.classes, self.dimensions, rng).to(task.device))
+        if not self.weight_decay:
+            return dataclasses.replace(task, loss=self._loss(local.memory), predict=lambda outputs: _own(outputs, local))
+        loss = self._loss(local.memory)
+        return dataclasses.replace(
+            task,
+            model=Weighed(task.model.body, task.model.head, task.model.normalise),
+            loss=lambda outputs, labels: loss(outputs[0], labels) + self.weight_decay * outputs[1],
+            predict=lambda outputs: _own(outputs[0], local),
+        )
+
+    def on_close(self, local: Local) -> Tensors:
+        """Reveal the keys of the party's classes, by class."""
+        return {str(label): local.memory["keys"][label].clone() for label in local.classes}
+
+    def on_reveal(self, task: Task, reveals: Sequence[Message]) -> Task:
+        """Score every class by the best of its keys; a class without any key is never chosen."""
+        found = [
+            (int(name), self._revealed(name, key, message.sender, task))
+            for message in reveals
+            for name, key in message.tensors.items()
+        ]
+        labels = torch.tensor([label for label, _ in found], dtype=torch.long, device=task.device)
+        keys = torch.stack([key for _, key in found]) if found else torch.zeros(0, self.dimensions, device=task.device)
+
+        def predict(outputs: Tensor) -> Tensor:
+            nothing = outputs.new_full((len(outputs), task.classes), -torch.inf)
+            return nothing.scatter_reduce(1, labels.expand(len(outputs), -1), outputs @ keys.t(), "amax")
+
+        return dataclasses.replace(task, predict=predict)
+
+    def score(self, embeddings: Tensor, label: int, local: Local) -> Tensor:
+        """Return how well embeddings fit a class, to a party that owns it; refuse to any other."""
+        if label not in local.classes:
+            raise Refusal(f"The class {label} cannot be scored by {local.party} before its owners reveal their keys.")
+        key: Tensor = local.memory["keys"][label]
+        return embeddings @ key
+
+    def _loss(self, memory: Memory) -> Callable[[Tensor, Tensor], Tensor]:
+        scale = math.sqrt(self.dimensions) if self.scale is None else self.scale
+
+        def loss(outputs: Tensor, labels: Tensor) -> Tensor:
+            # All classes at once, examples last: quicker than to gather a long key for each example.
+            keys: Tensor = memory["keys"]
+            scores = (keys @ outputs.t()).t()
+            own = (labels * scores).sum(1) if labels.dim() == 2 else scores.gather(1, labels[:, None])[:, 0]
+            return -scale * own
+
+        return loss
+
+    def _revealed(self, name: str, key: Tensor, sender: str, task: Task) -> Tensor:
+        """Check a key that somebody revealed, and bring it to length 1: a longer one would draw every image to its class."""
+        if name not in {str(label) for label in range(task.classes)}:
+            raise InvalidValue(
+                f"A key of {sender} must be named by a class from 0 to {task.classes - 1}. Got `{name}` instead."
+            )
+        if tuple(key.shape) != (self.dimensions,) or not torch.isfinite(key).all() or not key.any():
+            raise InvalidValue(
+                f"The key of {sender} for class {name} must be {self.dimensions} finite numbers, not all 0. Got shape {tuple(key.shape)}, or others."
+            )
+        return F.normalize(key.to(task.device), dim=0)
+
+
+def _nobody(outputs: Tensor) -> Tensor:
+    raise Refusal("No class can be scored before the participants reveal their keys. Train to the end first.")
+
+
+def _own(outputs: Tensor, local: Local) -> Tensor:
+    """Score a party's own classes; it has nothing to score any other by."""
+    keys: Tensor = local.memory["keys"]
+    foreign = torch.tensor([label not in local.classes for label in range(len(keys))], device=keys.device)
+    return (outputs @ keys.t()).masked_fill(foreign, -torch.inf)
+
+
+def _width(task: Task) -> int:
+    """Return how many features one example has."""
+    with torch.no_grad():
+        return task.model.features(torch.zeros(1, *task.shape, device=task.device)).flatten(1).shape[1]

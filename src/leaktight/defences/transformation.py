@@ -1,0 +1,107 @@
+"""Transformation: only changed images are trained on."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Hashable
+from pathlib import Path
+from typing import Literal
+
+from pydantic import model_validator
+
+from leaktight.core.defence import Defence
+from leaktight.core.errors import InvalidValue, Refusal
+from leaktight.core.local import Local
+from leaktight.core.task import Batch
+from leaktight.data.files import Location
+from leaktight.transforms.crop_flip import crop_flip
+from leaktight.transforms.images import CHANNELS
+from leaktight.transforms.outcome import Outcome, mirrored, outcomes
+from leaktight.transforms.policy import Policy, Probability
+from leaktight.transforms.policy_file import read_policy
+
+
+class Transformation(Defence):
+    r"""Train on images that went through a policy, and on nothing else, for whoever fears that gradients show the images.
+
+    Without it a message is made from the images \(x\) of a batch; with it from \(\hat x = T(x)\), where the policy T draws a branch and
+    signs for each image and each step,
+
+    .. math:: \nabla_\theta \, \ell(f_\theta(T(x)), y) \quad \text{in place of} \quad \nabla_\theta \, \ell(f_\theta(x), y).
+
+    Whoever inverts the message finds \(\hat x\) at best. The policy is public: `outcomes` tells an attacker what T can do. It promises
+    nothing by itself; it hides as much as an attack that knows it cannot undo. There is no strength to sweep.
+
+    Args:
+        policy: what is applied, as `3-1-7+43-18-18`; the published ones are in `leaktight.transforms.PUBLISHED`.
+        file: the path of a `policy.toml` that `leaktight search` wrote, in place of `policy`.
+        crop_flip: whether images are first padded by 4, cropped at random and flipped, as in the paper's training. Alone, without a
+            policy, it is the augmentation that the paper's undefended training has too.
+        probability: `always` applies every function of a branch, as the paper's code does; `listed` each with its listed probability,
+            which is weaker.
+
+    Example:
+        >>> import torch
+        >>> batch = Batch(torch.rand(4, 3, 32, 32, generator=torch.Generator().manual_seed(0)), torch.arange(4))
+        >>> used = Transformation(policy=Policy.of("3-1-7+43-18-18")).on_batch(batch, Local("client-0", seed=0))
+        >>> used.inputs.shape, bool((used.inputs == batch.inputs).any())
+        (torch.Size([4, 3, 32, 32]), False)
+
+    Differs from the paper: transforms in every step anew, where the paper's text also allows once for the whole data set.
+
+    References:
+        Gao et al., "Privacy-preserving Collaborative Learning with Automatic Transformation Search", 2021, section 4.4.
+    """
+
+    kind: Literal["transformation"] = "transformation"
+    policy: Policy | None = None
+    file: Location = ""
+    crop_flip: bool = False
+    probability: Probability = "always"
+
+    @model_validator(mode="after")
+    def _told_once(self) -> Transformation:
+        if self.policy is not None and self.file:
+            raise InvalidValue(f"{self.kind} must be told its policy by one of `policy` and `file`. Got both instead.")
+        if self.policy is None and not self.file and not self.crop_flip:
+            raise InvalidValue(
+                f"{self.kind} must be told what to do by `policy` or `file`, or to `crop_flip`. Got none of them instead."
+            )
+        return self
+
+    def stamp(self) -> Hashable:
+        """Return the policy in the file."""
+        return str(self.chosen()) if self.file else None
+
+    def chosen(self) -> Policy | None:
+        """Return the policy, from the file if it is there; None if images are cropped and flipped only."""
+        return read_policy(Path(self.file).expanduser()) if self.file else self.policy
+
+    def on_batch(self, batch: Batch, local: Local) -> Batch:
+        """Change every image; the originals are not trained on."""
+        self._require_images(tuple(batch.inputs.shape[1:]))
+        images, policy = batch.inputs, self.chosen()
+        if self.crop_flip:
+            images = crop_flip(images, local.rng)
+        if policy is not None:
+            images = policy.apply(images, local.rng, self.probability)
+        return dataclasses.replace(batch, inputs=images)
+
+    def outcomes(self, shape: tuple[int, ...]) -> tuple[Outcome, ...]:
+        """Return everything that can become of an image of this shape, with its probability, for an attacker who knows the defence.
+
+        Of `crop_flip` the flip is among the outcomes; the crop is not, as its 81 places are more than can be tried: an attacker then
+        finds the image as it was cropped.
+        """
+        self._require_images(shape)
+        policy = self.chosen()
+        found = (
+            outcomes(policy, shape, self.probability)
+            if policy is not None
+            else (Outcome(1.0, lambda images: images, "as it is"),)
+        )
+        return mirrored(found) if self.crop_flip else found
+
+    def _require_images(self, shape: tuple[int, ...]) -> None:
+        if len(shape) != 3 or shape[0] not in CHANNELS:
+            raise Refusal(f"{self.kind} changes images of 1 or 3 channels. Got examples of shape {shape} instead.")

@@ -1,0 +1,287 @@
+"""The three scales: which data and networks, how policies are searched, how long is trained, how hard is attacked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field, SerializeAsAny
+
+from leaktight.core.device import DeviceName
+from leaktight.core.value import Value
+from leaktight.data import Digits, Photos
+from leaktight.data.files import ImageSource
+from leaktight.data.source import Source
+from leaktight.models import ConvNet, LeNet, ResNet20
+from leaktight.models.network import Network
+from leaktight.papers.datasets import need_folder, need_set
+from leaktight.papers.paper import Order
+from leaktight.search.settings import Method
+
+CIFAR100, CIFAR10, FASHION = "CIFAR100", "CIFAR10", "F-MNIST"
+RESNET, CONVNET, LENET = "ResNet20", "ConvNet", "LeNet"
+PUBLISHED = ("3-1-7+43-18-18", "21-13-3+7-4-15")
+"""The hybrids that the paper found on CIFAR100: for ResNet20, and for ConvNet."""
+VARIANTS: dict[str, str] = {
+    "LBFGS+L2": "ats2021-lbfgs-l2",
+    "Adam+Cosine": "ats2021-adam-cosine",
+    "LBFGS+COS": "ats2021-lbfgs-cosine",
+    "Adam+L1": "ats2021-adam-l1",
+    "Adam+L2": "ats2021-adam-l2",
+    "SGD+COS": "ats2021-sgd-cosine",
+}
+"""The paper's names of its six attacks, and ours."""
+
+
+class Subject(Value):
+    """A network on a data set.
+
+    Args:
+        data_set: its name in our tables.
+        network: its name there.
+        data: where images come from.
+        model: the network.
+        learning_rate: the server's first step size.
+        source: the subject whose searched policies are applied, by its name; empty if they are searched here.
+    """
+
+    data_set: str
+    network: str
+    data: SerializeAsAny[Source]
+    model: SerializeAsAny[Network]
+    learning_rate: float = 0.05
+    source: str = ""
+
+    @property
+    def name(self) -> str:
+        """The data set and the network, as a name of folders.
+
+        Example:
+            >>> Subject(data_set="F-MNIST", network="LeNet", data=Digits(), model=LeNet()).name
+            'f-mnist-lenet'
+        """
+        return f"{self.data_set}-{self.network}".lower()
+
+
+class SearchSize(Value):
+    """How policies are searched (Algorithm 1).
+
+    Args:
+        candidates: how many policies are drawn; more finds better ones.
+        images: on how many images each is scored.
+        epochs: how long the model is trained on a tenth of the data that scores privacy.
+        method: `racing`, or `random` as published, which scores every candidate on all images.
+    """
+
+    candidates: int
+    images: int
+    epochs: int
+    method: Method = "racing"
+
+
+class Strength(Value):
+    """How hard something is attacked.
+
+    Args:
+        victims: how many images, each behind a gradient of its own; more gives narrower intervals.
+        iterations: of Adam or SGD; more is stronger.
+        lbfgs: iterations of L-BFGS, of at most 20 evaluations each.
+        restarts: candidates for each victim where a preset has several, at most.
+    """
+
+    victims: int
+    iterations: int
+    lbfgs: int = 50
+    restarts: int = 16
+
+
+class Study(Value):
+    """Everything that is done at one scale.
+
+    Args:
+        subjects: what policies are searched for, and measured on (Tables 1 to 3).
+        transfers: what the policies of a subject are applied to (Table 4).
+        explained: the subject that the figures and Table 2 are about.
+        search: how policies are searched.
+        epochs: how long is trained, in passes over all data.
+        rounds: rounds in place of `epochs`; None for those.
+        participants: how many there are.
+        batch_size: examples behind a gradient in training.
+        decayed: whether steps become a tenth after 3/8, 5/8 and 7/8 of the training.
+        crop_flip: whether images are padded, cropped and flipped before a policy, and where there is none.
+        random: how many random policies are trained with.
+        published: the paper's hybrids that are measured beside ours.
+        attack: how hard every model is attacked by Adam and cosine (Tables 1, 3 and 4).
+        variants: how hard by the other attacks (Table 2).
+        adaptive: how hard by who knows the policy.
+        compared: how many random policies are scored and attacked on one model (Fig. 2).
+        compared_attack: how hard.
+        samples: on how many images privacy and accuracy are scored (Fig. 2, 5).
+        moments: at how many moments of a training accuracy is measured (Fig. 3).
+        path: how hard is attacked while similarity is written down (Fig. 6).
+        seeds: how often the trainings of Tables 1 and 3 are repeated; 2 or more give intervals over trainings.
+        few: how often those of Table 4.
+        epsilon: the PSNR in dB below which a reconstruction counts as failed (Definition 2).
+        delta: which share of reconstructions may succeed.
+        gamma: which share of accuracy may be lost.
+        device: where tensors live.
+    """
+
+    subjects: tuple[Subject, ...] = Field(min_length=1)
+    transfers: tuple[Subject, ...] = ()
+    explained: str
+    search: SearchSize
+    epochs: int
+    rounds: int | None = None
+    participants: int = 10
+    batch_size: int = 32
+    decayed: bool = False
+    crop_flip: bool = False
+    random: int
+    published: tuple[str, ...] = PUBLISHED
+    attack: Strength
+    variants: Strength
+    adaptive: Strength
+    compared: int
+    compared_attack: Strength
+    samples: int
+    moments: int
+    path: Strength
+    seeds: int = 1
+    few: int = 1
+    epsilon: float = 10.0
+    delta: float = 0.1
+    gamma: float = 0.02
+    device: DeviceName = "cpu"
+
+    @property
+    def focus(self) -> Subject:
+        """The subject that the figures are about."""
+        return next(one for one in self.subjects if one.name == self.explained)
+
+    def rounds_of(self, subject: Subject) -> int:
+        """Return how many rounds a training takes: so many epochs of equal shares of the data."""
+        share = len(subject.data.load().train) // self.participants
+        return self.epochs * max(1, share // self.batch_size) if self.rounds is None else self.rounds
+
+
+def study_of(order: Order) -> Study:
+    """Return what an order asks for; with `steps`, cut to the least that still runs every part."""
+    made = {"smoke": _smoke, "small": _small, "paper": _paper}[order.scale](order.data)
+    return made if order.steps is None else _cut(made, order.steps)
+
+
+def _smoke(data: str) -> Study:
+    photos = Subject(data_set="photos", network=LENET, data=Photos(size=16), model=LeNet())
+    digits = Subject(data_set="digits", network=LENET, data=Digits(size=16), model=LeNet(), source=photos.name)
+    weak = Strength(victims=2, iterations=10, lbfgs=1, restarts=1)
+    return Study(
+        subjects=(photos,),
+        transfers=(digits,),
+        explained=photos.name,
+        search=SearchSize(candidates=8, images=8, epochs=2),
+        epochs=4,
+        participants=2,
+        random=1,
+        published=(),
+        attack=Strength(victims=4, iterations=40),
+        variants=weak,
+        adaptive=weak,
+        compared=3,
+        compared_attack=weak,
+        samples=8,
+        moments=2,
+        path=weak,
+    )
+
+
+def _small(data: str) -> Study:
+    need_folder(data, "small")
+    cifar = Subject(data_set=CIFAR10, network=LENET, data=need_set(data, "cifar10"), model=LeNet())
+    fashion = need_set(data, "fashion-mnist", train_limit=10_000, test_limit=2_000)
+    return Study(
+        subjects=(cifar,),
+        transfers=(Subject(data_set=FASHION, network=LENET, data=fashion, model=LeNet(), source=cifar.name),),
+        explained=cifar.name,
+        search=SearchSize(candidates=1500, images=100, epochs=50),
+        epochs=13,
+        random=4,
+        attack=Strength(victims=20, iterations=600),
+        variants=Strength(victims=20, iterations=600, lbfgs=30, restarts=2),
+        adaptive=Strength(victims=20, iterations=300),
+        compared=48,
+        compared_attack=Strength(victims=20, iterations=300),
+        samples=200,
+        moments=8,
+        path=Strength(victims=10, iterations=300),
+        seeds=3,
+        few=2,
+    )
+
+
+def _paper(data: str) -> Study:
+    need_folder(data, "paper")
+    sets = {CIFAR100: need_set(data, "cifar100"), FASHION: need_set(data, "fashion-mnist")}
+    networks: dict[str, Network] = {RESNET: ResNet20(), CONVNET: ConvNet(width=64)}
+    common: dict[str, Any] = {"learning_rate": 0.1}
+    subjects = {
+        (data_set, network): Subject(data_set=data_set, network=network, data=source, model=model, **common)
+        for data_set, source in sets.items()
+        for network, model in networks.items()
+    }
+    full = Strength(victims=100, iterations=4800)
+    return Study(
+        subjects=tuple(subjects.values()),
+        transfers=tuple(
+            subjects[FASHION, network].model_copy(update={"source": subjects[CIFAR100, network].name}) for network in networks
+        ),
+        explained=subjects[CIFAR100, RESNET].name,
+        search=SearchSize(candidates=1500, images=100, epochs=50, method="random"),
+        epochs=200,
+        # 130 images a round; the paper's code has batches of 128 and no participants.
+        batch_size=13,
+        decayed=True,
+        crop_flip=True,
+        random=10,
+        attack=full,
+        variants=full.model_copy(update={"lbfgs": 300}),
+        adaptive=full,
+        compared=100,
+        compared_attack=Strength(victims=100, iterations=2500),
+        samples=100,
+        moments=40,
+        path=Strength(victims=100, iterations=2500),
+        seeds=3,
+        few=3,
+        device="auto",
+    )
+
+
+def _cut(study: Study, steps: int) -> Study:
+    """Return a study in which every part is kept, and of what is counted only the least."""
+    subjects = {name: tuple(_smaller(one) for one in getattr(study, name)) for name in ("subjects", "transfers")}
+    strengths = {
+        name: Strength(victims=2, iterations=min(steps, getattr(study, name).iterations), lbfgs=1, restarts=1)
+        for name in ("attack", "variants", "adaptive", "compared_attack", "path")
+    }
+    return study.model_copy(
+        update={
+            **subjects,
+            **strengths,
+            "search": study.search.model_copy(update={"candidates": 4, "images": 8, "epochs": 1}),
+            "rounds": max(1, min(steps, study.rounds or steps)),
+            "batch_size": min(4, study.batch_size),
+            "random": 1,
+            "compared": 3,
+            "samples": 4,
+            "moments": 1,
+            "seeds": 1,
+            "few": 1,
+        }
+    )
+
+
+def _smaller(subject: Subject) -> Subject:
+    if not isinstance(subject.data, ImageSource):
+        return subject
+    fewer = subject.data.model_copy(update={"train_limit": 200, "test_limit": 50})
+    return subject.model_copy(update={"data": fewer})

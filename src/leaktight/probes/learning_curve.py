@@ -1,0 +1,70 @@
+"""The learning curve: how good the model was at some moments of its training."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from pydantic import Field
+
+from leaktight.core.errors import Refusal
+from leaktight.core.message import Kind
+from leaktight.core.metric import Reading
+from leaktight.core.probe import Finding, Probe
+from leaktight.core.random import Stream
+from leaktight.core.run import Run
+from leaktight.core.task import Batch
+from leaktight.learning.evaluate import utility
+from leaktight.probes.public import public_examples
+
+
+class LearningCurve(Probe):
+    """Evaluate the parameters that were handed out before each round of a run; at the stage `training` that is throughout the training.
+
+    Readings are `accuracy_after_10` and so on, on public examples, and `own_accuracy_after_10`, on what the participants own, as they hold it:
+    the number is that of the rounds before. Intervals are Wilson's.
+
+    Args:
+        examples: on how many public examples, and how many of the participants' own, at least 1; more gives narrower intervals.
+
+    Example:
+        >>> from leaktight.core.random import stream
+        >>> from leaktight.testing import toy_run
+        >>> found = LearningCurve(examples=20).read(toy_run(rounds=2), stream(0, "curve")).readings
+        >>> [reading.name for reading in found]
+        ['accuracy_after_0', 'own_accuracy_after_0', 'accuracy_after_1', 'own_accuracy_after_1']
+
+    Differs from the paper: Fig. 3 evaluates on the transformed training images too; here the participants' images are as they were.
+
+    References:
+        Gao et al., "Privacy-preserving Collaborative Learning with Automatic Transformation Search", 2021, Fig. 3.
+    """
+
+    kind: Literal["learning_curve"] = "learning_curve"
+    examples: int = Field(1000, ge=1)
+
+    def read(self, run: Run, rng: Stream) -> Finding:
+        """Evaluate every model that a message of the run answers."""
+        public = public_examples(run, self.kind, self.examples, rng)
+        own = _own(run, self.examples, rng)
+        handed = {
+            message.round: message.tensors
+            for message in run.transcript
+            if message.kind is Kind.PARAMETERS and (message.receiver, message.round) in run.inside
+        }
+        if not handed:
+            raise Refusal(f"{self.kind} needs a message that answers the parameters of a model. The run holds none.")
+        readings: list[Reading] = []
+        for played, tensors in sorted(handed.items()):
+            parameters = run.public.named(tensors)
+            for name, batch in (("accuracy", public), ("own_accuracy", own)):
+                [found] = utility(run.public, parameters, batch)
+                readings.append(found.model_copy(update={"name": f"{name}_after_{played}"}))
+        return Finding(tuple(readings))
+
+
+def _own(run: Run, count: int, rng: Stream) -> Batch:
+    """Return at most so many examples that senders own, or that they sent messages about where nobody wrote down what they own."""
+    parts = {key[0]: inside.raw if inside.owned is None else inside.owned for key, inside in run.inside.items()}
+    joined = Batch.join(list(parts.values()))
+    return joined.take(torch.randperm(len(joined), generator=rng)[:count].to(joined.labels.device))

@@ -1,0 +1,8 @@
+"""The search for a transformation policy that hides images from whoever sees their gradients, and keeps them good to learn from."""
+
+from leaktight.search.policy_file import write_policy
+from leaktight.search.result import Result
+from leaktight.search.run import search
+from leaktight.search.settings import Search
+
+__all__ = ["Result", "Search", "search", "write_policy"]

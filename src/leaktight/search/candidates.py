@@ -1,0 +1,87 @@
+"""Candidates: policies drawn at random, those that do the same merged into one."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import torch
+
+from leaktight.core.random import Stream
+from leaktight.transforms.library import LIBRARY, same_as
+
+Indices = tuple[int, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Candidate:
+    """One sequence of functions.
+
+    Args:
+        indices: as it was drawn.
+        acts: its canonical form, which everything is computed by: identities left out, each index the lowest that does the same.
+    """
+
+    indices: Indices
+    acts: Indices
+
+    def __str__(self) -> str:
+        return "-".join(map(str, self.indices))
+
+    @property
+    def uses(self) -> frozenset[int]:
+        """The functions it is made of."""
+        return frozenset(self.acts)
+
+
+def canonical(indices: Indices) -> Indices:
+    """Return what a sequence does: without identities, each function by the lowest index that does the same.
+
+    Example:
+        >>> canonical((3, 28, 48)), canonical((39, 28))
+        ((3, 24), ())
+    """
+    return tuple(same_as(index) for index in indices if not LIBRARY[index].identity)
+
+
+def candidate(text: str) -> Candidate:
+    """Return the candidate that a text like `3-1-7` writes down."""
+    indices = tuple(map(int, text.split("-")))
+    return Candidate(indices, canonical(indices))
+
+
+def draw(library: Sequence[int], functions: int, rng: Stream) -> Indices:
+    r"""Draw one of the \(\sum_{i=1}^k m^i\) sequences of at most k of m functions, each with the same chance, repetition allowed."""
+    total = sum(len(library) ** length for length in range(1, functions + 1))
+    place, length = int(torch.randint(total, (), generator=rng)), 1
+    while place >= len(library) ** length:
+        place -= len(library) ** length
+        length += 1
+    found = []
+    for _ in range(length):
+        place, digit = divmod(place, len(library))
+        found.append(library[digit])
+    return tuple(found)
+
+
+def drawn(count: int, library: Sequence[int], functions: int, rng: Stream) -> tuple[Candidate, ...]:
+    """Draw policies, and return one candidate for all that do the same, by the first of them; one that does nothing is left out.
+
+    Args:
+        count: how many are drawn; fewer may come back.
+        library: the indices to draw from.
+        functions: how many functions a policy has at most.
+        rng: where the draws come from.
+
+    Example:
+        >>> from leaktight.core.random import stream
+        >>> [str(one) for one in drawn(4, (0, 29, 28), 1, stream(0, "candidates"))]  # 0 and 29 both invert, 28 does nothing
+        ['0']
+    """
+    found: dict[Indices, Candidate] = {}
+    for _ in range(count):
+        indices = draw(library, functions, rng)
+        acts = canonical(indices)
+        if acts:
+            found.setdefault(acts, Candidate(indices, acts))
+    return tuple(found.values())

@@ -1,0 +1,68 @@
+"""The file that a search leaves behind: the policy, for `transformation` and for people, and how it was found."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from leaktight.core.private import write_private
+from leaktight.search.result import Result, Scored
+
+_Cell = str | float | int
+
+
+def write_policy(path: Path, result: Result) -> None:
+    """Write a policy with its scores and settings as TOML; the defence `transformation` takes the path as its `file`.
+
+    The bytes depend on the settings and the data alone: not on the time, nor on how many workers there were.
+
+    Args:
+        path: where to.
+        result: what was found.
+
+    Example:
+        >>> import tempfile, tomllib
+        >>> from leaktight.data import Photos
+        >>> from leaktight.models import DLNet
+        >>> from leaktight.search import Search
+        >>> scored = Scored("3-1", 0.2, (0.1, 0.3), -1.5)
+        >>> found = Result(Search(data=Photos(), model=DLNet()), (scored,), Scored("", 0.4, (None, None), -1.4), 9, 8, 7, 6, 500)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     write_policy(Path(folder) / "policy.toml", found)
+        ...     tomllib.loads((Path(folder) / "policy.toml").read_text())["policy"]
+        '3-1'
+    """
+    search = result.search
+    lines = [
+        "# Found by `leaktight search`. Scores: privacy is the area under the gradient similarity, lower is more private;",
+        "# accuracy is at most -1, higher is better.",
+        f"policy = {_written(str(result.policy))}",
+    ]
+    for one in result.chosen:
+        lines += ["", "[[chosen]]", *_table({"policy": one.policy, **_scores(one)})]
+    lines += ["", "[untransformed]", *_table(_scores(result.untransformed))]
+    counts = {name: getattr(result, name) for name in ("candidates", "distinct", "passed", "finalists", "image_scores")}
+    lines += ["", "[counts]", *_table(counts)]
+    settings: dict[str, _Cell] = {"data": str(search.data), "model": str(search.model), "optimiser": str(search.optimiser)}
+    shown = ("method", "functions", "policies", "threshold", "images", "epochs", "share", "batch_size")
+    settings |= {name: getattr(search, name) for name in (*shown, "similarity", "blends", "seed")}
+    lines += ["", "[search]", *_table(settings), f"library = {json.dumps(list(search.library))}"]
+    write_private(path, "\n".join([*lines, ""]).encode())
+
+
+def _scores(one: Scored) -> dict[str, _Cell]:
+    low, high = one.interval
+    found: dict[str, _Cell] = {"privacy_score": one.privacy, "accuracy_score": one.accuracy}
+    if low is not None and high is not None:
+        found |= {"privacy_low": low, "privacy_high": high}
+    return found
+
+
+def _table(cells: Mapping[str, _Cell]) -> list[str]:
+    return [f"{name} = {_written(cell)}" for name, cell in cells.items()]
+
+
+def _written(cell: _Cell) -> str:
+    # A text of JSON is one of TOML too, unless it holds a delete character; a number is written alike in both.
+    return json.dumps(cell, allow_nan=False).replace("\x7f", "\\u007f")

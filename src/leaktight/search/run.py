@@ -1,0 +1,131 @@
+"""A search from start to end: train a little, draw candidates, drop what hurts accuracy, score privacy, choose."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from leaktight.audit.driver import Step
+from leaktight.audit.origin import Origins
+from leaktight.core.archive import pack, unpack
+from leaktight.core.errors import InvalidValue, LeaktightError
+from leaktight.core.interval import bootstrap
+from leaktight.core.private import check_writable, write_private
+from leaktight.core.random import stream
+from leaktight.search.candidates import Candidate, Indices, drawn
+from leaktight.search.chosen import chosen
+from leaktight.search.exhaustive import exhaust
+from leaktight.search.journal import Journal
+from leaktight.search.material import material, semi_trained
+from leaktight.search.measurement import Measurement, Progress
+from leaktight.search.policy_file import write_policy
+from leaktight.search.racing import Scores, by_mean, race
+from leaktight.search.result import Result, Scored
+from leaktight.search.settings import Search
+from leaktight.search.workers import Engine, InProcess, Processes, one_thread, scorer_of
+
+JOURNAL, MODEL = "journal.jsonl", "model.safetensors"
+DRAWS = 10
+"""How often as many candidates are drawn again before a search gives up."""
+_CHOICE = ("candidates", "functions", "policies", "threshold", "method", "library")
+
+
+def search(settings: Search, out: str | Path, workers: int = 1, progress: Progress | None = None) -> Result:
+    """Search for a policy and write it to a file.
+
+    Finished scores and the trained model are kept in a folder beside the file, `policy.search` for `policy.toml`; the same search goes
+    on from there after an interruption, and one with more candidates or another threshold uses what is there too. The result is
+    the same for any number of workers.
+
+    Args:
+        settings: what is searched.
+        out: the file for the policy.
+        workers: how many processes, at least 1, each with one torch thread; 1 is this process.
+        progress: told how far the search is.
+    """
+    if workers < 1:
+        raise InvalidValue(f"The `workers` of a search must be at least 1. Got {workers} instead.")
+    path = Path(out)
+    check_writable(path)
+    folder = path.with_suffix(".search")
+    with one_thread(), contextlib.ExitStack() as stack:
+        material(settings)  # what is wrong with the data is said before the long part
+        origin = _origin(settings)
+        _train(settings, folder / MODEL, origin, progress)
+        journal = stack.enter_context(Journal(folder / JOURNAL, origin))
+        engine = stack.enter_context(_engine(settings, folder / MODEL, workers))
+        result = _found(settings, Measurement(engine, journal, settings.images, progress))
+    write_policy(path, result)
+    return result
+
+
+def _engine(settings: Search, model: Path, workers: int) -> Engine:
+    return InProcess(scorer_of(settings, model)) if workers == 1 else Processes(workers, settings, model)
+
+
+def _origin(settings: Search) -> str:
+    """Return the fingerprint of what decides scores: data, network and how they are measured, not what is chosen from."""
+    scoring = {name: value for name, value in settings.to_dict().items() if name not in _CHOICE}
+    return f"{Search.model_validate(scoring).key}-{Origins().of(settings.scenario(), settings.seed, settings.optimiser)}"
+
+
+def _train(settings: Search, path: Path, origin: str, progress: Progress | None) -> None:
+    """Make sure that the model that is trained a little is in its file."""
+    with contextlib.suppress(LeaktightError, OSError):
+        if unpack(path.read_bytes())[1].get("origin") == origin:
+            return
+    task = material(settings).task
+
+    def told(done: int, total: int) -> None:
+        if progress is not None:
+            progress(Step(done, total, 0, "training a little", None))
+
+    write_private(path, pack(semi_trained(settings, task, told), {"origin": origin}))
+
+
+def _found(settings: Search, measure: Measurement) -> Result:
+    """Draw candidates until enough can be chosen, and return the choice."""
+    plain, base = measure.untransformed()
+    candidates: dict[Indices, Candidate] = {}
+    for number in range(DRAWS):
+        rng = stream(settings.seed, "search", "candidates", number)
+        for one in drawn(settings.candidates, settings.library, settings.functions, rng):
+            candidates.setdefault(one.acts, one)
+        accuracy = dict(zip(candidates.values(), measure.accuracy(list(candidates.values())), strict=True))
+        # Scores are negative.
+        passed = [one for one, score in accuracy.items() if score >= settings.threshold * base]
+        if len(chosen(passed, settings.policies)) < settings.policies:
+            continue
+        scores = _scores(settings, passed, measure)
+        best = chosen(by_mean(scores), settings.policies)
+        if len(best) == settings.policies:
+            return Result(
+                search=settings,
+                chosen=tuple(_scored(settings, str(one), scores[one], accuracy[one]) for one in best),
+                untransformed=_scored(settings, "", plain, base),
+                candidates=settings.candidates * (number + 1),
+                distinct=len(candidates),
+                passed=len(passed),
+                finalists=len(scores),
+                image_scores=measure.image_scores,
+            )
+    raise InvalidValue(
+        f"A search needs {settings.policies} policies that share no function and whose accuracy score is at least "
+        f"{settings.threshold * base:.4g}, {settings.threshold:g} times that of untransformed images. It found fewer in "
+        f"{settings.candidates * DRAWS} draws; raise the threshold, or ask for fewer policies."
+    )
+
+
+def _scores(settings: Search, passed: Sequence[Candidate], measure: Measurement) -> Scores:
+    if settings.method == "random":
+        return exhaust(passed, settings.images, measure.privacy)
+    return race(passed, settings.policies, settings.images, measure.privacy)
+
+
+def _scored(settings: Search, policy: str, each: Tensor, accuracy: float) -> Scored:
+    interval = bootstrap(each, stream(settings.seed, "search", "interval", policy))
+    return Scored(policy, torch.mean(each).item(), interval, accuracy)

@@ -1,0 +1,91 @@
+"""The scorer: scores policies one after the other, and does nothing twice that two of them have in common."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import OrderedDict
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leaktight.core.message import Tensors
+from leaktight.probes.accuracy_score import accuracy_score
+from leaktight.probes.privacy_score import privacy_scores
+from leaktight.search.candidates import Indices
+from leaktight.search.job import Job
+from leaktight.search.material import Material
+from leaktight.search.settings import Search
+from leaktight.transforms.batched import Pixels, batched
+from leaktight.transforms.images import as_bytes, from_bytes
+from leaktight.transforms.library import Function, function_at
+
+MEMORY = 256 * 2**20
+"""How many bytes of transformed images are kept, the latest used ones."""
+
+
+class Scorer:
+    """Answers what policies score on a search's images.
+
+    A policy's images are what its last function makes of those of the policy before it, so that `3-1-7` and `3-1-4` share `3-1`. Signs
+    belong to the image and the place in the policy: what comes out depends on the seed, the policy and the image alone. Policies whose
+    images come out the same are scored once, whatever their functions are.
+
+    Args:
+        search: the settings.
+        material: what is scored on.
+        parameters: of the model that was trained a little, by the model's names.
+        memory: about how many bytes of transformed images are kept.
+    """
+
+    def __init__(self, search: Search, material: Material, parameters: Tensors, memory: int = MEMORY) -> None:
+        self._search, self._material, self._memory = search, material, memory
+        self.trained = {name: tensor.to(material.task.device) for name, tensor in parameters.items()}
+        self._untrained = material.task.model.tensors()
+        self._signs = material.signs.numpy()
+        self._first = as_bytes(material.examples.inputs)
+        self._images: OrderedDict[Indices, Pixels] = OrderedDict()
+        self._answers: dict[tuple[str, int, bytes], tuple[float, ...]] = {}
+        self.applied = self.scored = 0
+
+    def answer(self, job: Job) -> tuple[float, ...]:
+        """Return the scores of a job: one for each of its images, or one in all."""
+        pixels = self.images(job.acts)[job.start : job.stop]
+        key = job.what, job.start, hashlib.sha256(pixels.tobytes()).digest()
+        if key not in self._answers:
+            self._answers[key] = self._privacy(job, pixels) if job.what == "privacy" else self._accuracy(pixels)
+            self.scored += 1
+        return self._answers[key]
+
+    def images(self, acts: Indices) -> Pixels:
+        """Return all images after a policy in its canonical form, as bytes; nobody may change them in place."""
+        if not acts:
+            return self._first
+        if acts not in self._images:
+            before = self.images(acts[:-1])
+            self._images[acts] = _applied(function_at(acts[-1]), before, self._signs[len(acts) - 1])
+            self.applied += 1
+            while len(self._images) > max(1, self._memory // self._first.nbytes):
+                self._images.popitem(last=False)
+        self._images.move_to_end(acts)
+        return self._images[acts]
+
+    def _privacy(self, job: Job, pixels: Pixels) -> tuple[float, ...]:
+        own, part = self._material, slice(job.start, job.stop)
+        images = from_bytes(pixels, own.examples.inputs)
+        how = self._search.similarity, self._search.blends
+        found = privacy_scores(own.task, self.trained, images, own.examples.labels[part], own.noise[part], *how)
+        return tuple(found.tolist())
+
+    def _accuracy(self, pixels: Pixels) -> tuple[float, ...]:
+        images = from_bytes(pixels, self._material.examples.inputs)
+        return (accuracy_score(self._material.task, self._untrained, images),)
+
+
+def _applied(function: Function, pixels: Pixels, signs: NDArray[np.int64]) -> Pixels:
+    """Return images after one function, each with its sign."""
+    if not function.signed:
+        return batched(function.operation, pixels, function.value, 1)
+    found = np.empty_like(pixels)
+    for sign in (1, -1):
+        found[signs == sign] = batched(function.operation, pixels[signs == sign], function.value, sign)
+    return found

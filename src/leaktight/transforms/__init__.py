@@ -1,0 +1,25 @@
+"""Transformations: fifty functions that change an image, and the policies made of them."""
+
+from leaktight.transforms.crop_flip import crop_flip
+from leaktight.transforms.dataset import PolicyTransform
+from leaktight.transforms.library import LIBRARY, Function, same_as
+from leaktight.transforms.operation import OPERATIONS, Operation
+from leaktight.transforms.outcome import Outcome, outcomes
+from leaktight.transforms.policy import Policy
+from leaktight.transforms.policy_file import read_policy
+from leaktight.transforms.published import PUBLISHED
+
+__all__ = [
+    "LIBRARY",
+    "OPERATIONS",
+    "PUBLISHED",
+    "Function",
+    "Operation",
+    "Outcome",
+    "Policy",
+    "PolicyTransform",
+    "crop_flip",
+    "outcomes",
+    "read_policy",
+    "same_as",
+]

@@ -1,0 +1,114 @@
+"""Outcomes: everything that a policy can make of an image, with its probability, for an attacker who knows it."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Callable, Iterator
+
+from torch import Tensor
+
+from leaktight.core.errors import Refusal
+from leaktight.transforms.differentiable import differentiable, rounded
+from leaktight.transforms.images import CHANNELS
+from leaktight.transforms.library import LIBRARY, Function, same_as
+from leaktight.transforms.policy import Policy, Probability
+
+MOST = 64
+"""How many outcomes an attacker looks at; of more, the most likely."""
+Step = tuple[int, int]
+"""An index and a sign."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Outcome:
+    """One thing that a policy can do to an image.
+
+    Args:
+        weight: its probability.
+        change: (n, channels, height, width) in [0, 1] to the same, differentiable in the pixels, fit for `torch.func`.
+        name: the functions with their signs, as `3+ 1- 7+`; `as it is` where none acts.
+    """
+
+    weight: float
+    change: Callable[[Tensor], Tensor] = dataclasses.field(repr=False)
+    name: str
+
+
+def outcomes(policy: Policy, shape: tuple[int, ...], probability: Probability = "always") -> tuple[Outcome, ...]:
+    r"""Return every branch with every combination of signs, the most likely first; what does the same is one outcome.
+
+    Over the outcomes o, \(\sum_o w_o = 1\), and the expected gradient under the policy is \(\sum_o w_o \nabla \ell(f(t_o(x)), y)\). Of more
+    than 64 outcomes the most likely 64 are returned, of equals the first, with the probabilities that they have: their sum is then below 1.
+
+    Args:
+        policy: what is known to be applied.
+        shape: (channels, height, width) of an image.
+        probability: how the policy is applied; with `listed` each function may also be left out.
+
+    Example:
+        >>> [(found.weight, found.name) for found in outcomes(Policy.of("3-0"), (3, 32, 32))]
+        [(0.5, '3+ 0'), (0.5, '3- 0')]
+    """
+    if len(shape) != 3 or shape[0] not in CHANNELS:
+        raise Refusal(f"A transformation needs images of 1 or 3 channels. Got examples of shape {shape} instead.")
+    weights: dict[tuple[Step, ...], float] = {}
+    for branch in policy.branches:
+        for weight, steps in _paths(branch, shape[0] == 1, probability):
+            weights[steps] = weights.get(steps, 0.0) + weight / len(policy.branches)
+    likely = sorted((steps for steps in weights if weights[steps] > 0), key=lambda steps: -weights[steps])[:MOST]
+    return tuple(Outcome(weights[steps], _composed(steps, shape), _named(steps)) for steps in likely)
+
+
+def mirrored(found: tuple[Outcome, ...]) -> tuple[Outcome, ...]:
+    """Return outcomes of images that are seen in a mirror every other time, before anything else is done to them.
+
+    Example:
+        >>> [(one.weight, one.name) for one in mirrored(outcomes(Policy.of("0"), (1, 8, 8)))]
+        [(0.5, '0'), (0.5, 'mirrored 0')]
+    """
+    pairs = [(Outcome(one.weight / 2, one.change, one.name), _after_mirror(one)) for one in found[: MOST // 2]]
+    return tuple(itertools.chain.from_iterable(pairs))
+
+
+def _after_mirror(one: Outcome) -> Outcome:
+    return Outcome(one.weight / 2, lambda images: one.change(images.flip(-1)), f"mirrored {one.name}")
+
+
+def _paths(branch: tuple[int, ...], grey: bool, probability: Probability) -> Iterator[tuple[float, tuple[Step, ...]]]:
+    """Return all that a branch can do: the functions that act, each with a sign (0 if it has none), and how likely it is."""
+    choices = [list(_choices(LIBRARY[same_as(index)], LIBRARY[index].probability, grey, probability)) for index in branch]
+    for path in itertools.product(*choices):
+        weight, steps = 1.0, []
+        for share, step in path:
+            weight *= share
+            steps += [] if step is None else [step]
+        yield weight, tuple(steps)
+
+
+def _choices(function: Function, listed: float, grey: bool, probability: Probability) -> Iterator[tuple[float, Step | None]]:
+    """Return what one call can do, with probabilities; None is nothing."""
+    if function.identity or (grey and function.operation == "color"):
+        yield 1.0, None
+        return
+    share = 1.0 if probability == "always" else listed
+    for sign in (1, -1) if function.signed else (0,):
+        yield share / (2 if function.signed else 1), (function.index, sign)
+    if share < 1:
+        yield 1 - share, None
+
+
+def _composed(steps: tuple[Step, ...], shape: tuple[int, ...]) -> Callable[[Tensor], Tensor]:
+    changes = [differentiable(LIBRARY[index], shape, sign or 1) for index, sign in steps]
+
+    def change(images: Tensor) -> Tensor:
+        pixels = rounded(images)
+        for each in changes:
+            pixels = each(pixels)
+        return pixels / 255
+
+    return change
+
+
+def _named(steps: tuple[Step, ...]) -> str:
+    return " ".join(f"{index}{'' if not sign else '+' if sign > 0 else '-'}" for index, sign in steps) or "as it is"

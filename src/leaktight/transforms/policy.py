@@ -1,0 +1,156 @@
+"""Policies: which transformation functions an image goes through before anybody trains on it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from pydantic import Field, ModelWrapValidatorHandler, ValidationError, field_validator, model_serializer, model_validator
+from torch import Tensor
+
+from leaktight.core.errors import InvalidValue, from_validation
+from leaktight.core.random import Stream
+from leaktight.core.value import Value
+from leaktight.transforms.batched import Pixels, batched
+from leaktight.transforms.images import as_bytes, from_bytes, require_images
+from leaktight.transforms.library import LIBRARY, Function, function_at
+
+if TYPE_CHECKING:
+    from leaktight.transforms.dataset import PolicyTransform
+
+Probability = Literal["always", "listed"]
+_CHUNK = 256
+"""So many images of 32x32 stay in a processor's cache from one function to the next."""
+
+
+class Policy(Value):
+    r"""One or several sequences of functions, of which each image goes through one that is drawn for it.
+
+    A branch `3-1-7` applies function 3, then 1, then 7 of the library; `+` joins branches to a hybrid, and each image \(x\) gets
+
+    .. math:: \hat x = t_{b,k}(\ldots t_{b,1}(x)), \qquad b \sim \text{Uniform}\{1, \ldots, B\},
+
+    where each function with a sign draws it anew, plus or minus with equal chance.
+
+    Args:
+        branches: the sequences, each of one or more indices from 0 to 49; also the text `3-1-7+43-18-18`.
+
+    Example:
+        >>> policy = Policy.of("3-1-7+43-18-18")
+        >>> policy.branches, str(policy)
+        (((3, 1, 7), (43, 18, 18)), '3-1-7+43-18-18')
+        >>> from leaktight.core.random import stream
+        >>> Policy.of("0").apply(torch.zeros(1, 1, 2, 2), stream(0)).unique().tolist()
+        [1.0]
+
+    Differs from the paper: none known in "always". The paper's text lists a probability for each function, its code never reads it;
+    "listed" does.
+
+    References:
+        Gao et al., "Privacy-preserving Collaborative Learning with Automatic Transformation Search", 2021, sections 4.4 and 5.1.
+    """
+
+    branches: tuple[tuple[int, ...], ...] = Field(min_length=1)
+
+    @classmethod
+    def of(cls, text: str) -> Self:
+        """Return the policy that a text like `3-1-7+43-18-18` writes down."""
+        return cls.model_validate(text)
+
+    # Validators of one name replace each other along a class's bases, so this one also does what the root's does.
+    @model_validator(mode="wrap")
+    @classmethod
+    def _checked(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        try:
+            return handler({"branches": _parsed(data)} if isinstance(data, str) else data)
+        except ValidationError as error:
+            raise from_validation(cls, error) from None
+
+    @field_validator("branches")
+    @classmethod
+    def _known(cls, branches: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, ...], ...]:
+        for branch in branches:
+            if not branch:
+                raise ValueError("must each have at least one function. Got an empty one instead.")
+            strange = [index for index in branch if not 0 <= index < len(LIBRARY)]
+            if strange:
+                raise ValueError(f"must be made of indices in 0..{len(LIBRARY) - 1}. Got {strange[0]} instead.")
+        return branches
+
+    @model_serializer
+    def _written(self) -> str:
+        return str(self)
+
+    def __str__(self) -> str:
+        return "+".join("-".join(map(str, branch)) for branch in self.branches)
+
+    def __repr__(self) -> str:
+        return f"Policy.of({str(self)!r})"
+
+    def apply(self, images: Tensor, rng: Stream, probability: Probability = "always") -> Tensor:
+        """Return every image after one branch, in 8 bit steps of [0, 1].
+
+        The draws of the first functions do not depend on how many follow: with a stream in the same state, `3-1` makes what `3-1-7`
+        has after two functions. Indices that do the same make the same.
+
+        Args:
+            images: (n, channels, height, width) in [0, 1], of 1 or 3 channels; rounded to 8 bits first, as Pillow needs it.
+            rng: draws branches, signs and chances.
+            probability: `always` applies every function of the branch, `listed` each with its probability in the library.
+        """
+        require_images(images)
+        branch, signs, chances = self._drawn(len(images), rng)
+        found = torch.empty_like(images, memory_format=torch.contiguous_format, requires_grad=False)
+        for start in range(0, len(images), _CHUNK):
+            part = slice(start, start + _CHUNK)
+            pixels = as_bytes(images[part])
+            for number, indices in enumerate(self.branches):
+                rows = np.flatnonzero(branch[part] == number)
+                chosen = pixels[rows]
+                for place, function in enumerate(map(function_at, indices)):
+                    share = 1.0 if probability == "always" else function.probability
+                    chosen = _applied(function, chosen, signs[place][part][rows], chances[place][part][rows] < share)
+                pixels[rows] = chosen
+            found[part] = from_bytes(pixels, images)
+        return found
+
+    def transform(self, seed: int = 0, probability: Probability = "always") -> PolicyTransform:
+        """Return the policy as a transform of single images, for a plain PyTorch `Dataset`."""
+        from leaktight.transforms.dataset import PolicyTransform
+
+        return PolicyTransform(self, seed, probability)
+
+    def _drawn(self, count: int, rng: Stream) -> tuple[NDArray[Any], list[NDArray[Any]], list[NDArray[Any]]]:
+        """Draw each image's branch, and for each place in it a sign and a chance."""
+        branch = torch.randint(len(self.branches), (count,), generator=rng).numpy()
+        signs, chances = [], []
+        for _ in range(max(map(len, self.branches))):
+            signs.append(2 * torch.randint(2, (count,), generator=rng).numpy() - 1)
+            chances.append(torch.rand(count, generator=rng).numpy())
+        return branch, signs, chances
+
+
+def _applied(function: Function, pixels: Pixels, signs: NDArray[Any], wanted: NDArray[np.bool_]) -> Pixels:
+    """Return images after one function, each with its sign, where it is wanted."""
+    if function.identity:
+        return pixels
+    groups = [(sign, wanted & (signs == sign)) for sign in (1, -1)] if function.signed else [(1, wanted)]
+    found = pixels
+    for sign, group in groups:
+        if group.all():
+            return batched(function.operation, pixels, function.value, sign)
+        if group.any():
+            found = found.copy() if found is pixels else found
+            found[group] = batched(function.operation, pixels[group], function.value, sign)
+    return found
+
+
+def _parsed(text: str) -> tuple[tuple[int, ...], ...]:
+    parts = [branch.split("-") for branch in text.split("+")]
+    if not all(part.isascii() and part.isdigit() for branch in parts for part in branch):
+        raise InvalidValue(
+            f"A policy must be indices joined by `-`, and branches by `+`, as `3-1-7+43-18-18`. Got {text!r} instead."
+        )
+    return tuple(tuple(map(int, branch)) for branch in parts)

@@ -1,0 +1,133 @@
+"""`leaktight search`: one command to a policy; killed in the middle, the same command goes on. Real processes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from leaktight.cli.main import main
+from leaktight.transforms import Policy
+
+FEW = [
+    "search",
+    "--data",
+    "digits",
+    "--model",
+    "mlp",
+    "--images",
+    "16",
+    "--candidates",
+    "12",
+    "--epochs",
+    "1",
+    "--threshold",
+    "3",
+]
+
+
+def test_one_command_says_policy_scores_and_how_to_use_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "policy.toml"
+    assert main([*FEW, "--workers", "1", "--out", str(out)]) == 0
+    said = capsys.readouterr()
+    assert said.err == ""
+    policy = tomllib.loads(out.read_text())["policy"]
+    assert said.out.startswith(f"Policy {policy}, chosen from ")
+    for one in [*policy.split("+"), "as it is"]:
+        assert any(line.startswith(f"{one} ") for line in said.out.splitlines())
+    snippet = said.out.partition("[[defences]]")[2].partition("In PyTorch")[0]
+    assert tomllib.loads(snippet) == {"kind": "transformation", "file": str(out)}
+    assert f'transform = Policy.of("{policy}").transform(seed=0)' in said.out
+    assert Policy.of(policy).transform(seed=0) is not None
+    assert main([*FEW, "--workers", "1", "--out", str(out)]) == 0
+    assert capsys.readouterr() == said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--library", "3,50"], "The `library` of Search must be made of indices in 0..49. Got 50 instead."),
+        (["--library", "3;1"], "The `--library` must be indices of functions, as 3,1,7. Got '3;1' instead."),
+        (["--functions", "99"], "The `functions` of Search must be at most 6. Got 99 instead."),
+        (["--data", "nothing.npz"], "There is no file or folder `nothing.npz`"),
+        (["--data", "parity", "--model", "convent"], "Did you mean `convnet`"),
+        (["--images", "100000"], "The `images` of a search must be at most"),
+        (["--workers", "0"], "The `workers` of a search must be at least 1"),
+        (["--method", "hope"], "hope"),
+    ],
+)
+def test_wrong_words_are_one_clear_sentence(
+    arguments: list[str], sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*FEW, *arguments, "--out", str(tmp_path / "policy.toml")]) == 2
+    said = capsys.readouterr().err
+    assert sentence in said
+    assert "Traceback" not in said
+    assert not (tmp_path / "policy.toml").exists()
+
+
+def test_a_table_is_refused_in_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "rows.csv").write_text("a,b,label\n" + "\n".join(f"{n},{n * n},{n % 2}" for n in range(50)) + "\n")
+    assert main([*FEW, "--data", f"{tmp_path / 'rows.csv'}:label", "--out", str(tmp_path / "policy.toml")]) == 2
+    assert "A transformation needs images of shape (n, 1 or 3, height, width)." in capsys.readouterr().err
+
+
+SLOW = ["--data", "photos", "--model", "dlnet", "--candidates", "10", "--images", "8", "--epochs", "0", "--threshold", "100"]
+
+
+def start(folder: Path, workers: int) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "leaktight.cli", "search", *SLOW, "--workers", str(workers)]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        return subprocess.Popen(command, cwd=folder, start_new_session=True, **pipes)
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def wait_for(count: int, folder: Path, seconds: float = 90) -> bytes:
+    """Wait until the journal has so many whole lines, and return them."""
+    journal = folder / "policy.search" / "journal.jsonl"
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        held = journal.read_bytes() if journal.exists() else b""
+        if held.count(b"\n") >= count:
+            return held[: held.rindex(b"\n") + 1]
+        time.sleep(0.01)
+    raise AssertionError(f"fewer than {count} scores in {seconds} s")
+
+
+def test_killed_and_interrupted_it_goes_on_and_finds_the_same(tmp_path: Path) -> None:
+    whole, stopped = tmp_path / "whole", tmp_path / "stopped"
+    whole.mkdir()
+    stopped.mkdir()
+    first = start(stopped, 1)
+    kept = wait_for(4, stopped)
+    first.send_signal(signal.SIGKILL)
+    first.communicate()
+    assert first.returncode == -signal.SIGKILL
+    assert not (stopped / "policy.toml").exists()
+
+    second = start(stopped, 2)
+    wait_for(kept.count(b"\n") + 2, stopped)
+    # A terminal sends Ctrl-C to every process of the command.
+    os.killpg(second.pid, signal.SIGINT)
+    _, said = second.communicate()
+    if second.returncode != 0:
+        assert (second.returncode, said) == (130, "Interrupted: finished scores are kept; run the same command to go on.\n")
+
+    third, straight = start(stopped, 1), start(whole, 1)
+    for process in (third, straight):
+        shown, said = process.communicate()
+        assert (process.returncode, said) == (0, "")
+        assert shown.startswith("Policy ")
+    assert (stopped / "policy.toml").read_bytes() == (whole / "policy.toml").read_bytes()
+    journal = (stopped / "policy.search" / "journal.jsonl").read_bytes()
+    assert journal.startswith(kept)
+    assert sorted(journal.splitlines()) == sorted((whole / "policy.search" / "journal.jsonl").read_bytes().splitlines())

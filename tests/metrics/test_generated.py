@@ -1,0 +1,198 @@
+"""Generated: each number against one that is computed another way, what is refused, and the promises of every metric."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+import torch
+from scipy.spatial.distance import cdist, pdist
+
+from leaktight.core.attack import Samples, Scores
+from leaktight.core.errors import Refusal
+from leaktight.core.interval import wilson
+from leaktight.core.random import stream
+from leaktight.core.task import Batch
+from leaktight.metrics import NearestPrivate, Recognised, RecognisedConfidence, SampleDiversity, standard
+from leaktight.metrics.recogniser import recogniser
+from leaktight.testing.chairs import squares
+from leaktight.testing.metrics import Trial, check_form, check_metric, check_order, check_silence
+
+KEYS = (("all but client-1", 4),)
+PUBLIC = squares(90, seed=1)
+
+
+def samples(inputs, label=0):
+    return Samples(KEYS, inputs, label, inputs[None, :2], (0,))
+
+
+@pytest.fixture
+def truth(insides):
+    """The examples of class 0 and 1 of one party."""
+    held = squares(60, (0, 1), seed=2)
+    return insides([held.inputs], labels=[held.labels])
+
+
+def private(truth, label=0):
+    return truth[0].raw.inputs[truth[0].raw.labels == label]
+
+
+def graded(metric, inputs, truth, label=0, public=PUBLIC):
+    (reading,) = metric.grade(samples(inputs, label), truth, stream(0, "metric"), public)
+    assert (reading.name, reading.leaks, reading.n, reading.against) == (metric.kind, metric.leaks, len(inputs), "raw")
+    return reading
+
+
+@pytest.fixture
+def trial(truth):
+    noise = torch.rand(40, 1, 8, 8, generator=stream(0, "noise"))
+    return Trial(
+        truth=truth,
+        perfect=samples(private(truth)),
+        blind=samples(squares(90, seed=3).inputs),
+        wrong=samples(noise),
+        shuffled=samples(private(truth).flip(0)),
+        other=Scores(KEYS, (torch.zeros(1),)),
+        public=PUBLIC,
+    )
+
+
+@pytest.mark.parametrize("metric", [Recognised(), RecognisedConfidence()])
+def test_metrics_of_leakage_keep_the_promises(metric, trial):
+    check_metric(metric, trial)
+
+
+def test_nearness_keeps_the_promises(trial):
+    check_metric(NearestPrivate(), dataclasses.replace(trial, blind=samples(squares(60, (0,), seed=4).inputs)))
+
+
+def test_diversity_keeps_the_promises_that_are_not_about_leakage(trial):
+    for check in (check_form, check_order, check_silence):
+        check(SampleDiversity(), trial)
+
+
+def test_all_four_are_among_the_standard_metrics_and_silent_about_other_guesses(truth):
+    mine = [metric for metric in standard() if metric.claim == "samples"]
+    assert [metric.kind for metric in mine] == ["recognised", "recognised_confidence", "nearest_private", "sample_diversity"]
+    for metric in mine:
+        assert metric.grade(Scores(KEYS, (torch.zeros(1),)), truth, stream(0), PUBLIC) == ()
+        assert metric.grade(samples(torch.zeros(4, 12)), truth, stream(0), PUBLIC) == ()
+
+
+def test_the_share_is_that_of_the_classifier_with_wilsons_interval(truth):
+    inputs = torch.cat(
+        [squares(30, (0,), seed=5).inputs, squares(10, (1,), seed=5).inputs, torch.rand(10, 1, 8, 8, generator=stream(0))]
+    )
+    chosen = recogniser(PUBLIC).probabilities(inputs).argmax(1)
+    assert chosen.bincount(minlength=4).tolist() == [30, 10, 0, 10]
+    reading = graded(Recognised(), inputs, truth)
+    assert reading.value == pytest.approx(0.6)
+    assert (reading.low, reading.high) == wilson(30, 50)
+    assert reading.chance == pytest.approx(1 / 3)
+    assert reading.each == tuple((chosen == 0).double().tolist())
+    assert graded(Recognised(), inputs, truth, label=1).value == pytest.approx(0.2)
+
+
+def test_confidence_is_the_mean_probability(truth):
+    inputs = torch.cat([squares(20, (0,), seed=5).inputs, 0.5 * squares(20, (2,), seed=5).inputs])
+    expected = recogniser(PUBLIC).probabilities(inputs)[:, 0].double().mean().item()
+    reading = graded(RecognisedConfidence(), inputs, truth)
+    assert reading.value == pytest.approx(expected)
+    assert reading.low < reading.value < reading.high
+
+
+def test_nearness_is_the_mean_share_of_nearest_distances(truth):
+    inputs = squares(25, (0,), seed=6).inputs
+    others = PUBLIC.inputs[PUBLIC.labels == 0]
+    assert len(others) == len(private(truth)) == 30
+    rows, near, far = (np.asarray(images.double().flatten(1)) for images in (inputs, private(truth), others))
+    a, b = cdist(rows, near).min(1), cdist(rows, far).min(1)
+    reading = graded(NearestPrivate(), inputs, truth)
+    assert reading.value == pytest.approx((a / (a + b)).mean())
+    assert reading.low < 0.5 < reading.high
+    assert reading.chance == 0.5
+
+
+def test_nearness_tells_a_generator_that_learned_private_examples_by_heart(truth):
+    wobbly = (private(truth) + 0.02 * torch.randn(private(truth).shape, generator=stream(0))).clamp(0, 1)
+    assert graded(NearestPrivate(), wobbly, truth).beats_chance()
+    assert graded(NearestPrivate(), private(truth), truth).value == 0
+    learned = graded(NearestPrivate(), PUBLIC.inputs[PUBLIC.labels == 0], truth)
+    assert learned.value == 1
+    assert not learned.beats_chance()
+
+
+def test_an_example_that_is_private_and_public_is_as_near_to_both(insides):
+    same = squares(20, (0,))
+    reading = graded(NearestPrivate(), same.inputs, insides([same.inputs], labels=[same.labels]), public=same)
+    assert reading.value == 0.5
+
+
+def test_one_picture_many_times_is_no_evidence_that_it_is_nearer(insides):
+    """With one sample, half of all deals are nearer to the private side: a narrow interval over copies would call that a leak."""
+    beats = 0
+    for seed in range(40):
+        pool = squares(60, (0,), seed=100 + seed)
+        held, public = pool.take(torch.arange(30)), pool.take(torch.arange(30, 60))
+        one = squares(1, (0,), seed=200 + seed).inputs.expand(50, -1, -1, -1)
+        truth = insides([held.inputs], labels=[held.labels])
+        beats += graded(NearestPrivate(), one, truth, public=public).beats_chance()
+    assert beats <= 4
+
+
+def test_what_the_party_owns_counts_if_it_was_written_down(truth):
+    inputs = squares(10, (0,), seed=7).inputs
+    owned = Batch(inputs.clone(), torch.zeros(10, dtype=torch.long))
+    more = tuple(dataclasses.replace(inside, owned=owned) for inside in truth)
+    assert graded(NearestPrivate(), inputs, truth).value > 0
+    assert graded(NearestPrivate(), inputs, more).value == 0
+
+
+def test_diversity_is_the_ratio_of_mean_distances_between_pairs(truth):
+    inputs = torch.rand(40, 1, 8, 8, generator=stream(0))
+    rows, held = (np.asarray(images.double().flatten(1)) for images in (inputs, private(truth)))
+    reading = graded(SampleDiversity(), inputs, truth)
+    assert reading.value == pytest.approx(pdist(rows).mean() / pdist(held).mean())
+    assert reading.chance == 0
+    assert not reading.beats_chance()
+
+
+def test_diversity_of_one_picture_is_none_and_that_of_real_ones_is_one(truth):
+    same = graded(SampleDiversity(), private(truth)[:1].expand(20, -1, -1, -1), truth)
+    assert (same.value, same.low, same.high) == (0, 0, 0)
+    assert graded(SampleDiversity(), squares(40, (0,), seed=8).inputs, truth).value == pytest.approx(1, abs=0.05)
+
+
+def test_the_interval_of_diversity_covers_what_more_samples_would_show(truth):
+    def drawn(count, seed):
+        scale = torch.rand(count, 1, 1, 1, generator=stream(seed, "scale"))
+        return scale * torch.rand(count, 1, 8, 8, generator=stream(seed))
+
+    wanted = graded(SampleDiversity(), drawn(1500, 999), truth).value
+    readings = [graded(SampleDiversity(), drawn(40, seed), truth) for seed in range(60)]
+    covered = sum(reading.low <= wanted <= reading.high for reading in readings)
+    # 95 % of 60 are 57; the interval is an approximation for many samples.
+    assert covered >= 51
+    assert all(math.isfinite(reading.high) for reading in readings)
+
+
+@pytest.mark.parametrize("metric", [Recognised(), RecognisedConfidence(), NearestPrivate(), SampleDiversity()])
+@pytest.mark.parametrize("public", [None, Batch(PUBLIC.inputs[PUBLIC.labels > 0], PUBLIC.labels[PUBLIC.labels > 0])])
+def test_without_public_examples_of_the_class_they_refuse(metric, public, truth):
+    with pytest.raises(Refusal, match=f"{metric.kind} needs public examples of class 0. There are none"):
+        metric.grade(samples(private(truth)), truth, stream(0), public)
+
+
+@pytest.mark.parametrize("metric", [NearestPrivate(), SampleDiversity()])
+def test_without_private_examples_of_the_class_they_refuse(metric, truth):
+    with pytest.raises(
+        Refusal, match=f"{metric.kind} needs private examples of class 2. None of the attacked parties holds one"
+    ):
+        metric.grade(samples(private(truth), label=2), truth, stream(0), PUBLIC)
+
+
+def test_one_sample_has_no_diversity(truth):
+    with pytest.raises(Refusal, match="sample_diversity needs at least 2 samples and 2 private examples of class 0"):
+        SampleDiversity().grade(samples(private(truth)[:1]), truth, stream(0), PUBLIC)

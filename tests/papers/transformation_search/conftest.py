@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from leaktight.core.metric import Reading
+from leaktight.core.record import Cell, Record, Status
+from leaktight.defences.transformation import Transformation
+from leaktight.learning import Federated
+from leaktight.papers import Order
+from leaktight.papers.paper import Plans, Records
+from leaktight.papers.transformation_search import TransformationSearch
+from leaktight.papers.transformation_search.settings import Study, study_of
+from leaktight.transforms.policy import Policy
+
+FOUND = {"cifar10-lenet": Policy.of("3-1+18-15")}
+IMAGES = 20
+
+
+def spread(name: str, value: float, against: str | None = None, chance: float | None = None) -> Reading:
+    """Return a reading whose images are half a unit below and above the value in turn."""
+    each = tuple(value + (0.5 if at % 2 else -0.5) for at in range(IMAGES))
+    return Reading.model_validate(
+        {
+            "name": name,
+            "value": value,
+            "low": value - 0.2,
+            "high": value + 0.2,
+            "n": IMAGES,
+            "against": against,
+            "chance": chance,
+            "each": each,
+        }
+    )
+
+
+def level(cell: Cell) -> float:
+    """Return how many dB a defence takes: 6 for the searched hybrid, 7 and 5 for its parts, 2 for other policies, 1 for the rest."""
+    if isinstance(cell.defence, Transformation):
+        text = str(cell.defence.policy)
+        return {"3-1+18-15": 6.0, "3-1": 7.0, "18-15": 5.0}.get(text, 2.0)
+    return 0.0 if cell.defence.kind == "none" else 1.0
+
+
+def score(cell: Cell) -> float:
+    """Return a score for a label: between 0 and 1, from the indices in it."""
+    text = cell.label.rpartition(" ")[2]
+    if text == "none":
+        return 0.5
+    return sum(index for branch in Policy.of(text).branches for index in branch) / 300
+
+
+def answer(cell: Cell) -> Record:
+    """Answer a cell with numbers that say which cell it was."""
+    assert isinstance(cell.scenario, Federated)
+    drop = level(cell)
+    found = [Reading(name="accuracy", value=0.5 + drop / 1000 + cell.seed / 100, low=0.45, high=0.55, n=100)]
+    if cell.label.startswith("score of"):
+        found.append(spread("privacy_score", score(cell) + (0.1 if cell.stage == "end" else 0.0)))
+        found.append(Reading(name="accuracy_score", value=-1 - score(cell)))
+    elif cell.label.startswith("attack on"):
+        value = 10 + 5 * score(cell) + (1 if cell.stage == "end" else 0)
+        found += [spread("psnr", value, "used", 9.0), spread("psnr", 20 - value, "raw", 9.0)]
+    elif cell.label == "similarity":
+        for moment in (0, 50):
+            for number, layer in enumerate(("body.conv1", "body.conv2", "head")):
+                value = 0.1 + moment / 100 - (drop / 20 if number == 0 else 0.0)
+                found.append(Reading(name=f"similarity_after_{moment}", value=value, layer=layer))
+    elif cell.label == "accuracy":
+        for played in (0, 100, 200):
+            for name, more in (("accuracy", 0.0), ("own_accuracy", 0.1)):
+                found.append(Reading(name=f"{name}_after_{played}", value=0.1 + played / 1000 + more, low=0.0, high=1.0))
+    else:
+        known = {"ats2021-adaptive": 3.0, "ats2021-adaptive-each": 4.0}.get(cell.label, 0.0)
+        value = 14 - drop + cell.seed / 10
+        found += [spread("psnr", value, "used", 11.5), spread("psnr", value - 1 + known, "raw", 11.5)]
+    return Record(cell=cell, status=Status.DONE, readings=tuple(found))
+
+
+@pytest.fixture(scope="session")
+def sets(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Return a folder with small sets of images under the names of the real ones."""
+    folder = tmp_path_factory.mktemp("sets")
+    draw = np.random.default_rng(0)
+    for name, channels in (("cifar10", 3), ("cifar100", 3), ("fashion-mnist", 1)):
+        images = draw.integers(0, 256, (700, 16, 16, channels), dtype=np.uint8)
+        labels = np.arange(700) % 10
+        (folder / name).mkdir()
+        parts = {"x_train": images[:500], "y_train": labels[:500], "x_test": images[500:], "y_test": labels[500:]}
+        np.savez(folder / name / "set.npz", **parts)
+    return str(folder)
+
+
+@pytest.fixture(scope="session")
+def order(sets: str) -> Order:
+    return Order(scale="small", data=sets, seed=5)
+
+
+@pytest.fixture(scope="session")
+def study(order: Order) -> Study:
+    return study_of(order)
+
+
+@pytest.fixture(scope="session")
+def paper() -> TransformationSearch:
+    return TransformationSearch(FOUND)
+
+
+@pytest.fixture(scope="session")
+def plans(paper: TransformationSearch, order: Order) -> Plans:
+    return paper.plans(order)
+
+
+@pytest.fixture(scope="session")
+def answered(plans: Plans) -> Callable[..., Records]:
+    """Return a function that answers every planned cell, but those that are to fail."""
+
+    def records(fails: Callable[[Cell], bool] = lambda cell: False) -> Records:
+        return {
+            name: [
+                Record(cell=cell, status=Status.FAILED, reason="No luck.") if fails(cell) else answer(cell)
+                for cell in plan.cells()
+                if cell.purpose != "control"
+            ]
+            for name, plan in plans.items()
+        }
+
+    return records
+
+
+@pytest.fixture
+def folder(tmp_path: Path, sets: str) -> Path:
+    """Return a folder of one's own with what `sets` has."""
+    for name in ("cifar10", "cifar100", "fashion-mnist"):
+        (tmp_path / name).symlink_to(Path(sets) / name)
+    return tmp_path

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, nn
 
-from leaktight.attacks.gan_target import ClassTarget, KeyTarget, Target, key_at, random_key
+from leaktight.attacks.gan_target import ClassTarget, KeyTarget, Target
 from leaktight.core.errors import Refusal
 from leaktight.core.local import Local, Memory
 from leaktight.core.message import Message, Tensors
@@ -17,6 +17,7 @@ from leaktight.core.party import Seat
 from leaktight.core.random import Stream, seed_of, stream
 from leaktight.core.task import Batch
 from leaktight.core.threat import Knows
+from leaktight.defences.key_theory import key_at_distance, random_keys
 from leaktight.learning.client import Client
 
 if TYPE_CHECKING:
@@ -93,11 +94,11 @@ class GanParty:
         local = self.seat.local
         rng, other = (stream(local.seed, local.party, SCOPE, name) for name in ("key", "other key"))
         if self.attack.class_key == "random":
-            key = random_key(embedding, rng)
+            [key] = random_keys(1, len(embedding), rng).to(embedding)
         else:
             exact = self._known().to(embedding)
-            key = exact if self.attack.class_key == "exact" else key_at(exact, self.attack.distance, rng)
-        return KeyTarget(key, random_key(embedding, other))
+            key = exact if self.attack.class_key == "exact" else key_at_distance(exact, self.attack.distance, rng)
+        return KeyTarget(key, random_keys(1, len(embedding), other).to(embedding)[0])
 
     def _known(self) -> Tensor:
         found = [

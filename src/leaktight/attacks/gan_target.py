@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-import math
 from collections.abc import Callable
 from typing import Any
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor
-
-from leaktight.core.random import Stream
 
 
 class Target(abc.ABC):
@@ -36,6 +32,7 @@ class ClassTarget(Target):
         predict: from outputs to class scores.
 
     Example:
+        >>> import torch
         >>> target = ClassTarget(victim=0, predict=lambda outputs: outputs)
         >>> target.hits(torch.tensor([[3.0, 1.0, 0.0], [0.0, 1.0, 3.0]]))
         tensor([ True, False])
@@ -62,6 +59,7 @@ class KeyTarget(Target):
         other: a random key to compare with, of length 1.
 
     Example:
+        >>> import torch
         >>> target = KeyTarget(key=torch.tensor([1.0, 0.0]), other=torch.tensor([0.0, 1.0]))
         >>> target.loss(torch.tensor([[0.6, 0.8]])), target.hits(torch.tensor([[0.6, 0.8]]))
         (tensor([-0.6000]), tensor([False]))
@@ -77,39 +75,3 @@ class KeyTarget(Target):
     def hits(self, outputs: Tensor) -> Tensor:
         """Return whether the attack key fits better than the random one."""
         return outputs @ self.key > outputs @ self.other
-
-
-def key_at(key: Tensor, distance: float, rng: Stream) -> Tensor:
-    r"""Return a random key of length 1 at a given distance from another one.
-
-    With c = 1 - \(\delta^2 / 2\) and a random direction u orthogonal to the key it is \(c \psi + \sqrt{1 - c^2} u\), which is exactly
-    \(\delta\) away.
-
-    Args:
-        key: \(\psi\), of length 1.
-        distance: \(\delta\), in [0, 2]; 0 is the key itself, \(\sqrt 2\) is orthogonal, 2 is its opposite.
-        rng: where the direction comes from.
-
-    Example:
-        >>> found = key_at(torch.tensor([1.0, 0.0, 0.0]), 0.5, torch.Generator().manual_seed(0))
-        >>> round((found - torch.tensor([1.0, 0.0, 0.0])).norm().item(), 4), round(found.norm().item(), 4)
-        (0.5, 1.0)
-
-    References:
-        Sariyildiz, Cinbis and Ayday, Key Protected Classification for Collaborative Learning, 2020, section 5.3, experiment II.
-    """
-    along = 1 - distance**2 / 2
-    away = random_key(key, rng)
-    across = F.normalize(away - (away @ key) * key, dim=0)
-    found: Tensor = along * key + math.sqrt(1 - along**2) * across
-    return found
-
-
-def random_key(like: Tensor, rng: Stream) -> Tensor:
-    """Return a random key of length 1, uniform over directions, as long as another vector and on its device.
-
-    Example:
-        >>> random_key(torch.zeros(5), torch.Generator().manual_seed(0)).shape
-        torch.Size([5])
-    """
-    return F.normalize(torch.randn(len(like), generator=rng), dim=0).to(like)

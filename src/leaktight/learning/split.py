@@ -94,7 +94,7 @@ class Split(Staged):
 
     def halves(self, data: Data, seed: int) -> Halves:
         """Return the model in two halves, on the device, with its initial weights."""
-        ours, theirs = self._columns(data)
+        ours, theirs = self.dealt(data)
         statistics = data.statistics() if self.normalise else None
         if ours is None:
             inputs: Columns | tuple[int, ...] = data.shape
@@ -146,7 +146,7 @@ class Split(Staged):
 
     def held(self, inputs: Tensor) -> tuple[Tensor, Tensor | None]:
         """Return what the feature party and what the label party holds of rows; None for a label party without features."""
-        ours, theirs = self._columns(self.data.load())
+        ours, theirs = self.dealt(self.data.load())
         if ours is None:
             return inputs, None
         return inputs[:, list(ours)], inputs[:, list(theirs)] if theirs else None
@@ -177,17 +177,7 @@ class Split(Staged):
         device = device_of(self.device)
         activations = feature.features(features.to(device))
         scores = label.scores(activations, None if own is None else own.to(device)).cpu()
-        labels = data.test.labels
-        correct = int(hits(scores, labels).sum())
-        low, high = wilson(correct, len(labels))
-        share = Reading(
-            name="accuracy", value=correct / len(labels), low=low, high=high, n=len(labels), chance=majority(labels)
-        )
-        if data.classes != 2 or len(torch.unique(labels)) < 2:
-            return (share,)
-        # A model that has diverged ranks nobody.
-        value, (low, high) = delong((scores[:, 1] - scores[:, 0]).nan_to_num(0.0, 1e30, -1e30), labels)
-        return Reading(name="auc", value=value, low=low, high=high, n=len(labels), chance=0.5), share
+        return graded(scores, data.test.labels, data.classes)
 
     def observe(self, training: Training, defence: Defence, observation: Observation, enter: Enter | None = None) -> Run:
         """Go on with a training from a stage, one step for each victim, and write down both sides of every gradient."""
@@ -226,7 +216,7 @@ class Split(Staged):
         for number, steps in self.continued(observation.victims).items():
             yield training.snapshots[moment(number)], steps
 
-    def _columns(self, data: Data) -> tuple[tuple[int, ...] | None, tuple[int, ...]]:
+    def dealt(self, data: Data) -> tuple[tuple[int, ...] | None, tuple[int, ...]]:
         """Return the positions that the feature party and that the label party holds; None for images, which stay whole."""
         if len(data.shape) != 1:
             if self.label_party or self.feature_party:
@@ -240,6 +230,23 @@ class Split(Staged):
         if not ours:
             raise InvalidValue("The `label_party` of split must leave the feature party a column. Got all columns instead.")
         return ours, theirs
+
+
+def graded(scores: Tensor, labels: Tensor, classes: int) -> tuple[Reading, ...]:
+    """Return AUC, for two classes, and accuracy of class scores.
+
+    Example:
+        >>> [reading.name for reading in graded(torch.eye(2), torch.tensor([0, 1]), classes=2)]
+        ['auc', 'accuracy']
+    """
+    correct = int(hits(scores, labels).sum())
+    low, high = wilson(correct, len(labels))
+    share = Reading(name="accuracy", value=correct / len(labels), low=low, high=high, n=len(labels), chance=majority(labels))
+    if classes != 2 or len(torch.unique(labels)) < 2:
+        return (share,)
+    # A model that has diverged ranks nobody.
+    value, (low, high) = delong((scores[:, 1] - scores[:, 0]).nan_to_num(0.0, 1e30, -1e30), labels)
+    return Reading(name="auc", value=value, low=low, high=high, n=len(labels), chance=0.5), share
 
 
 def _snapshot(feature: FeatureParty, label: LabelParty) -> Snapshot:

@@ -1,0 +1,30 @@
+"""Faults between two parties: who is to blame decides what becomes of the connection."""
+
+from __future__ import annotations
+
+from leaktight.core.errors import LeaktightError
+
+LONGEST = 500
+"""How much of a sentence from the other side is shown."""
+
+
+class Lost(LeaktightError):
+    """The connection ended, or nothing was heard for too long: it is made again."""
+
+
+class PeerFault(LeaktightError):
+    """What the other side sent is not what it must be: it is told so, and nothing of it was applied."""
+
+
+class Rejected(LeaktightError):
+    """The other side does not go on, and says why."""
+
+
+def shown(text: str) -> str:
+    r"""Return a text that came from elsewhere as it may be shown on a terminal: one line, bounded, without control characters.
+
+    Example:
+        >>> shown("No.\x1b[2J\nReally.")
+        'No. [2J Really.'
+    """
+    return " ".join("".join(sign if sign.isprintable() else " " for sign in text[:LONGEST]).split())

@@ -92,10 +92,10 @@ def control_cells(scenario: Scenario, seeds: Sequence[int], victims: int, metric
 
 
 def null_cells(measured: Sequence[Cell]) -> list[Cell]:
-    """Return each attack's first undefended cell again, for each scenario and seed, to be run on noise: nothing may be found in it."""
+    """Return each attack's first cell at the scenario's baseline again, for each scenario and seed, to be run on noise: nothing may be found in it."""
     first: dict[tuple[str, str, int], Cell] = {}
     for cell in measured:
-        if cell.defence.kind == Undefended().kind and isinstance(cell.probe, Attempt):
+        if cell.defence == cell.scenario.baseline and isinstance(cell.probe, Attempt):
             first.setdefault((cell.scenario.key, cell.label, cell.seed), cell)
     return [cell.model_copy(update={"purpose": "null", "probe": _at_the_message(cell.probe)}) for cell in first.values()]
 
@@ -118,7 +118,9 @@ def nulled(run: Run, rng: Stream) -> Run:
         run: what happened.
         rng: where the noise comes from.
     """
-    replaced = {id(message): _noise(message, rng) for message in run.transcript if message.key in run.inside}
+    # Where nobody knows the truth, every message that can be attacked is replaced.
+    honest = set(run.inside) or {message.key for message in run.transcript if message.kind in (Kind.GRADIENT, Kind.UPDATE)}
+    replaced = {id(message): _noise(message, rng) for message in run.transcript if message.key in honest}
     by_key = {message.key: message for message in replaced.values()}
     replaced |= _aimless(run, rng)
     return dataclasses.replace(

@@ -10,6 +10,18 @@ from collections.abc import Callable, Iterable, Sequence
 
 from leaktight.audit.flag import Flag
 from leaktight.audit.flags_attacks import attack_at_chance, leakage_grows, only_non_adaptive, simple_beats_strong
+from leaktight.audit.flags_captures import (
+    batch_norm_in_training,
+    blank_chance,
+    captured_defence_works,
+    diverged,
+    dropout_in_training,
+    label_counts_unknown,
+    local_steps_unknown,
+    not_graded,
+    objective_against_noise,
+    vanishing_gradients,
+)
 from leaktight.audit.flags_soundness import (
     control_not_exact,
     incomplete,
@@ -33,6 +45,16 @@ CHECKS: tuple[Check, ...] = (
     utility_at_majority,
     privacy_without_epsilon,
     incomplete,
+    not_graded,
+    objective_against_noise,
+    blank_chance,
+    vanishing_gradients,
+    batch_norm_in_training,
+    dropout_in_training,
+    label_counts_unknown,
+    local_steps_unknown,
+    diverged,
+    captured_defence_works,
 )
 """Every check, in the order in which its flags are shown."""
 

@@ -15,7 +15,9 @@ from leaktight.metrics.pairing import UNPAIRED, blank, is_image, on_screen, pair
 SHOWN = 8
 
 Gallery = dict[str, Tensor]
-"""`truth_raw`, `truth_used` and `guess` as uint8 images (n, channels, height, width), `labels` and `guess_labels` (-1: none)."""
+"""`truth_raw`, `truth_used` and `guess` as uint8 images (n, channels, height, width), `labels` and `guess_labels` (-1: none).
+
+Where nobody knows the truth there are only guesses."""
 
 
 def gallery_of(finding: Finding, shown: int = SHOWN) -> Gallery:
@@ -26,7 +28,9 @@ def gallery_of(finding: Finding, shown: int = SHOWN) -> Gallery:
         shown: at most how many examples.
     """
     guess = finding.guess
-    if not isinstance(guess, Reconstruction) or not finding.truth or not is_image(finding.truth[0].task.shape):
+    if isinstance(guess, Reconstruction) and not finding.truth:
+        return _alone(guess, shown)
+    if not isinstance(guess, Reconstruction) or not is_image(finding.truth[0].task.shape):
         return {}
     rows: dict[str, list[Tensor]] = {name: [] for name in ("truth_raw", "truth_used", "guess", "labels", "guess_labels")}
     for number, (inputs, inside) in enumerate(zip(guess.inputs, finding.truth, strict=True)):
@@ -42,6 +46,15 @@ def gallery_of(finding: Finding, shown: int = SHOWN) -> Gallery:
         if len(rows["guess"]) >= shown:
             break
     return {name: _plain(torch.stack([row.cpu() for row in found[:shown]])) for name, found in rows.items() if found}
+
+
+def _alone(guess: Reconstruction, shown: int) -> Gallery:
+    """Return the first few guesses where nobody knows the originals."""
+    inputs = torch.cat(guess.inputs)[:shown]
+    if not is_image(inputs.shape[1:]):
+        return {}
+    labels = torch.full((len(inputs),), -1) if guess.labels is None else torch.cat(guess.labels)[:shown]
+    return {"guess": _plain(inputs.cpu()), "guess_labels": _plain(labels.cpu())}
 
 
 def encode(gallery: Gallery) -> bytes:

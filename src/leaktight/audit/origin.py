@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 import leaktight
+from leaktight.captures import Captured
 from leaktight.core.defence import Defence
 from leaktight.core.factory import load_object
 from leaktight.core.scenario import Scenario
@@ -81,6 +82,14 @@ def _(scenario: Split, seed: int) -> str:
     return _digest(
         _of_data(data), *(part for half in (made.bottom, made.top) for part in (str(half), *_bytes(half.state_dict())))
     )
+
+
+@contents.register
+def _(scenario: Captured, seed: int) -> str:
+    files = [path for path in sorted(Path(scenario.folder).glob("*")) if path.is_file()]
+    files += [Path(scenario.truth)] if scenario.truth else []
+    public = [_of_data(scenario.public.load())] if scenario.public is not None else []
+    return _digest(*(part for path in files for part in (path.name, hashlib.sha256(path.read_bytes()).digest())), *public)
 
 
 def versions() -> dict[str, str]:

@@ -106,7 +106,7 @@ class Plan(Value):
             )
             for scenario in self.scenarios.values()
             for seed in self.grid.seeds
-            for defence in (Undefended(), *self.defences)
+            for defence in (scenario.baseline, *self.defences)
             for stage in self.grid.stages
             for batch_size in self.grid.batch_sizes
             for label, probe in self.probes.items()

@@ -6,6 +6,8 @@ from contextlib import suppress
 from functools import singledispatch
 
 from leaktight.audit.plan import Grid, Plan
+from leaktight.captures import Captured
+from leaktight.captures.sender import exchange
 from leaktight.core.defence import Undefended
 from leaktight.core.errors import InvalidValue, Refusal, did_you_mean
 from leaktight.core.probe import Attempt, Probe
@@ -99,3 +101,11 @@ def _(scenario: Split, grid: Grid) -> set[str]:
         for party in scenario.parties(data, Undefended(), seed, batch_size=size)
     ]
     return {WIRE, *(party.name for party in parties)}
+
+
+@present.register
+def _(scenario: Captured, grid: Grid) -> set[str]:
+    # Every capture is opened once: a damaged one is better named now than in every cell.
+    for capture in scenario.captures():
+        exchange(capture, scenario.task(capture))
+    return {WIRE, *(capture.manifest.receiver for capture in scenario.captures())}

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
-from leaktight.audit import verdict_labels, verdict_property
+from leaktight.audit import verdict_captures, verdict_labels, verdict_property
 from leaktight.audit.label_leak import tells_labels, turned
 from leaktight.audit.pool import high, leakage, leaks_more
 from leaktight.audit.property_leak import tells_property
@@ -244,7 +244,7 @@ def _budget(row: Row) -> str:
 def verdict_of(rows: Sequence[Row], judgements: Sequence[Judgement]) -> tuple[str, ...]:
     """Return the verdict: the undefended leak first, then each defence, then labels."""
     if not judgements:
-        return ("Nothing was measured, so nothing can be said.",)
+        return verdict_captures.of_ungraded(rows) or ("Nothing was measured, so nothing can be said.",)
     several = len({judgement.scenario for judgement in judgements}) > 1
     sentences = [f"Scenario {j.scenario}. {j.sentence}" if several else j.sentence for j in judgements]
     return (*sentences, *_labels(rows))

@@ -196,6 +196,8 @@ def title_of(reading: str) -> str:
         "reconstruction_statement": "images recognised",
         "tracing_distance": "examples not traced",
         "gradient_ratio": "gradient over perturbation",
+        "objective": "objective, not graded",
+        "diverged": "searches that diverged",
         "theorem_condition": "theorem 2.2 holds (share)",
         "theorem_bound": "bound of theorem 2.2",
         "auc": "test AUC",

@@ -20,6 +20,7 @@ from leaktight.audit.summary import Summary, summarise
 from leaktight.audit.utility import ACCURACY, utility_name
 from leaktight.audit.words import capital, name_of, undefended
 from leaktight.core.metric import Reading
+from leaktight.core.probe import DIVERGED, OBJECTIVE
 from leaktight.core.record import Record, Status
 
 WIDE = 160
@@ -67,7 +68,7 @@ def table(rows: Sequence[Row]) -> Table:
     utilities = dict.fromkeys(utility_name(row.utility) for row in rows if row.utility is not None)
     utility = capital(" or ".join(utilities) or utility_name(None))
     rows = [row for row in rows if not of_layers_alone(row)]
-    leaks = [leak for leak in (_IMAGES, _LABELS, _PROPERTY) if any(map(leak.about, rows))] or [_IMAGES]
+    leaks = [leak for leak in (_IMAGES, _LABELS, _PROPERTY, _UNGRADED) if any(map(leak.about, rows))] or [_IMAGES]
     for name in ("Batch", "Stage", *(title for leak in leaks for title in leak.titles), utility):
         found.add_column(name, justify="right", no_wrap=True)
     for row in rows:
@@ -115,6 +116,14 @@ def _of_property(row: Row) -> tuple[str, str, str]:
     )
 
 
+def _of_nobody(row: Row) -> tuple[str, str, str]:
+    """Return what the attacker itself knows of its success, where nobody knows the truth."""
+    left, lost = row.reading(OBJECTIVE), row.reading(DIVERGED)
+    if left is None or lost is None:
+        return (status(row), NOTHING, NOTHING)
+    return f"{left.value:.3g}", str(lost.n), f"{lost.value:.0f}"
+
+
 class Leak(NamedTuple):
     """The columns of one kind of leak: their titles, whether a row is about it, and its texts."""
 
@@ -129,6 +138,11 @@ _IMAGES = Leak(
     _of_images,
 )
 _LABELS = Leak(("Leak AUC (95 %)", "Chance", "95 % quantile"), lambda row: tells_labels(row.leak), _of_labels)
+_UNGRADED = Leak(
+    ("Objective, not graded", "Messages", "Diverged"),
+    lambda row: row.leak is None and row.reading(OBJECTIVE) is not None,
+    _of_nobody,
+)
 _PROPERTY = Leak(("Property AUC (95 %)", "Chance", "Layer that tells most"), lambda row: tells_property(row.leak), _of_property)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+import math
 from collections.abc import Sequence
 from typing import ClassVar, Literal
 
@@ -17,6 +18,9 @@ from leaktight.core.run import Inside, Run
 from leaktight.core.task import Batch
 from leaktight.core.threat import ThreatModel
 from leaktight.core.value import Kinded
+
+OBJECTIVE, DIVERGED = "objective", "diverged"
+"""The readings of a guess that nobody can grade."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,11 +71,14 @@ class Attempt(Probe):
         return self.attack.take(dataclasses.replace(seat, known=self.threat.granted(seat.known)))
 
     def read(self, run: Run, rng: Stream) -> Finding:
-        """Attack the view and grade the guess."""
+        """Attack the view and grade the guess; where nobody knows the truth, only say what the attacker itself can see."""
         self.attack.check(self.threat.knows)
         guess = self.attack(self.threat.view(run), rng)
+        if not run.inside:
+            return Finding(ungraded(guess), guess)
         truth = tuple(run.truth(key) for key in guess.keys)
-        return Finding(self.grade(guess, truth, rng, run.auxiliary), guess, truth)
+        lost = tuple(reading for reading in ungraded(guess) if reading.name == DIVERGED and reading.value)
+        return Finding((*self.grade(guess, truth, rng, run.auxiliary), *lost), guess, truth)
 
     def grade(self, guess: Guess, truth: Sequence[Inside], rng: Stream, public: Batch | None = None) -> tuple[Reading, ...]:
         """Apply every metric that grades something the guess claims, or the message itself."""
@@ -81,3 +88,23 @@ class Attempt(Probe):
         return tuple(
             reading for metric in self.metrics if metric.claim in claimed for reading in metric.grade(guess, truth, rng, public)
         )
+
+
+def ungraded(guess: Guess) -> tuple[Reading, ...]:
+    """Return what the attacker knows of its own success: what is left of its objective, and how many of its searches diverged.
+
+    It is no grade. Examples that match a message well may be the private ones or others that make the same message.
+
+    Example:
+        >>> import torch
+        >>> guess = Reconstruction((("client-0", 0), ("client-0", 1)), (), objective=torch.tensor([0.25, float("inf")]))
+        >>> [(reading.name, reading.value, reading.n) for reading in ungraded(guess)]
+        [('objective', 0.25, 1), ('diverged', 1.0, 2)]
+    """
+    if not isinstance(guess, Reconstruction) or guess.objective is None:
+        return ()
+    left = [value for value in guess.objective.tolist() if math.isfinite(value)]
+    diverged = Reading(name=DIVERGED, value=len(guess.objective) - len(left), n=len(guess.objective))
+    if not left:
+        return (diverged,)
+    return Reading(name=OBJECTIVE, value=sum(left) / len(left), n=len(left), each=tuple(left)), diverged

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from leaktight.core.defence import Defence
+from leaktight.core.defence import Defence, Undefended
 from leaktight.core.local import Memory
 from leaktight.core.message import Tensors
 from leaktight.core.metric import Reading
@@ -68,6 +68,11 @@ class Scenario(Kinded):
     def untrained(self) -> bool:
         """Whether a training changes nothing, so that its model is good for nothing."""
         return False
+
+    @property
+    def baseline(self) -> Defence:
+        """What every other defence is compared with, and where an attack is tried on noise: no defence, wherever messages are made here."""
+        return Undefended()
 
     @abc.abstractmethod
     def train(self, defence: Defence, seed: int, progress: Progress | None = None, enter: Enter | None = None) -> Training:

@@ -14,6 +14,7 @@ from torch import Tensor
 from leaktight.audit.rows import Row
 from leaktight.audit.verdict import Judgement
 from leaktight.audit.words import capital, name_of, undefended
+from leaktight.core.probe import OBJECTIVE
 from leaktight.metrics.image import psnr
 from leaktight.report.page import Page, Pictures, Section
 
@@ -60,11 +61,12 @@ def pictures_section(page: Page) -> Section | None:
             [j for j in page.summary.judgements if j.scenario == scenario], page.pictures, page.summary.threshold
         )
     ]
+    graded = bool(blocks)
+    blocks += [[strip] for row in page.summary.rows if (strip := ungraded_strip(row, page.pictures))]
     if not blocks:
         return None
-    return Section(
-        "pictures", "What the attacker sees", "pictures.html", {"blocks": blocks, "threshold": page.summary.threshold}
-    )
+    values = {"blocks": blocks, "threshold": page.summary.threshold, "graded": graded}
+    return Section("pictures", "What the attacker sees", "pictures.html", values)
 
 
 def blocks_of(judged: Sequence[Judgement], pictures: Pictures, threshold: float | None) -> list[list[Strip]]:
@@ -85,6 +87,23 @@ def blocks_of(judged: Sequence[Judgement], pictures: Pictures, threshold: float 
     return list(blocks.values())
 
 
+def ungraded_strip(row: Row, pictures: Pictures) -> Strip | None:
+    """Return what an attack made of messages behind which nobody knows the originals, if that is what the row shows."""
+    gallery = next((found for key in row.cells if (found := pictures(key))), None) if row.reading(OBJECTIVE) else None
+    if not gallery or "guess" not in gallery or not is_drawable(tuple(gallery["guess"].shape)):
+        return None
+    labels = gallery["guess_labels"].tolist()
+    made = tuple(
+        Picture(data_address(image), f"Image {number + 1}, a guess that nobody graded", "not graded", _class(labels[number]))
+        for number, image in enumerate(gallery["guess"][:SHOWN])
+    )
+    return Strip(capital(name_of(row.defence)), f"{row.attack}; {row.moment}; without originals", made)
+
+
+def _class(label: int) -> str:
+    return "" if label < 0 else f"class {label}"
+
+
 def drawable(gallery: Mapping[str, Tensor] | None) -> Mapping[str, Tensor] | None:
     """Return a gallery if it holds grey or colour images that belong together, else None."""
     if not gallery or not {"truth_raw", "truth_used", "guess"} <= gallery.keys():
@@ -93,7 +112,12 @@ def drawable(gallery: Mapping[str, Tensor] | None) -> Mapping[str, Tensor] | Non
     if len(shapes) != 1:
         return None
     shape = shapes.pop()
-    return gallery if len(shape) == 4 and shape[0] > 0 and shape[1] in (1, 3) else None
+    return gallery if is_drawable(shape) else None
+
+
+def is_drawable(shape: tuple[int, ...]) -> bool:
+    """Return whether tensors of this shape are some grey or colour images."""
+    return len(shape) == 4 and shape[0] > 0 and shape[1] in (1, 3)
 
 
 def data_address(image: Tensor) -> str:
@@ -129,7 +153,7 @@ def _guesses(guess: Tensor, raw: Tensor, shown: Mapping[str, Tensor], row: Row, 
                 data_address(image),
                 f"Image {number + 1}, recovered {under}: {likeness}",
                 likeness,
-                "" if guessed[number] < 0 else f"class {guessed[number]}",
+                _class(guessed[number]),
                 threshold is not None and quality >= threshold,
             )
         )

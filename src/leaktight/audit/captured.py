@@ -1,0 +1,130 @@
+"""The plan of an audit of captures: which attacks, on which messages, compared with what."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from leaktight.attacks import LabelReading
+from leaktight.attacks.presets import preset
+from leaktight.audit.control import exposed
+from leaktight.audit.plan import Grid, Plan
+from leaktight.captures import AsCaptured, Captured
+from leaktight.captures.capture import Capture
+from leaktight.core.attack import Attack
+from leaktight.core.errors import InvalidValue
+from leaktight.core.probe import Attempt
+from leaktight.core.scenario import Scenario
+from leaktight.core.task import Task
+from leaktight.core.threat import Knows, ThreatModel
+from leaktight.data import Digits
+from leaktight.data.source import Source
+from leaktight.learning.federated import Federated
+from leaktight.learning.protocol import FedSGD
+from leaktight.metrics import standard
+from leaktight.models import Factory
+
+SPARSE = 0.3
+"""The share of zeros in a message from which an attacker takes them for entries that were left out."""
+VICTIMS = 8
+"""How many messages of each batch size are attacked, evenly spread over rounds and senders."""
+
+
+def captured(
+    folder: Path,
+    model: Factory | None = None,
+    truth: Path | None = None,
+    shape: tuple[int, ...] = (),
+    public: Source | None = None,
+    thorough: bool = False,
+) -> Plan:
+    """Return the plan for an audit of captured messages.
+
+    Without the truth, cells hold what the attacker itself can see. With it they are graded, and compared with what would have been sent
+    without a defence.
+
+    Args:
+        folder: where the captures are.
+        model: the model that was trained; None takes what the manifests name.
+        truth: the file with the private batches; None if nobody gives them.
+        shape: the shape of one example; empty if the manifests or the truth tell.
+        public: public examples of the same kind, for chance levels.
+        thorough: whether to search as long as the attacks' sources do, on four times as many messages.
+    """
+    scenario = Captured(
+        folder=str(folder), model=model or _named(folder), shape=shape, truth=str(truth or ""), public=public, device="cpu"
+    )
+    captures = scenario.captures()
+    sizes = {capture.manifest.step_size for capture in captures}
+    return Plan(
+        title="Audit of captured messages",
+        scenarios=_scenarios(scenario, captures),
+        defences=(AsCaptured(),) if truth else (),
+        probes={
+            name: Attempt(attack=attack, threat=_threat(captures), metrics=standard())
+            for name, attack in _attacks(scenario.task(captures[0]), captures, thorough, bool(truth)).items()
+        },
+        grid=Grid(
+            batch_sizes=tuple(sorted(sizes)), stages=("training",), victims=min(len(captures), VICTIMS * (4 if thorough else 1))
+        ),
+    )
+
+
+def _attacks(task: Task, captures: list[Capture], thorough: bool, graded: bool) -> dict[str, Attack]:
+    """Return the attacks that fit: reading where the model allows it, and searches with and without entries that were left out."""
+    layers = [layer for layer in task.model.modules() if isinstance(layer, nn.Linear | nn.Conv1d | nn.Conv2d | nn.Conv3d)]
+    first = layers[0]
+    # Labels that nobody grades stand beside the pictures of a search.
+    found: dict[str, Attack] = {"label_reading": LabelReading()} if graded else {}
+    if isinstance(first, nn.Linear) and first.bias is not None and first.in_features == math.prod(task.shape):
+        found["analytic"] = preset("analytic")
+    short: dict[str, Any] = {} if thorough else {"iterations": 60}
+    found[f"idlg2020{'' if thorough else '*'}"] = preset("idlg2020", **short)
+    if any(_left_out(capture) for capture in (captures[0], captures[-1])):
+        found["idlg2020* (sent entries)"] = preset("idlg2020", entries="sent", **short)
+    steps: dict[str, Any] = {} if thorough else {"iterations": 600}
+    found[f"ats2021-adam-cosine{'' if thorough else '*'}"] = preset("ats2021-adam-cosine", **steps)
+    return found
+
+
+def _left_out(capture: Capture) -> bool:
+    """Return whether many entries of a message are exactly zero, as top-k sharing and pruning leave them."""
+    entries = torch.cat([tensor.flatten() for tensor in capture.tensors().values() if tensor.is_floating_point()])
+    return float((entries == 0).float().mean()) > SPARSE
+
+
+def _threat(captures: list[Capture]) -> ThreatModel:
+    return ThreatModel(seat=captures[0].manifest.receiver, knows=frozenset({Knows.LOCAL_STEPS}))
+
+
+def _named(folder: Path) -> Factory:
+    """Return the model that the manifests agree on."""
+    names = {capture.manifest.model for capture in Captured(folder=str(folder), model=_NOBODY).captures()}
+    if len(names) != 1 or names == {""}:
+        raise InvalidValue("The captures do not name one model. Give it with `--model package.module:function`.")
+    return Factory(function=names.pop())
+
+
+_NOBODY = Factory(function="torch.nn:Identity")
+
+
+def _scenarios(scenario: Captured, captures: list[Capture]) -> dict[str, Scenario]:
+    """Return one scenario for all rounds, or one for each round if the model's buffers change between them: a task has one set of them."""
+    first: dict[int, Capture] = {}
+    for capture in captures:
+        first.setdefault(capture.manifest.round, capture)
+    states = {number: dict(scenario.module(capture).named_buffers()) for number, capture in first.items()}
+    [start, *others] = states.values()
+    if all(torch.equal(start[name], other[name]) for other in others for name in start):
+        return {"captured": scenario}
+    return {f"round {number}": scenario.model_copy(update={"rounds": (number,)}) for number in states}
+
+
+@exposed.register
+def _(scenario: Captured) -> Scenario:
+    # Of captured messages no answer is known. The same instruments must at least be exact where one is.
+    return Federated(data=Digits(), model={"kind": "mlp"}, protocol=FedSGD(), rounds=0)

@@ -1,0 +1,140 @@
+"""Captures: messages that crossed the wire, written down as tensors and a manifest each."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from leaktight.captures.manifest import ENDING, Manifest, read_manifest
+from leaktight.captures.tensors import pack_tensors, read_tensors
+from leaktight.core.errors import InvalidValue
+from leaktight.core.message import Tensors
+from leaktight.core.private import private_folder, write_private
+
+
+@dataclasses.dataclass(frozen=True)
+class Capture:
+    """One message: what is known of it, and where its tensors are.
+
+    Args:
+        folder: where the files lie.
+        manifest: what is known of it.
+    """
+
+    folder: Path
+    manifest: Manifest
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Read what was sent, by name; numbers that are not finite are an error, for nothing can be matched with them."""
+        return _finite(read_tensors(self.folder / self.manifest.tensors), self.manifest.tensors)
+
+    def parameters(self) -> dict[str, Tensor]:
+        """Read what the sender had been sent, by name, buffers included."""
+        return _finite(read_tensors(self.folder / self.manifest.parameters), self.manifest.parameters)
+
+
+def write_capture(folder: Path, parameters: Tensors, sent: Tensors, **known: Any) -> Manifest:
+    """Write one message for its owner alone: tensors first, the manifest last, so that what has one is whole.
+
+    Parameters that several messages answer are kept once: their file is named by their content. A message of the same sender and
+    round that was written before is replaced.
+
+    Args:
+        folder: where to write; made if need be.
+        parameters: what the sender was sent, by name.
+        sent: what it answered: a gradient or an update, by name.
+        known: the fields of `Manifest` but the names of the files.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     one = {"weight": torch.ones(2)}
+        ...     _ = write_capture(Path(folder), one, one, kind="gradient", sender="client-0", round=0, examples=1)
+        ...     [capture] = read_captures(Path(folder))
+        ...     capture.tensors()
+        {'weight': tensor([1., 1.])}
+    """
+    before, after = pack_tensors(dict(parameters)), pack_tensors(dict(sent))
+    stem = _stem(str(known["sender"]), int(known["round"]))
+    manifest = Manifest(
+        tensors=f"{stem}.safetensors", parameters=f"parameters-{hashlib.sha256(before).hexdigest()[:16]}.safetensors", **known
+    )
+    if not (private_folder(folder) / manifest.parameters).is_file():
+        write_private(folder / manifest.parameters, before)
+    write_private(folder / manifest.tensors, after)
+    write_private(folder / f"{stem}{ENDING}", json.dumps(manifest.to_dict(), indent=1).encode())
+    return manifest
+
+
+def read_captures(folder: Path) -> list[Capture]:
+    """Return the captures of a folder by round and sender; their tensors are read when they are asked for.
+
+    Raises:
+        InvalidValue: there is no such folder, nothing is in it, a manifest cannot be used, or two speak of the same message.
+    """
+    if not folder.is_dir():
+        raise InvalidValue(f"There is no folder `{folder}` with captures. Name the one that messages were recorded to.")
+    found = [Capture(folder, read_manifest(path)) for path in sorted(folder.glob(f"*{ENDING}"))]
+    if not found:
+        raise InvalidValue(
+            f"The folder `{folder}` holds no captures (`*{ENDING}`). Name the one that messages were recorded to."
+        )
+    seen: set[str] = set()
+    for capture in found:
+        if capture.manifest.name in seen:
+            raise InvalidValue(
+                f"The folder `{folder}` holds two captures of what {capture.manifest.sender} sent in round {capture.manifest.round}. "
+                "Keep the messages of each run in a folder of their own."
+            )
+        seen.add(capture.manifest.name)
+    return sorted(found, key=lambda capture: (capture.manifest.round, capture.manifest.sender))
+
+
+def empty_of_captures(folder: Path) -> Path:
+    """Return a folder, made if need be, or raise the error for one that holds the messages of another run already."""
+    if any(private_folder(folder).glob(f"*{ENDING}")):
+        raise InvalidValue(f"The folder `{folder}` holds captures already. Choose another one, so that runs do not mix.")
+    return folder
+
+
+def difference(before: Mapping[str, Tensor], after: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return new minus old for every floating tensor that is in both, in at least single precision.
+
+    Example:
+        >>> difference({"weight": torch.ones(2), "steps": torch.tensor(1)}, {"weight": torch.zeros(2), "steps": torch.tensor(2)})
+        {'weight': tensor([-1., -1.])}
+    """
+    found = {}
+    for name, old in before.items():
+        new = after.get(name)
+        if new is None or not old.is_floating_point():
+            continue
+        if new.shape != old.shape:
+            raise InvalidValue(f"The tensor `{name}` must keep its shape {tuple(old.shape)}. Got {tuple(new.shape)} instead.")
+        wide = torch.promote_types(old.dtype, torch.float32)
+        found[name] = new.detach().to("cpu", wide) - old.detach().to("cpu", wide)
+    return found
+
+
+def _stem(sender: str, round: int) -> str:
+    """Return a file's name that two senders never share, whatever letters are in theirs."""
+    plain = re.sub(r"[^A-Za-z0-9_-]", "-", sender)[:40]
+    mark = "" if plain == sender else f"-{hashlib.sha256(sender.encode()).hexdigest()[:8]}"
+    return f"message-{plain}{mark}-{round}"
+
+
+def _finite(tensors: dict[str, Tensor], file: str) -> dict[str, Tensor]:
+    for name, tensor in tensors.items():
+        if tensor.is_floating_point() and not torch.isfinite(tensor).all():
+            raise InvalidValue(
+                f"The tensor `{name}` in `{file}` holds numbers that are not finite. Nothing can be read off them."
+            )
+    return tensors

@@ -1,0 +1,165 @@
+"""Manifests: what is known of a message that crossed the wire, beside its tensors."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from leaktight.core.errors import InvalidValue
+from leaktight.core.factory import is_reference
+from leaktight.core.message import Kind
+from leaktight.core.private import reason
+from leaktight.core.value import Value
+
+ENDING = ".capture.json"
+LARGEST_MANIFEST = 1 << 20
+"""How many bytes a manifest may have: it holds a few settings."""
+LARGEST_GUESS = 1 << 27
+"""How many numbers the examples behind one message may have, all together: an attack must hold several times as many."""
+_SHOWN = 300
+
+Count = Annotated[int, Field(ge=1, le=10**9)]
+Party = Annotated[str, Field(pattern=r"^[\w.:@ -]{1,100}$")]
+FileName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}$")]
+
+
+class Manifest(Value):
+    """What whoever saw a message knows of it. `None` and an empty text stand for what nobody told.
+
+    Args:
+        kind: `gradient`, the mean over a batch, or `update`, new parameters minus old ones.
+        sender: who sent it.
+        receiver: whom it was for.
+        round: the communication round, at least 0.
+        tensors: the file with what was sent, beside the manifest.
+        parameters: the file with what the sender was sent before.
+        model: `package.module:function` that makes the model; empty if it is to be told later.
+        shape: the shape of one example.
+        classes: how many classes there are.
+        mean: what is taken off each channel before the model sees it; empty for nothing.
+        std: what each channel is divided by then.
+        examples: how many examples are behind the message, all local steps together.
+        batch_size: how many of them are behind one local step.
+        local_steps: how many steps an update took.
+        learning_rate: the size of each step.
+        momentum: how much of the last step is kept, in [0, 1).
+        adaptive: whether the steps were made by an optimiser that scales each entry, such as Adam.
+        training: whether layers were in training mode.
+        format: how captures are written.
+
+    Example:
+        >>> Manifest(kind="gradient", sender="client-0", round=3, tensors="a.safetensors", parameters="b.safetensors").examples is None
+        True
+    """
+
+    kind: Literal["gradient", "update"]
+    sender: Party
+    receiver: Party = "server"
+    round: int = Field(ge=0, le=10**9)
+    tensors: FileName
+    parameters: FileName
+    model: str = ""
+    shape: tuple[Count, ...] | None = Field(None, max_length=8)
+    classes: Annotated[int, Field(ge=2, le=10**6)] | None = None
+    mean: tuple[float, ...] = Field((), max_length=10_000)
+    std: tuple[Annotated[float, Field(gt=0)], ...] = Field((), max_length=10_000)
+    examples: Count | None = None
+    batch_size: Count | None = None
+    local_steps: Annotated[int, Field(ge=1, le=100_000)] | None = None
+    learning_rate: Annotated[float, Field(gt=0)] | None = None
+    momentum: float = Field(0.0, ge=0, lt=1)
+    adaptive: bool = False
+    training: bool | None = None
+    format: Literal[1] = 1
+
+    @field_validator("model")
+    @classmethod
+    def _names_code(cls, model: str) -> str:
+        if model and not is_reference(model):
+            raise ValueError(f"must have the form `package.module:function`. Got {model!r} instead.")
+        return model
+
+    @model_validator(mode="after")
+    def _belongs_together(self) -> Manifest:
+        if len(self.mean) != len(self.std):
+            raise ValueError(f"must have as many `mean` as `std`. Got {len(self.mean)} and {len(self.std)} instead.")
+        if self.sender == self.receiver:
+            raise ValueError(f"must have a `receiver` other than its `sender`. Got {self.sender!r} for both.")
+        if math.prod(self.shape or ()) * (self.examples or 1) > LARGEST_GUESS:
+            raise ValueError(
+                f"must speak of at most {LARGEST_GUESS} numbers in all examples behind a message. "
+                f"Got {self.examples or 1} examples of shape {self.shape} instead."
+            )
+        return self
+
+    @property
+    def name(self) -> str:
+        """Which message this is, as a text: its sender and round."""
+        return f"{self.sender}/{self.round}"
+
+    @property
+    def step_size(self) -> int:
+        """How many examples are behind one local step, as far as is known; 1 if nobody told."""
+        if self.batch_size is not None:
+            return self.batch_size
+        return max(1, (self.examples or 1) // (self.local_steps or 1))
+
+    def facts(self) -> dict[str, float]:
+        """Return the facts of the message as an attacker supposes them: what nobody told is taken as small as it can be.
+
+        An update of unknown steps is taken as one step of size 1: its direction is then right if it was one step, and its scale is not.
+        """
+        facts = {"examples": float(self.examples or self.step_size * (self.local_steps or 1))}
+        if Kind(self.kind) is Kind.UPDATE:
+            known = self.local_steps is not None and self.learning_rate is not None
+            facts |= {
+                "local_steps": float(self.local_steps or 1),
+                "batch_size": float(self.step_size),
+                "learning_rate": self.learning_rate if known and self.learning_rate else 1.0,
+                "momentum": self.momentum,
+            }
+            facts |= {"adaptive": 1.0} if self.adaptive else {}
+        return facts
+
+    @property
+    def unknown_steps(self) -> bool:
+        """Whether this is an update of which nobody told how many steps of what size it took."""
+        return self.kind == "update" and (self.local_steps is None or self.learning_rate is None)
+
+
+def parse(content: bytes, name: str) -> Manifest:
+    """Return a manifest from its JSON, or raise one `InvalidValue` that names the file and the first fault."""
+    try:
+        found: Any = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise InvalidValue(f"The manifest `{name}` is not JSON: {_short(error)}. Record the messages again.") from error
+    if not isinstance(found, dict):
+        raise InvalidValue(f"The manifest `{name}` must hold one table of settings. Got {type(found).__name__} instead.")
+    try:
+        return Manifest.model_validate(found)
+    except InvalidValue as error:
+        raise InvalidValue(f"The manifest `{name}` cannot be used. {_short(error)}") from error
+
+
+def read_manifest(path: Path) -> Manifest:
+    """Read a manifest; a file that is too large for one is not read at all."""
+    try:
+        if path.stat().st_size > LARGEST_MANIFEST:
+            raise InvalidValue(
+                f"The manifest `{path.name}` must have at most {LARGEST_MANIFEST} bytes. Record the messages again."
+            )
+        return parse(path.read_bytes(), path.name)
+    except OSError as error:
+        raise InvalidValue(f"The manifest `{path}` cannot be read: {reason(error)}.") from error
+
+
+def _short(error: Exception) -> str:
+    """Return the first line of an error, cut where a person stops reading."""
+    line = (
+        (str(error).splitlines() or [""])[0].rstrip(".") if not isinstance(error, InvalidValue) else str(error).splitlines()[0]
+    )
+    return line if len(line) <= _SHOWN else f"{line[:_SHOWN]} ..."

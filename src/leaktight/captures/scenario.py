@@ -1,0 +1,184 @@
+"""The captured scenario: nothing is trained here; messages that crossed a wire elsewhere are attacked."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+from pydantic import SerializeAsAny
+from torch import nn
+
+from leaktight.captures.as_captured import AsCaptured
+from leaktight.captures.capture import Capture, read_captures
+from leaktight.captures.sender import exchange, undefended
+from leaktight.captures.task import loaded, mixing_layers, outputs_in, random_layers, task_of
+from leaktight.captures.truth import read_truth
+from leaktight.captures.vanishing import vanished
+from leaktight.core.defence import Defence, Undefended
+from leaktight.core.device import DeviceName, device_of
+from leaktight.core.errors import InvalidValue, Refusal
+from leaktight.core.factory import call_object
+from leaktight.core.message import Message, Tensors
+from leaktight.core.random import sealed
+from leaktight.core.run import Inside, MessageKey, Run
+from leaktight.core.scenario import Enter, Observation, Progress, Scenario, Snapshot, Training
+from leaktight.core.task import Batch, Task
+from leaktight.data.files import Location
+from leaktight.data.source import Source
+from leaktight.models.factory import Factory
+
+
+class Captured(Scenario):
+    """Messages of a training that happened elsewhere, with or without the private batches behind them.
+
+    As `as_captured` each message is what was recorded. As `none` it is what its sender would have sent without a defence, computed from
+    the private batch, where the owner gave it: what the captured messages are compared with.
+
+    Args:
+        folder: where the captures are.
+        model: the model that was trained, as `package.module:function`. It is attacked in evaluation mode, with the parameters
+            and buffers that were captured.
+        shape: the shape of one example; empty if the manifests tell.
+        truth: the file with the private batches; empty if nobody gave them. With it, only messages whose batch it holds are looked at.
+        public: public examples of the same kind, of which the test part is taken; without them the chance level is that of a blank guess.
+        rounds: look at these rounds only; empty for all.
+        device: where tensors live: `cpu`, `cuda`, `mps`, or `auto`.
+    """
+
+    kind: Literal["captured"] = "captured"
+    folder: Location
+    model: Factory
+    shape: tuple[int, ...] = ()
+    truth: Location = ""
+    public: SerializeAsAny[Source] | None = None
+    rounds: tuple[int, ...] = ()
+    device: DeviceName = "cpu"
+
+    @property
+    def stages(self) -> tuple[str, ...]:
+        """Messages come from all of a training."""
+        return ("training",)
+
+    @property
+    def baseline(self) -> Defence:
+        """With the truth, what would have been sent without defence; without it, the captures are all there is."""
+        return Undefended() if self.truth else AsCaptured()
+
+    def captures(self) -> list[Capture]:
+        """Return the messages that are looked at, by round and sender."""
+        found = read_captures(Path(self.folder))
+        if self.rounds:
+            found = [capture for capture in found if capture.manifest.round in self.rounds]
+        if self.truth:
+            known = self.batches(found)
+            found = [capture for capture in found if capture.manifest.name in known]
+        return found
+
+    def batches(self, captures: Sequence[Capture]) -> dict[str, Batch]:
+        """Return the private batches behind captures, by `SENDER/ROUND`; none without the truth."""
+        if not self.truth:
+            return {}
+        return read_truth(Path(self.truth), [capture.manifest.name for capture in captures])
+
+    def module(self, capture: Capture) -> nn.Module:
+        """Return the model with what a message's sender was sent, in the mode in which its function returns it."""
+        parameters = capture.parameters()
+        with sealed(0):
+            module = call_object(self.model.function, shape=self.shape_of(capture), classes=_classes(capture, parameters))
+        if not isinstance(module, nn.Module):
+            raise InvalidValue(f"`{self.model.function}` must return a torch.nn.Module. Got {type(module).__name__} instead.")
+        return loaded(module, parameters, f"The capture of {capture.manifest.sender} in round {capture.manifest.round}")
+
+    def shape_of(self, capture: Capture) -> tuple[int, ...]:
+        """Return the shape of one example, from whoever told it."""
+        found = self.shape or capture.manifest.shape or ()
+        if not found and self.truth:
+            found = tuple(self.batches([capture])[capture.manifest.name].inputs.shape[1:])
+        if not found:
+            raise InvalidValue("The shape of one example is in no manifest. Give it, such as `--shape 1,28,28`.")
+        return found
+
+    def task(self, capture: Capture) -> Task:
+        """Return the public task at the parameters and buffers of a capture, its layers in evaluation mode."""
+        module, manifest, shape = self.module(capture).eval(), capture.manifest, self.shape_of(capture)
+        classes = outputs_in(module, shape) or _classes(capture, module.state_dict())
+        made = task_of(module, shape, classes, self.model.head, (manifest.mean, manifest.std) if manifest.mean else None)
+        return dataclasses.replace(made, model=made.model.to(device_of(self.device)))
+
+    def train(self, defence: Defence, seed: int, progress: Progress | None = None, enter: Enter | None = None) -> Training:
+        """Train nothing: that happened elsewhere."""
+        return Training({"training": Snapshot({})})
+
+    def observe(self, training: Training, defence: Defence, observation: Observation, enter: Enter | None = None) -> Run:
+        """Return the captured messages of this batch size, as many as asked for, spread evenly over rounds and senders."""
+        if not isinstance(defence, AsCaptured | Undefended):
+            raise Refusal(
+                f"Captured messages cannot be sent again under {defence.kind}. Record messages that were sent under it."
+            )
+        if isinstance(defence, Undefended) and not self.truth:
+            raise Refusal("What would have been sent without defence follows from the private batch alone. Add the truth.")
+        chosen = _spread([c for c in self.captures() if c.manifest.step_size == observation.batch_size], observation.victims)
+        if not chosen:
+            raise Refusal(f"No captured message was made from batches of {observation.batch_size}.")
+        task, batches = self.task(chosen[0]), self.batches(chosen)
+        transcript: list[Message] = []
+        inside: dict[MessageKey, Inside] = {}
+        for capture in chosen:
+            asked, sent = exchange(capture, task)
+            if capture.manifest.name in batches:
+                batch = batches[capture.manifest.name].to(task.device)
+                plain = undefended(task, asked, sent, batch, capture.manifest)
+                sent = sent if isinstance(defence, AsCaptured) else _known(plain)
+                inside[sent.key] = Inside(task, batch, batch, plain or sent, sent, plain)
+            transcript += [asked, sent]
+        notes = self._notes(chosen, task, transcript)
+        return Run(tuple(transcript), task, defence, inside, auxiliary=self._auxiliary(task), notes=notes)
+
+    def _auxiliary(self, task: Task) -> Batch | None:
+        """Return the public examples, if there are any and they are of the same kind."""
+        data = None if self.public is None else self.public.load()
+        if data is not None and (data.shape != task.shape or data.classes > task.classes):
+            raise InvalidValue(
+                f"Public examples must have the shape {task.shape} and at most {task.classes} classes like the captured ones. "
+                f"Got {data.shape} and {data.classes} instead."
+            )
+        return None if data is None else data.test.to(task.device)
+
+    def _notes(self, chosen: Sequence[Capture], task: Task, transcript: Sequence[Message]) -> dict[str, float]:
+        """Count what may keep an attack from succeeding, for the diagnosis."""
+        module = self.module(chosen[0])
+        manifests = [capture.manifest for capture in chosen]
+        trained = any(manifest.training is not False for manifest in manifests)
+        pairs = zip(transcript[::2], transcript[1::2], strict=True)
+        return {
+            "captures.messages": float(len(chosen)),
+            "captures.unknown_steps": float(sum(manifest.unknown_steps for manifest in manifests)),
+            "captures.unknown_examples": float(sum(manifest.examples is None for manifest in manifests)),
+            "captures.several_examples": float(sum(manifest.facts()["examples"] > 1 for manifest in manifests)),
+            "captures.batch_norms": float(len(mixing_layers(module)) if trained else 0),
+            "captures.dropouts": float(len(random_layers(module)) if trained else 0),
+            "captures.vanished": float(sum(vanished(task, asked, sent) for asked, sent in pairs)),
+        }
+
+
+def _spread(captures: Sequence[Capture], count: int) -> list[Capture]:
+    """Return so many captures, or all, evenly spread."""
+    taken = min(count, len(captures))
+    return [captures[place * len(captures) // taken] for place in range(taken)]
+
+
+def _known(plain: Message | None) -> Message:
+    if plain is None:
+        raise Refusal(
+            "What would have been sent without defence cannot be computed: how many local steps of what size were taken is unknown, or "
+            "Adam took them. Tell `local_steps` and `learning_rate` when messages are recorded."
+        )
+    return plain
+
+
+def _classes(capture: Capture, state: Tensors) -> int:
+    """Return how many classes there are: as told, or as many as the last matrix has rows."""
+    matrices = [tensor for tensor in state.values() if tensor.dim() == 2]
+    return capture.manifest.classes or (max(2, len(matrices[-1])) if matrices else 2)

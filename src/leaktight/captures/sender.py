@@ -1,0 +1,90 @@
+"""The sender of a captured message: what it was asked, what it sent, and what it would have sent without a defence."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+
+import torch.nn.functional as F
+from torch.nn.modules.batchnorm import _BatchNorm
+
+from leaktight.attacks.replay import Replay
+from leaktight.captures.capture import Capture
+from leaktight.captures.manifest import Manifest
+from leaktight.core.errors import InvalidValue, did_you_mean
+from leaktight.core.message import Kind, Message
+from leaktight.core.task import Batch, Task
+
+
+def exchange(capture: Capture, task: Task) -> tuple[Message, Message]:
+    """Return the parameters that a sender was sent and what it answered, as the messages of a transcript.
+
+    Only tensors of parameters that are learned are attacked; what came of buffers is left out.
+
+    Args:
+        capture: the message.
+        task: the public task, whose wire names are those of the capture.
+    """
+    manifest, wanted = capture.manifest, task.public_parameters()
+    before, sent = capture.parameters(), capture.tensors()
+    who = f"{manifest.sender} in round {manifest.round}"
+    for name, tensor in wanted.items():
+        if name not in before or before[name].shape != tensor.shape:
+            raise InvalidValue(
+                f"The parameters of {who} must hold `{name}` of shape {tuple(tensor.shape)} like the model. {did_you_mean(name, before)}"
+            )
+        if name in sent and sent[name].shape != tensor.shape:
+            raise InvalidValue(
+                f"The `{name}` that {who} sent must have the shape {tuple(tensor.shape)}. Got {tuple(sent[name].shape)} instead."
+            )
+    kept = [name for name in wanted if name in sent and sent[name].is_floating_point()]
+    if not kept:
+        raise InvalidValue(f"The message of {who} holds no tensor of the model's parameters. Is it the model that was trained?")
+    asked = {name: before[name].to(wanted[name]) for name in wanted}
+    answer = {name: sent[name].to(wanted[name]) for name in kept}
+    return (
+        Message(Kind.PARAMETERS, manifest.receiver, manifest.sender, manifest.round, asked),
+        Message(Kind(manifest.kind), manifest.sender, manifest.receiver, manifest.round, answer, manifest.facts()),
+    )
+
+
+def undefended(task: Task, asked: Message, sent: Message, batch: Batch, manifest: Manifest) -> Message | None:
+    """Return what a sender would have sent for its private batch without a defence; None if its steps are not known.
+
+    Batch norm normalises by the batch, as it did in training, unless the manifest says that it was in evaluation mode. Dropout is off:
+    its draws cannot be repeated.
+
+    Args:
+        task: the public task.
+        asked: the parameters that the sender was sent.
+        sent: what it answered.
+        batch: its private examples, all local steps in order.
+        manifest: what is known of the message.
+    """
+    if tuple(batch.inputs.shape[1:]) != task.shape or int(batch.labels.max()) >= task.classes or int(batch.labels.min()) < 0:
+        raise InvalidValue(
+            f"The truth of `{manifest.name}` must hold inputs of shape {task.shape} and labels from 0 to {task.classes - 1}. "
+            f"Got shape {tuple(batch.inputs.shape[1:])} and labels from {int(batch.labels.min())} to {int(batch.labels.max())} instead."
+        )
+    if manifest.examples is not None and len(batch) != manifest.examples:
+        raise InvalidValue(
+            f"The truth of `{manifest.name}` must hold as many examples as its manifest says, {manifest.examples}. Got {len(batch)} instead."
+        )
+    if manifest.unknown_steps or manifest.adaptive:
+        return None
+    replay = Replay.of(_in_training(task) if manifest.training is not False else task, sent)
+    targets = F.one_hot(batch.labels, task.classes).to(batch.inputs)
+    tensors = {name: tensor.detach() for name, tensor in replay(asked.tensors, batch.inputs, targets).items()}
+    return dataclasses.replace(sent, tensors=tensors, facts={**sent.facts, "examples": float(len(batch))})
+
+
+def _in_training(task: Task) -> Task:
+    """Return the task with batch norm that normalises by the batch and remembers nothing."""
+    model = copy.deepcopy(task.model)
+    for layer in model.modules():
+        if isinstance(layer, _BatchNorm):
+            layer.train()
+            layer.track_running_stats = False
+            layer.running_mean = layer.running_var = None
+            layer.num_batches_tracked = None
+    return dataclasses.replace(task, model=model)

@@ -1,0 +1,102 @@
+"""A person's own module as a task whose messages carry the module's own names."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.modules.dropout import _DropoutNd
+
+from leaktight.core.errors import InvalidValue, did_you_mean
+from leaktight.core.task import Model, Normalise, Task
+from leaktight.learning.task import classification
+from leaktight.models.factory import wrap
+from leaktight.models.head import find_head
+from leaktight.models.trial import Failure, outputs_of, trial_inputs
+
+Statistics = tuple[tuple[float, ...], tuple[float, ...]]
+
+
+def task_of(
+    module: nn.Module, shape: tuple[int, ...], classes: int, head: str = "", statistics: Statistics | None = None
+) -> Task:
+    """Return the classification task of a module that was not written as body and head.
+
+    Tensors go out under the names of the module's own state dict, whatever the task's model calls them.
+
+    Args:
+        module: any module that ends in a linear layer; it is copied.
+        shape: the shape of one example.
+        classes: how many classes there are.
+        head: the name of the last linear layer; empty to find it.
+        statistics: mean and standard deviation of each channel, if the module expects inputs that were standardised outside it.
+
+    Example:
+        >>> task = task_of(nn.Sequential(nn.Flatten(), nn.Linear(4, 2)), (1, 2, 2), 2)
+        >>> list(task.public_parameters())
+        ['1.weight', '1.bias']
+    """
+    body, last = wrap(module, shape, classes, head or None)
+    place = head or find_head(module, trial_inputs(module, shape)) or ""
+    model = Model(body, last, Normalise(*statistics) if statistics else None)
+
+    def wire(name: str) -> str | None:
+        part, _, own = name.partition(".")
+        return own if part == "body" else f"{place}.{own}".removeprefix(".")
+
+    return dataclasses.replace(classification(model, shape, classes), wire=wire)
+
+
+def loaded(module: nn.Module, state: Mapping[str, Tensor], what: str) -> nn.Module:
+    """Put captured parameters and buffers into a module, by name; what the module lacks or misses is one error.
+
+    Args:
+        module: the module as its function made it; it is changed.
+        state: tensors by the names of its state dict.
+        what: what to call the state in an error.
+    """
+    own = module.state_dict()
+    missing = [name for name in own if name not in state and not name.endswith("num_batches_tracked")]
+    if missing:
+        raise InvalidValue(
+            f"{what} must hold `{missing[0]}` like the model. {did_you_mean(missing[0], state)} Is it the model that was trained?"
+        )
+    for name, tensor in own.items():
+        if name in state and state[name].shape != tensor.shape:
+            raise InvalidValue(
+                f"The `{name}` of {what[:1].lower() + what[1:]} must have the shape {tuple(tensor.shape)} like the model's. "
+                f"Got {tuple(state[name].shape)} instead."
+            )
+    with torch.no_grad():
+        for name, tensor in own.items():
+            if name in state:
+                tensor.copy_(state[name])
+    return module
+
+
+def mixing_layers(module: nn.Module) -> list[str]:
+    """Name the batch norms of a module: in training mode they mix the examples of a batch."""
+    return [name for name, layer in module.named_modules() if isinstance(layer, _BatchNorm)]
+
+
+def random_layers(module: nn.Module) -> list[str]:
+    """Name the dropout layers of a module: in training mode they make a gradient random."""
+    return [name for name, layer in module.named_modules() if isinstance(layer, _DropoutNd) and layer.p > 0]
+
+
+def outputs_in(module: nn.Module, shape: tuple[int, ...]) -> int | None:
+    """Return how many outputs a module has for an example; None if it does not run, or returns something else than a table.
+
+    Example:
+        >>> outputs_in(nn.Linear(4, 3), (4,))
+        3
+    """
+    try:
+        outputs = outputs_of(module, trial_inputs(module, shape))
+    except Failure:
+        # Whoever makes the task says why.
+        return None
+    return outputs.shape[1] if isinstance(outputs, Tensor) and outputs.dim() == 2 else None

@@ -15,7 +15,7 @@ from leaktight.defences.embedding import BIAS, EmbeddingHead, FixedLayer, Learne
 def dense(layer: FixedLayer, features: int) -> Tensor:
     """Return the weight of a fixed layer as one matrix (dimensions, features), centring included, by what it makes of a basis."""
     basis = torch.eye(features)
-    square = layer._square(basis)  # noqa: SLF001
+    square = layer._square(basis)
     nothing = torch.zeros_like(layer.bias)
     mixed = (layer.right @ square.flatten(1)).view(-1, *square.shape[1:])
     return torch.baddbmm(nothing, layer.left, mixed).flatten(0, 1)[: layer.dimensions]

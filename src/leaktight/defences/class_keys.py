@@ -118,12 +118,12 @@ class ClassKeys(Defence):
     def on_reveal(self, task: Task, reveals: Sequence[Message]) -> Task:
         """Score every class by the best of its keys; a class without any key is never chosen."""
         found = [
-            (int(name), self._revealed(name, key, message.sender, task))
+            (self._revealed(name, key, message.sender, task), int(name))
             for message in reveals
             for name, key in message.tensors.items()
         ]
-        labels = torch.tensor([label for label, _ in found], dtype=torch.long, device=task.device)
-        keys = torch.stack([key for _, key in found]) if found else torch.zeros(0, self.dimensions, device=task.device)
+        labels = torch.tensor([label for _, label in found], dtype=torch.long, device=task.device)
+        keys = torch.stack([key for key, _ in found]) if found else torch.zeros(0, self.dimensions, device=task.device)
 
         def predict(outputs: Tensor) -> Tensor:
             nothing = outputs.new_full((len(outputs), task.classes), -torch.inf)

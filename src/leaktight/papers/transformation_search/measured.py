@@ -27,13 +27,13 @@ class Place:
         subject: the data set and the network.
         part: which of its audits.
         label: the probe, by its label in the plan.
-        stage: when in training.
+        stage: when in training; None for when the study attacks models.
     """
 
     subject: Subject
     part: str
     label: str = ATTACK
-    stage: str = "end"
+    stage: str | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,11 +54,12 @@ class Measured:
 
     def done(self, place: Place, defence: Defence) -> dict[int, Record]:
         """Return what was measured under a defence, by seed."""
+        stage = place.stage or self.study.attacked
         return {
             record.cell.seed: record
             for record in self.records.get(folder(place.subject, place.part), ())
             if (record.status, record.cell.purpose) == (Status.DONE, "measure")
-            and (record.cell.label, record.cell.stage) == (place.label, place.stage)
+            and (record.cell.label, record.cell.stage) == (place.label, stage)
             and record.cell.defence == defence
         }
 

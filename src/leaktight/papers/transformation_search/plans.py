@@ -114,6 +114,7 @@ def _policies(study: Study, subject: Subject, found: Policy, seed: int) -> Plan:
         {ATTACK: _attempt(VARIANTS[ATTACK], study.attack)},
         _seeds(seed, study.seeds),
         study.attack.victims,
+        stages=(study.attacked,),
     )
 
 
@@ -157,6 +158,7 @@ def _attacks(study: Study, subject: Subject, found: Policy, seed: int) -> Plan:
         probes,
         (seed,),
         study.variants.victims,
+        stages=(study.attacked,),
     )
 
 
@@ -174,6 +176,7 @@ def _adaptive(study: Study, subject: Subject, found: Policy, seed: int) -> Plan:
         probes,
         (seed,),
         study.adaptive.victims,
+        stages=(study.attacked,),
     )
 
 
@@ -202,6 +205,7 @@ def _transfer(study: Study, subject: Subject, found: Policy, seed: int) -> Plan:
         {ATTACK: _attempt(VARIANTS[ATTACK], study.attack)},
         _seeds(seed, study.few),
         study.attack.victims,
+        stages=(study.attacked,),
     )
 
 
@@ -251,7 +255,7 @@ def _plan(
     probes: dict[str, Probe],
     seeds: tuple[int, ...],
     victims: int,
-    stages: tuple[Stage, ...] = ("end",),
+    stages: tuple[Stage, ...],
     batch_sizes: tuple[int, ...] = (1,),
 ) -> Plan:
     return Plan(

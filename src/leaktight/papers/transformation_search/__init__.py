@@ -26,8 +26,8 @@ _PLACE = ("data_set", "network")
 class TransformationSearch(Paper):
     """Policies of image transformations that are searched by two scores, and what attacks find of images that went through them.
 
-    Ten participants train by federated SGD on transformed images alone; attacks see the gradient of one image at the end of the training,
-    and are given its label. `prepare` searches the policies, the audits measure them.
+    Ten participants train by federated SGD on transformed images alone; attacks see the gradient of one image, and are given its label: at the
+    end of the training, but after a tenth of it at the smaller scales. `prepare` searches the policies, the audits measure them.
 
     Differs from the paper: PSNR is also taken against the original image, and two attackers know the policy. Fig. 2 is measured on one
     undefended training whose messages are made anew under each policy. There is no weight decay. The scales `smoke` and `small` have smaller

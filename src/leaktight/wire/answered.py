@@ -67,6 +67,12 @@ class Answered:
         self.close()
         write_private(self.path, b"".join(_RECORD.pack(step, digest) for step, digest in self._digests.items()))
 
+    def clear(self) -> None:
+        """Drop all of them, for a new training."""
+        self._digests = {}
+        self.close()
+        self.path.unlink(missing_ok=True)
+
     def close(self) -> None:
         """Close the file; the next answer opens it again."""
         if self._file is not None:

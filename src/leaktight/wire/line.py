@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import threading
 import time
@@ -78,19 +79,16 @@ class Line:
 
     def fault(self, sentence: str) -> None:
         """Tell the other side why it does not go on, if it still listens."""
-        try:
+        with contextlib.suppress(Lost):
             self.send(Frame(Sort.FAULT, 0, pack_words({"sentence": sentence})))
-        except Lost:
-            pass
 
     def close(self) -> None:
         """End the line after what was sent."""
         if not self.closed.is_set():
             self.closed.set()
-            try:
+            # If frames still wait, the transport sees that the line is closed once it has taken them.
+            with contextlib.suppress(queue.Full):
                 self._out.put(None, timeout=1.0)
-            except queue.Full:
-                pass  # the transport sees that the line is closed when it takes the next frame
 
     def feed(self, contents: Iterable[bytes]) -> None:
         """Take in what comes until it ends; called by the transport, and returns when nobody listens any more."""
@@ -162,10 +160,9 @@ class Line:
             self._offer(Frame(Sort.PING, number).to_bytes())
 
     def _offer(self, content: bytes) -> None:
-        try:
+        # Frames that wait are a sign of life as well.
+        with contextlib.suppress(queue.Full):
             self._out.put_nowait(content)
-        except queue.Full:
-            pass  # frames that wait are a sign of life as well
 
     def _returned(self, number: int) -> None:
         expected, at = self._pinged

@@ -1,0 +1,39 @@
+"""`leaktight certificates`: make what two machines know each other by."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+EXAMPLES = """
+\b
+Examples:
+  leaktight certificates certificates                                    for two processes on one machine
+  leaktight certificates certificates --host labels.example --host 10.0.0.7
+  leaktight certificates certificates --name superlink                   for another kind of deployment
+"""
+PARTIES = ("label-party", "feature-party")
+
+
+def certificates(
+    folder: Annotated[Path, typer.Argument(help="Where to make a folder for each party.", show_default=False)],
+    host: Annotated[
+        list[str] | None, typer.Option(help="A name or address of one of the machines, beside localhost; can be repeated.")
+    ] = None,
+    name: Annotated[
+        list[str] | None,
+        typer.Option(help="Whom to make a certificate for; can be repeated.", show_default="both parties of split learning"),
+    ] = None,
+    days: Annotated[int, typer.Option(help="How long they are good.")] = 365,
+) -> None:
+    """Make an authority, and a certificate with its private key for each party.
+
+    The authority's own key is kept nowhere: nobody can make another certificate that these parties accept.
+    """
+    from leaktight.core.certificates import make_certificates
+
+    made = make_certificates(folder, name or PARTIES, host or (), days)
+    for one in made.values():
+        typer.echo(f"Wrote {one.key.parent}: give it to {one.name}, over a road that nobody else can read, and keep no copy.")

@@ -1,0 +1,172 @@
+"""The label party's side of the wire: activations come in, gradients go out as its defence made them."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import time
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from leaktight.core.errors import InvalidValue
+from leaktight.core.local import Memory
+from leaktight.core.message import Kind, Message
+from leaktight.core.random import seed_of
+from leaktight.learning.boundary import ACTIVATIONS, LABEL_PARTY, received
+from leaktight.learning.label_party import LabelParty
+from leaktight.learning.split import graded
+from leaktight.models.halves import halves
+from leaktight.wire.answered import Answered
+from leaktight.wire.compression import expanded
+from leaktight.wire.fault import Lost, PeerFault
+from leaktight.wire.frame import Frame, Sort
+from leaktight.wire.hello import Hello, compare, meeting, read_hello, require_bounded
+from leaktight.wire.line import Line
+from leaktight.wire.payload import pack_tensors, unpack_tensors
+from leaktight.wire.settings import PartyFile
+from leaktight.wire.side import Side, Watch
+
+_TRAINING_BYTES = 16
+
+
+class LabelSide(Side):
+    """A label party over a wire.
+
+    What crosses: for each step one frame with the gradient at the cut, as its defence made it; how many classes and rows there are; and a
+    sentence about a message that it refuses, which never speaks of labels.
+    """
+
+    role: ClassVar[str] = LABEL_PARTY
+    _party: LabelParty | None = None
+    _told: Hello | None = None
+
+    def __init__(self, settings: PartyFile, watch: Watch | None = None) -> None:
+        super().__init__(settings, watch)
+        self.answered = Answered(self.history.path.with_name(f"{self.history.path.name}.answered"))
+        self.losses = torch.full((self.common.rounds,), torch.nan)
+        newest = self.history.newest()
+        if newest is None:
+            # What was answered in another training has other noise.
+            self.answered.clear()
+            self.training = secrets.token_hex(_TRAINING_BYTES)
+        else:
+            known = newest.get("losses", self.losses[:0])[: self.common.rounds]
+            self.losses[: len(known)] = known
+
+    @property
+    def party(self) -> LabelParty | None:
+        """The party; None before the first handshake."""
+        return self._party
+
+    def converse(self, line: Line) -> None:
+        """Listen first, then answer activations until the last step, then grade the test rows."""
+        since = time.monotonic()
+        party, goes_on = self._shake_hands(line)
+        if goes_on:
+            opening = party.opening()
+            line.send(Frame(Sort.GRADIENT, opening.round, pack_tensors(opening.tensors)))
+        while party.step < self.common.rounds:
+            frame = line.receive(Sort.ACTIVATIONS)
+            answer = self._answer(frame, party)
+            line.send(Frame(Sort.GRADIENT, answer.round, pack_tensors(answer.tensors)))
+            self.stepped(line, since, float(self.losses[party.step - 1]))
+        self._grade(line, party)
+        line.send(Frame(Sort.DONE, party.step))
+        # Its own half is done, whether or not it hears that the other one knows.
+        with contextlib.suppress(Lost):
+            line.receive(Sort.DONE)
+
+    def kept(self) -> Memory:
+        """The loss of each step so far."""
+        step = 0 if self._party is None else self._party.step
+        return {"losses": self.losses[:step].clone()}
+
+    def _shake_hands(self, line: Line) -> tuple[LabelParty, bool]:
+        """Return the party, at the step that both go on from, and whether there is a step that the feature party has not applied."""
+        them = read_hello(line.receive(Sort.HELLO), self.peer)
+        compare(self.hello(), them, self.peer)
+        party = self._made(them)
+        self.bound(line, party.shape)
+        if not self.history.steps:
+            # It is on disk before it is told, so that a process that dies now does not come back with another training.
+            self.checkpoint()
+        steps = self.steps
+        feature, label = meeting(them.steps, steps)
+        line.send(self.hello(classes=self.half.classes).frame())
+        self.stand(label)
+        return party, feature < self.common.rounds
+
+    def _made(self, them: Hello) -> LabelParty:
+        """Return the party, made at the first handshake."""
+        if self._party is None:
+            require_bounded(them.inputs, self.settings.wire.most_ids)
+            columns = self.half.columns
+            own = columns if columns is not None and len(columns) else None
+            made = halves(
+                self.common.model,
+                them.inputs,
+                self.half.classes,
+                seed_of(self.secret, "model"),
+                cut=self.common.cut,
+                own=own,
+                own_statistics=self.half.statistics() if self.common.normalise and own is not None else None,
+            )
+            self._told = them
+            self._party = LabelParty(
+                top=made.top.to(self.device),
+                labels=self.half.train.labels.to(self.device),
+                order=self.order,
+                local=self.local(),
+                shape=made.shape,
+                inputs=None if own is None else self.half.train.inputs.to(self.device),
+                optimiser=self.common.optimiser,
+                defence=self.settings.defence,
+            )
+        elif self._told is not None and them.inputs != self._told.inputs:
+            raise PeerFault(f"{self.peer} must come back with the columns that it had before. Got others instead.")
+        return self._party
+
+    def _answer(self, frame: Frame, party: LabelParty) -> Message:
+        """Take a step, and keep what must be kept before the answer goes out."""
+        if frame.step != party.step:
+            raise PeerFault(
+                f"{self.peer} must send the activations of step {party.step}. Got those of step {frame.step} instead."
+            )
+        message = self._message(frame, self.common.batch_size, party.shape)
+        self.answered.check(frame.step, frame.payload, self.peer)
+        answer = party.respond(message)
+        if party.last is not None:
+            self.losses[frame.step] = party.last.loss.cpu()
+        self.answered.add(frame.step, frame.payload)
+        if self.due():
+            self.checkpoint()
+            self.answered.forget(self.history.steps[0])
+        return answer
+
+    def _message(self, frame: Frame, rows: int, shape: tuple[int, ...]) -> Message:
+        """Return the activations in a frame; everything about them is checked here, so that a fault in them is the sender's."""
+        tensors = expanded(unpack_tensors(frame.payload, self.peer), self.settings.wire.compression, self.peer)
+        facts = {"examples": float(rows)}
+        message = Message(Kind.ACTIVATION, self.peer, self.role, frame.step, tensors, facts)
+        try:
+            received(message, Kind.ACTIVATION, ACTIVATIONS, (rows, *shape))
+        except InvalidValue as error:
+            raise PeerFault(str(error)) from None
+        return message
+
+    def _grade(self, line: Line, party: LabelParty) -> None:
+        """Score the test rows, if there are any; what comes of it stays here."""
+        test, size = self.half.test, self.common.batch_size
+        if test is None:
+            return
+        parts: list[Tensor] = []
+        for number, at in enumerate(range(0, len(test), size)):
+            frame = line.receive(Sort.TEST)
+            if frame.step != number:
+                raise PeerFault(f"{self.peer} must send the test rows in their order. Got part {frame.step} as part {number}.")
+            own = test.inputs[at : at + size].to(self.device)
+            activations = self._message(frame, len(own), party.shape).tensors[ACTIVATIONS].to(self.device)
+            parts.append(party.scores(activations, own).cpu())
+        self.readings = graded(torch.cat(parts), test.labels, self.half.classes)

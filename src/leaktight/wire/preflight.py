@@ -1,0 +1,55 @@
+"""Preflight: a first look at the other side, so that what is wrong with certificates is one sentence and no long wait."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+
+from leaktight.core.certificates import Certificate
+from leaktight.core.private import reason
+from leaktight.wire.fault import Lost, Rejected
+
+SECONDS = 5.0
+
+
+def look(host: str, port: int, own: Certificate | None, peer: str) -> None:
+    """Connect once, show the own certificate, check the other side's, and leave.
+
+    Args:
+        host: where the other side is.
+        port: its port.
+        own: this side's certificate; None without TLS.
+        peer: the name that the other side's certificate must carry.
+
+    Raises:
+        Lost: nobody is there, or not yet.
+        Rejected: somebody is there and one of the two certificates does not please the other side.
+    """
+    where = f"{host}:{port}"
+    try:
+        with socket.create_connection((host, port), timeout=SECONDS) as plain:
+            if own is not None:
+                _shake_hands(plain, own, peer)
+    except ssl.SSLCertVerificationError as error:
+        raise Rejected(
+            f"The certificate at {where} must be of {peer}, by the same authority. It is not ({error.verify_message.rstrip('.')}); make certificates for both sides at once."
+        ) from None
+    except ssl.SSLError as error:
+        # It is the alert of the other side that says so, and TLS 1.3 sends it after the handshake.
+        alert = (error.reason or str(error)).replace("_", " ").lower()
+        raise Rejected(
+            f"The TLS connection to {where} failed ({alert}). Check that both sides have certificates of one authority."
+        ) from None
+    except OSError as error:
+        raise Lost(f"Nobody answers at {where}: {reason(error)}.") from None
+
+
+def _shake_hands(plain: socket.socket, own: Certificate, peer: str) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.load_verify_locations(own.authority)
+    context.load_cert_chain(own.certificate, own.key)
+    context.set_alpn_protocols(["h2"])
+    with context.wrap_socket(plain, server_hostname=peer) as line:
+        # HTTP/2 has the server speak first; if it does not like the certificate, what comes is an alert.
+        line.recv(1)

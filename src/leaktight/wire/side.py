@@ -1,0 +1,182 @@
+"""One side of split learning between two machines: what both do alike, whatever connection they have."""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+import secrets
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from leaktight.core.device import device_of
+from leaktight.core.errors import InvalidValue
+from leaktight.core.local import Local, Memory
+from leaktight.core.metric import Reading
+from leaktight.core.random import seed_of
+from leaktight.learning.feature_party import FeatureParty
+from leaktight.learning.label_party import LabelParty
+from leaktight.learning.order import Order
+from leaktight.wire.compression import size
+from leaktight.wire.frame import CONTROL_LIMIT
+from leaktight.wire.hello import Hello, digests
+from leaktight.wire.history import History
+from leaktight.wire.line import Line
+from leaktight.wire.payload import HEADER_LIMIT
+from leaktight.wire.settings import MEBIBYTE, PartyFile, other
+
+_SECRET_BITS = 62
+
+
+@dataclasses.dataclass(frozen=True)
+class Standing:
+    """Where a party is, for who watches.
+
+    Args:
+        step: how many steps it has taken.
+        rounds: of how many.
+        loss: the last step's, known to the label party alone.
+        sent: bytes over this connection.
+        received: likewise.
+        seconds: since the connection was made.
+        round_trip: seconds that a sign of life took there and back; None before the first.
+    """
+
+    step: int
+    rounds: int
+    loss: float | None
+    sent: int
+    received: int
+    seconds: float
+    round_trip: float | None
+
+
+Watch = Callable[[Standing], None]
+
+
+class Side(abc.ABC):
+    """One party with its data, its settings and its checkpoints; it outlives connections.
+
+    The party itself is made at the first handshake, since half of a network cannot be made without knowing what enters the other half.
+    All of its randomness follows from a number that it alone knows, and that its checkpoints keep.
+
+    Args:
+        settings: the party's file.
+        watch: called after each step; None if nobody watches.
+    """
+
+    role: ClassVar[str]
+
+    def __init__(self, settings: PartyFile, watch: Watch | None = None) -> None:
+        self.settings, self.common, self.watch = settings, settings.agreement, watch
+        self.peer = other(self.role)
+        self.half = settings.half(self.role)
+        self.order = Order(len(self.half.train), self.common.batch_size, seed_of(self.common.seed, "order"))
+        self.history = History(Path(settings.wire.checkpoint).expanduser())
+        self.device = device_of(self.common.device)
+        self.readings: tuple[Reading, ...] = ()
+        self.training, self.secret = self._remembered()
+
+    @property
+    @abc.abstractmethod
+    def party(self) -> FeatureParty | LabelParty | None:
+        """The party; None before the first handshake."""
+
+    @abc.abstractmethod
+    def converse(self, line: Line) -> None:
+        """Shake hands, go on from the step that both have reached, and return when the training is done."""
+
+    @abc.abstractmethod
+    def kept(self) -> Memory:
+        """Return what this role keeps in a checkpoint beside the party's state."""
+
+    @property
+    def steps(self) -> list[int]:
+        """The steps that this party can go on from."""
+        live = [] if self.party is None else [self.party.step]
+        return sorted({*live, *self.history.steps}) or [0]
+
+    def hello(self, **told: Any) -> Hello:
+        """Return what this party says of itself, and what its role alone says."""
+        return Hello(
+            role=self.role,
+            settings=digests(self.settings.shared()),
+            rows=len(self.half.train),
+            test_rows=0 if self.half.test is None else len(self.half.test),
+            people=self.half.people,
+            training=self.training,
+            steps=self.steps,
+            **told,
+        )
+
+    def stand(self, step: int) -> None:
+        """Go to a step: nothing to do if the party is there, else back to its checkpoint."""
+        if self.party is not None and self.party.step != step:
+            self.party.restore(self.history.read(step)["party"])
+
+    def local(self) -> Local:
+        """Return what this party never sends."""
+        return Local(self.role, seed_of(self.secret, self.role, "secret"))
+
+    def bound(self, line: Line, shape: tuple[int, ...]) -> None:
+        """Let through what a step needs, with room for a clear word about a batch that is somewhat too large."""
+        needed = size(self.common.batch_size, shape, "none") + HEADER_LIMIT
+        if needed > self.settings.wire.limit:
+            raise InvalidValue(
+                f"The `largest` of Wire must be at least {needed / MEBIBYTE:.3g} for such activations. Got {self.settings.wire.largest:g} instead."
+            )
+        line.limit = min(self.settings.wire.limit, max(CONTROL_LIMIT, 2 * needed))
+
+    def stepped(self, line: Line, since: float, loss: float | None = None) -> None:
+        """Say how far the training is."""
+        if self.watch is not None and self.party is not None:
+            seconds = time.monotonic() - since
+            self.watch(Standing(self.party.step, self.common.rounds, loss, line.sent, line.received, seconds, line.round_trip))
+
+    def due(self) -> bool:
+        """Whether it is time for a checkpoint."""
+        step = 0 if self.party is None else self.party.step
+        return step % self.settings.wire.every == 0 or step == self.common.rounds
+
+    def checkpoint(self) -> None:
+        """Write everything that a new process of this party needs."""
+        if self.party is None:
+            return
+        marks = {
+            "secret": torch.tensor([self.secret]),
+            "training": _as_tensor(self.training),
+            "settings": _as_tensor(self._settings()),
+        }
+        self.history.write(self.party.step, {"party": self.party.state(), **marks, **self.kept()})
+
+    def _settings(self) -> str:
+        # A training may be prolonged; any other change would make another one of it.
+        shared = {name: value for name, value in self.settings.shared().items() if name != "rounds"}
+        return digests({"all": shared})["all"]
+
+    def _remembered(self) -> tuple[str, int]:
+        """Return which training this is and the party's secret: from the last checkpoint, or new ones."""
+        given, path = self.settings.wire.secret, self.history.path
+        state = self.history.newest()
+        if state is None:
+            return "", secrets.randbits(_SECRET_BITS) if given is None else given
+        secret, training, settings = (state.get(name) for name in ("secret", "training", "settings"))
+        if not (isinstance(secret, Tensor) and isinstance(training, Tensor) and isinstance(settings, Tensor)):
+            raise InvalidValue(f"The file `{path}` must be a party's checkpoint. It is not; name another one, or move it away.")
+        if _as_text(settings) != self._settings():
+            raise InvalidValue(
+                f"The checkpoint `{path}` must be of a training with these settings. It is of another one; name another `checkpoint`, or move it away."
+            )
+        return _as_text(training), int(secret[0])
+
+
+def _as_tensor(text: str) -> Tensor:
+    return torch.tensor(list(text.encode()), dtype=torch.uint8)
+
+
+def _as_text(tensor: Tensor) -> str:
+    return bytes(tensor.tolist()).decode(errors="replace")

@@ -1,0 +1,147 @@
+"""Defended: the step of a person's own training function, with a defence that needs the model, the examples or each step's gradient."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import torch
+from flwr.app import ArrayRecord, Context
+from torch import Tensor, nn
+
+from leaktight.captures.task import Statistics, outputs_in, task_of
+from leaktight.core.defence import Defence
+from leaktight.core.errors import InvalidValue
+from leaktight.core.local import Local
+from leaktight.core.message import Kind, Message
+from leaktight.core.task import Batch, Task
+from leaktight.flower.arrays import record_of
+from leaktight.flower.memory import recall, remember
+from leaktight.learning.gradient import gradient
+
+_PRIVATE = "private"
+
+
+@dataclasses.dataclass
+class Defended:
+    """One participant's training between two messages, under a defence; made by `defended`.
+
+    Args:
+        defence: what is done about leakage.
+        model: the model that is trained; its `.grad` is written, its parameters are left to the person's own optimiser.
+        context: the node's context, in whose state memory and notes are kept.
+        task: the participant's own task, private head included.
+        local: what it never sends.
+        rate: the step size of private parameters.
+    """
+
+    defence: Defence
+    model: nn.Module
+    context: Context
+    task: Task
+    local: Local
+    rate: float
+    _start: dict[str, Tensor] = dataclasses.field(init=False, repr=False)
+    _steps: int = dataclasses.field(default=0, init=False)
+
+    def __post_init__(self) -> None:
+        self._start = {name: tensor.detach().clone() for name, tensor in self.model.state_dict().items()}
+
+    def backward(self, inputs: Tensor, labels: Tensor) -> None:
+        """Write the defended gradient of a batch into the model's `.grad`, in place of `loss.backward()`; then step as usual.
+
+        Args:
+            inputs: the examples as the model is given them.
+            labels: their classes.
+        """
+        now = self.local.now
+        now.batch = Batch(inputs, labels)
+        used = now.batch = self.defence.on_batch(now.batch, self.local)
+        named = dict(self.model.named_parameters())
+        public = {wire: named[wire].detach() for wire in self.task.public_parameters()}
+        parameters = self.task.named(public, self.local.memory.get(_PRIVATE))
+        found = gradient(self.task, parameters, used, per_example=self.defence.per_example)
+        tensors = self.defence.on_gradient(found, self.local).mean().tensors
+        for name, tensor in self.task.outward(tensors).items():
+            named[name].grad = tensor.detach().to(named[name].dtype)
+        private = {name: parameters[name] - self.rate * tensors[name] for name in tensors if self.task.wire(name) is None}
+        if private:
+            self.local.memory[_PRIVATE] = {name: tensor.detach() for name, tensor in private.items()}
+        self._steps += 1
+
+    def arrays(self) -> ArrayRecord:
+        """Return the arrays for the reply, in place of `ArrayRecord(model.state_dict())`, and keep memory and notes for the next message.
+
+        The update goes through the defence's `on_message`; integer arrays go back as they came. If not every step went through
+        `backward`, or the update is not finite, this raises, and Flower sends an error in place of the update.
+        """
+        if not self._steps:
+            raise InvalidValue(
+                "A defended training must take its steps by `backward`. Got none; call it in place of `loss.backward()`."
+            )
+        state = {name: tensor.detach() for name, tensor in self.model.state_dict().items()}
+        moved = {name: state[name] - old for name, old in self._start.items() if old.is_floating_point()}
+        facts = {"examples": float(self.local.examples), "local_steps": float(self._steps)}
+        message = Message(Kind.UPDATE, self.local.party, "server", self.local.round, moved, facts)
+        sent = self.defence.on_message(message, self.local).tensors
+        if not all(torch.isfinite(tensor).all() for tensor in sent.values()):
+            raise InvalidValue("The update is not finite and was not sent. Use a smaller learning rate.")
+        remember(self.context, self.defence, self.local)
+        self._steps = 0
+        return record_of({name: old + sent[name] if name in sent else old for name, old in self._start.items()})
+
+
+def defended(
+    defence: Defence,
+    model: nn.Module,
+    context: Context,
+    labels: Tensor,
+    shape: tuple[int, ...],
+    *,
+    head: str = "",
+    statistics: Statistics | None = None,
+    rate: float = 0.01,
+    seed: int | None = None,
+) -> Defended:
+    """Return a participant's training step under any defence: polarization, transformations, DP-SGD, a layer guard, or a chain.
+
+    What crosses the boundary is what `arrays` returns. Private heads, codes, spent budgets and a secret seed stay in the context's state;
+    epsilon is cumulative over all messages of a run (`notes_of`). Call it after the model was given what came.
+
+    Args:
+        defence: what is done about leakage.
+        model: the model with the received parameters. It must end in a linear layer; batch norm and dropout in training mode are refused.
+        context: the node's context.
+        labels: the classes of all examples that the participant owns.
+        shape: the shape of one example.
+        head: the name of the last linear layer; empty to find it.
+        statistics: mean and standard deviation of each channel, if `backward` is given pixels in [0, 1] that the task is to standardise.
+        rate: the step size of private parameters, such as a private head.
+        seed: makes noise repeatable, for an experiment; whoever knows it can take the noise off again.
+
+    Example:
+        >>> from flwr.app import RecordDict
+        >>> from leaktight.defences import DPSGD
+        >>> context = Context(run_id=1, node_id=2, node_config={}, state=RecordDict(), run_config={})
+        >>> net, inputs, labels = nn.Linear(4, 2), torch.ones(3, 4), torch.tensor([0, 1, 1])
+        >>> own = defended(DPSGD(), net, context, labels, shape=(4,))
+        >>> own.backward(inputs, labels)
+        >>> list(own.arrays())
+        ['weight', 'bias']
+    """
+    was = model.training
+    classes = outputs_in(model, shape) or 2
+    public = task_of(model, shape, classes, head, statistics)
+    model.train(was)
+    agreed = defence.on_agree(public)
+    if _form(agreed) != _form(public):
+        raise InvalidValue(
+            f"{defence.kind} changes the public model, which all parties and the server must agree on. Use `leaktight train --engine flower`."
+        )
+    local = recall(context, defence, seed)
+    local.now.examples = len(labels)
+    local.now.classes = tuple(map(int, torch.unique(labels).tolist()))
+    return Defended(defence, model, context, defence.on_task(agreed, local), local, rate)
+
+
+def _form(task: Task) -> dict[str, torch.Size]:
+    return {name: tensor.shape for name, tensor in task.public_parameters().items()}

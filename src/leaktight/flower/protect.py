@@ -1,0 +1,182 @@
+"""Protect: one line in a person's own ClientApp, and every update goes through a defence before it leaves."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+
+import torch
+from flwr.app import ArrayRecord, Context, Error, Message, MessageType, RecordDict
+from flwr.clientapp.typing import ClientAppCallable
+from flwr.common.constant import ErrorCode
+from torch import Tensor
+
+from leaktight.core.defence import Chain, Defence, Gradient, Undefended
+from leaktight.core.errors import InvalidValue, LeaktightError
+from leaktight.core.local import Local
+from leaktight.core.message import Kind
+from leaktight.core.message import Message as Sent
+from leaktight.flower.arrays import examples_in, received_for, record_of, tensors_of
+from leaktight.flower.memory import recall, remember
+
+_log = logging.getLogger(__name__)
+_ELSEWHERE = ("on_agree", "on_task", "on_batch", "on_close", "on_reveal")
+
+
+@dataclasses.dataclass(frozen=True)
+class Protection:
+    """The mod that `protect` returns; see there.
+
+    Args:
+        defence: what is done to every update.
+        seed: what the node's random streams derive from; None for a secret seed of each node's own.
+    """
+
+    defence: Defence
+    seed: int | None = None
+
+    def __call__(self, message: Message, context: Context, call_next: ClientAppCallable) -> Message:
+        """Let a train message be answered, and defend the answer; leave every other message alone."""
+        if message.metadata.message_type.partition(".")[0] != MessageType.TRAIN:
+            return call_next(message, context)
+        # The app may change what it was given in place.
+        received = RecordDict({name: record_of(tensors_of(record)) for name, record in message.content.array_records.items()})
+        reply = call_next(message, context)
+        if reply.has_error():
+            return reply
+        # Closed, whatever goes wrong: an undefended update must not go out because of a fault that nobody foresaw.
+        try:
+            reply.content = self._defended(received, reply.content, context)
+        except Exception as error:
+            _log.exception("The update was not sent, because it could not be defended.")
+            # What others raise may quote private numbers; our own sentences do not.
+            why = str(error) if isinstance(error, LeaktightError) else type(error).__name__
+            reason = f"The update was not sent, because {self.defence.kind} failed: {why}"
+            return Message(Error(ErrorCode.MOD_FAILED_PRECONDITION, reason), reply_to=message)
+        return reply
+
+    def _defended(self, received: RecordDict, content: RecordDict, context: Context) -> RecordDict:
+        _without_bytes(content)
+        if not content.array_records:
+            return content
+        local = recall(context, self.defence, self.seed)
+        found = RecordDict({name: record for name, record in content.items() if not isinstance(record, ArrayRecord)})
+        before: dict[tuple[str, str], Tensor] = {}
+        after: dict[tuple[str, str], Tensor] = {}
+        for name, record in content.array_records.items():
+            old, new = tensors_of(received_for(name, received, content)), tensors_of(record)
+            _check(name, old, new)
+            before |= {(name, one): old[one] for one in new}
+            after |= {(name, one): tensor for one, tensor in new.items()}
+        several = len(content.array_records) > 1
+        sent = self._sent(before, after, several, local, examples_in(content))
+        for name in content.array_records:
+            found[name] = record_of({one: tensor for (record, one), tensor in sent.items() if record == name})
+        remember(context, self.defence, local)
+        # In the order of the reply: an aggregation may go by it.
+        return RecordDict({name: found[name] for name in content})
+
+    def _sent(
+        self, before: Places, after: Places, several: bool, local: Local, examples: int | None
+    ) -> dict[tuple[str, str], Tensor]:
+        """Return received parameters plus the defended update; an array whose update is withheld goes back as it came."""
+
+        def wire(place: tuple[str, str]) -> str:
+            return "/".join(place) if several else place[1]
+
+        moved = {
+            wire(place): after[place].to(_wide(old)) - old.to(_wide(old))
+            for place, old in before.items()
+            if old.is_floating_point()
+        }
+        facts = {} if examples is None else {"examples": float(examples)}
+        out = self.defence.on_message(Sent(Kind.UPDATE, local.party, "server", local.round, moved, facts), local).tensors
+        unknown = [name for name in out if name not in moved or out[name].shape != moved[name].shape]
+        if unknown:
+            raise InvalidValue(f"{self.defence.kind} must keep the names and shapes of an update. Got `{unknown[0]}` instead.")
+        return {place: _moved(old, out.get(wire(place))) for place, old in before.items()}
+
+
+Places = dict[tuple[str, str], Tensor]
+"""Tensors by the name of their record and their own."""
+
+
+def protect(defence: Defence, seed: int | None = None) -> Protection:
+    """Return a mod that defends every update of a ClientApp, whatever trains it.
+
+    What crosses the boundary: of every floating array, scalars included, the received value plus the defended update, by name. Integer
+    arrays, such as the step counter of batch norm, go back as they were received: there is no noise on whole numbers, and a counter
+    tells how long a participant trained. Metrics (loss, accuracy, number of examples) pass as they are, and tell what they tell; so do
+    evaluate and query messages. Whatever cannot be defended is not sent: any fault, an array that was not received, bytes in a
+    config record, or an update that is not finite, makes an error reply.
+
+    Memory (residuals), notes, the position of random streams and, unless you give a seed, a secret seed are kept in the context's
+    state on the node. Put it first among the mods, so that nothing changes the update after it.
+
+    Args:
+        defence: any defence of messages, or a chain of them. One that needs the model, the examples or each step's gradient
+            is refused: use `defended`.
+        seed: makes noise repeatable, for an experiment; whoever knows it can take the noise off again.
+
+    Example:
+        >>> from flwr.clientapp import ClientApp
+        >>> from leaktight.defences import GaussianNoise, TopK
+        >>> app = ClientApp(mods=[protect(Chain(links=(TopK(share=0.1), GaussianNoise(std=0.01))))])
+        >>> protect(Undefended())
+        Traceback (most recent call last):
+        ...
+        leaktight.core.errors.InvalidValue: `protect` needs a defence that changes messages. Got none instead, which does nothing to them.
+    """
+    fault = _fault(defence)
+    if fault:
+        raise InvalidValue(f"`protect` needs a defence that changes messages. Got {fault}.")
+    return Protection(defence, seed)
+
+
+def _fault(defence: Defence) -> str:
+    """Say why a defence cannot be put at the boundary alone; nothing if it can."""
+    if isinstance(defence, Chain) and defence.links:
+        return next((fault for link in defence.links if not isinstance(link, Undefended) and (fault := _fault(link))), "")
+    own = type(defence)
+    others = [hook for hook in _ELSEWHERE if getattr(own, hook) is not getattr(Defence, hook)]
+    step = Gradient({"weight": torch.zeros(2)}, per_example=False)
+    if others or defence.per_example or defence.on_gradient(step, Local("trial", seed=0)) is not step:
+        return f"{defence.kind} instead, which also acts in `{(others or ['on_gradient'])[0]}`: use `leaktight.flower.defended`"
+    if own.on_message is Defence.on_message or isinstance(defence, Chain):
+        return f"{defence.kind} instead, which does nothing to them"
+    return ""
+
+
+def _check(name: str, old: dict[str, Tensor], new: dict[str, Tensor]) -> None:
+    for one, tensor in new.items():
+        if one not in old:
+            raise InvalidValue(
+                f"The array `{one}` of the reply's record `{name}` was not received, so that its update cannot be told. Send back what came."
+            )
+        if tensor.shape != old[one].shape or tensor.is_complex() or tensor.is_floating_point() != old[one].is_floating_point():
+            raise InvalidValue(
+                f"The array `{one}` must keep its shape {tuple(old[one].shape)} and stay real. "
+                f"Got {tuple(tensor.shape)} of type {tensor.dtype} instead."
+            )
+
+
+def _without_bytes(content: RecordDict) -> None:
+    for name, record in content.config_records.items():
+        for key, value in record.items():
+            if isinstance(value, bytes) or (isinstance(value, list) and any(isinstance(one, bytes) for one in value)):
+                raise InvalidValue(
+                    f"The reply's config record `{name}` holds bytes in `{key}`, which no defence can look into. Keep them in the context's state."
+                )
+
+
+def _wide(tensor: Tensor) -> torch.dtype:
+    return torch.promote_types(tensor.dtype, torch.float32)
+
+
+def _moved(old: Tensor, update: Tensor | None) -> Tensor:
+    if update is None:
+        return old
+    new = (old.to(update.dtype) + update).to(old.dtype)
+    if not torch.isfinite(new).all():
+        raise InvalidValue(f"The defended parameters must be finite numbers of type {old.dtype}. Got others instead.")
+    return new

@@ -65,6 +65,9 @@ class LearningCurve(Probe):
 
 def _own(run: Run, count: int, rng: Stream) -> Batch:
     """Return at most so many examples that senders own, or that they sent messages about where nobody wrote down what they own."""
-    parts = {key[0]: inside.raw if inside.owned is None else inside.owned for key, inside in run.inside.items()}
+    parts: dict[object, Batch] = {}
+    for key, inside in run.inside.items():
+        # What a sender owns is the same behind each of its messages.
+        parts |= {key: inside.raw} if inside.owned is None else {key[0]: inside.owned}
     joined = Batch.join(list(parts.values()))
     return joined.take(torch.randperm(len(joined), generator=rng)[:count].to(joined.labels.device))

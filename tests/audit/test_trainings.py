@@ -82,7 +82,7 @@ def test_done_once_then_kept_for_everyone(course: Course, tmp_path: Path) -> Non
         elsewhere.snapshots["end"].parameters["body.1.weight"], first.snapshots["end"].parameters["body.1.weight"]
     )
     assert elsewhere.utility == first.utility
-    assert trainings.path(course).stat().st_mode & 0o777 == 0o600
+    assert (tmp_path / "training" / trainings.name(course)).stat().st_mode & 0o777 == 0o600
 
 
 def test_a_training_made_from_something_else_is_not_taken_and_makes_room(course: Course, tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_a_training_made_from_something_else_is_not_taken_and_makes_room(course:
     assert not trainings.has(edited)
     trainings.get(edited)
     assert count(tmp_path) == 3
-    assert {path.name for path in trainings.folder.iterdir()} == {trainings.path(edited).name, trainings.path(other).name}
+    assert trainings.shelf.names() == {trainings.name(edited), trainings.name(other)}
 
 
 def test_a_cells_training_carries_what_it_is_made_from(
@@ -125,7 +125,7 @@ def test_a_truncated_file_is_trained_again_with_a_warning(
 ) -> None:
     folder = tmp_path / "training"
     whole = Trainings(folder).get(course)
-    path = Trainings(folder).path(course)
+    path = folder / Trainings(folder).name(course)
     path.write_bytes(path.read_bytes()[:keep])
     with caplog.at_level(logging.WARNING):
         mended = Trainings(folder).get(course)

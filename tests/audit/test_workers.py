@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 import torch
 
-from leaktight.audit.engine import InProcess
+from leaktight.audit.crew import Errand
+from leaktight.audit.engine import Hired, InProcess, work_of
 from leaktight.audit.job import Job, Outcome
 from leaktight.audit.trainings import Trainings
 from leaktight.audit.workers import Processes, _Worker
@@ -83,11 +84,12 @@ def test_two_processes_share_the_work_survive_a_death_and_end_when_interrupted(t
     )
     jobs = {cell.label: Job(cell) for cell in plan.cells() if cell.purpose == "measure"}
     long = toy_plan(scenario={"rounds": 4, "pause": 0.2}).cells()[0]
-    training = Job(Trainings(tmp_path / "training").course(long))
-    with pytest.raises(KeyboardInterrupt), Processes(2, tmp_path / "training") as engine:
+    training_folder = tmp_path / "training"
+    training = Job(Trainings(training_folder).course(long))
+    with pytest.raises(KeyboardInterrupt), Hired(Processes(2, work_of(training_folder)), training_folder) as engine:
         heard: list[tuple[Job, int, int]] = []
         found = outcomes(engine, [training, *jobs.values()], lambda *said: heard.append(said))
-        workers = [worker.process.pid for worker in engine._workers]
+        workers = [worker.process.pid for worker in engine._crew._workers]
         for _ in range(4):
             engine.submit(jobs["slow one"])
         raise KeyboardInterrupt
@@ -120,18 +122,24 @@ class Dead:
         return False
 
 
-def test_a_job_that_takes_its_process_down_again_is_failed(toy_plan: Plans, tmp_path: Path) -> None:
+def test_an_errand_that_takes_its_process_down_again_is_given_up(toy_plan: Plans, tmp_path: Path) -> None:
     job = Job(toy_plan().cells()[0])
-    engine = Processes(1, tmp_path)
-    for expected in (None, Status.FAILED):
+    crew = Processes(1, work_of(tmp_path))
+    errand = Errand(job.key, job.encode())
+    for expected in (None, job.key):
         here, there = multiprocessing.Pipe()
         there.close()
-        engine._workers = [_Worker(Dead(), here, ready=True, job=job)]
-        engine._jobs.clear()
-        outcome = engine._heard(unheard)
-        assert (outcome and outcome.status) == expected
-        assert list(engine._jobs) == ([] if expected else [job])
-        assert engine._workers == []
+        crew._workers = [_Worker(Dead(), here, ready=True, errand=errand)]
+        crew._waiting.clear()
+        answer = crew._heard(unheard)
+        assert (answer and answer.name) == expected
+        assert len(crew._waiting) == (0 if expected else 1)
+        assert crew._workers == []
+    engine = Hired(crew, tmp_path)
+    engine._jobs[job.key] = job
+    crew.next = lambda advance: answer
+    outcome = engine.next(unheard)
+    assert outcome.status is Status.FAILED
     assert outcome.record.reason == (
         "The worker process died 2 times (signal SIGKILL). If memory is short, use fewer workers or fewer victims."
     )
@@ -144,14 +152,16 @@ from pathlib import Path
 sys.path.insert(0, {str(TOYS)!r})
 import leaktight_toys as toys
 from leaktight.audit.job import Job
-from leaktight.audit.workers import Processes, _Worker
+from leaktight.audit.engine import Hired, work_of
+from leaktight.audit.workers import Processes
 from leaktight.core.defence import Undefended
 from leaktight.core.probe import Attempt
 from leaktight.core.record import Cell
 if __name__ == "__main__":
     toys_log = {str(tmp_path / "log")!r}
     probe = Attempt(attack=toys.ToyAttack(trouble="slow", log=toys_log))
-    with Processes(1, Path({str(tmp_path)!r})) as engine:
+    folder = Path({str(tmp_path)!r})
+    with Hired(Processes(1, work_of(folder)), folder) as engine:
         for seed in range(1000):
             engine.submit(Job(Cell(scenario=toys.ToyScenario(), defence=Undefended(), probe=probe, seed=seed)))
         while True:
@@ -178,7 +188,7 @@ def test_a_process_that_cannot_start_is_one_sentence(toy_plan: Plans, tmp_path: 
     monkeypatch.setattr(
         context, "Process", lambda target, args, **rest: type(context).Process(target=os._exit, args=(3,), **rest)
     )
-    with Processes(1, tmp_path) as engine:
-        engine.submit(Job(toy_plan().cells()[0]))
+    with Processes(1, work_of(tmp_path)) as engine:
+        engine.submit(Errand("one", Job(toy_plan().cells()[0]).encode()))
         with pytest.raises(LeaktightError, match=r"A worker process could not start \(exit code 3\). In a script"):
             engine.next(unheard)

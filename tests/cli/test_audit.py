@@ -10,9 +10,10 @@ import pytest
 
 import leaktight.audit as package
 from leaktight.audit import Plan, Store, quick, standard
-from leaktight.cli.audit import cores, planned
+from leaktight.cli.audit import planned
 from leaktight.core.errors import InvalidValue
 from leaktight.core.record import Status
+from leaktight.core.threads import cores
 
 Call = Callable[..., Any]
 

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 import torch
 
+from leaktight.audit.crew import Answer, Errand
 from leaktight.audit.driver import Step
+from leaktight.audit.workers import Processes
 from leaktight.core.errors import InvalidValue, LeaktightError
 from leaktight.core.local import Local
 from leaktight.core.task import Batch
@@ -20,7 +22,7 @@ from leaktight.search.candidates import candidate
 from leaktight.search.job import Job
 from leaktight.search.material import material
 from leaktight.search.scorer import Scorer
-from leaktight.search.workers import Processes, scorer_of
+from leaktight.search.workers import Hired, scorer_of, work_of
 
 SETTINGS = Search(data=Digits(), model=MLP(hidden=(8,)), images=16, candidates=24, epochs=2, threshold=2.0)
 
@@ -107,15 +109,38 @@ def test_two_workers_find_the_same_bytes(tmp_path: Path) -> None:
     assert sorted(map(str, lines(tmp_path / "1.toml"))) == sorted(map(str, lines(tmp_path / "2.toml")))
 
 
-def test_a_worker_that_dies_is_one_sentence(tmp_path: Path, found: tuple[Path, Result]) -> None:
+def test_a_worker_that_cannot_start_is_one_sentence(tmp_path: Path, found: tuple[Path, Result]) -> None:
     out, _ = found
     torn = tmp_path / "model.safetensors"
     torn.write_bytes((out.with_suffix(".search") / "model.safetensors").read_bytes()[:-10])
     with (
-        pytest.raises(LeaktightError, match=r"A worker process of the search died. Finished scores are kept"),
-        Processes(1, SETTINGS, torn) as engine,
+        pytest.raises(LeaktightError, match=r"A worker process could not start \(exit code 1\)."),
+        Hired(Processes(1, work_of(SETTINGS, torn))) as engine,
     ):
         list(engine.answers([Job("accuracy", 0, 16, ())]))
+
+
+class Crew:
+    """A crew whose workers always answer the same."""
+
+    def __init__(self, **answer: object) -> None:
+        self.names: list[str] = []
+        self.answer = answer
+
+    def submit(self, errand: Errand) -> None:
+        self.names.append(errand.name)
+
+    def next(self, advance: object) -> Answer:
+        return Answer(self.names.pop(), **self.answer)
+
+
+def test_what_goes_wrong_in_a_worker_is_said_here() -> None:
+    jobs = [Job("accuracy", 0, 16, ())]
+    with pytest.raises(LeaktightError, match=r"^The worker process died 2 times. Finished scores are kept.$"):
+        list(Hired(Crew(lost="The worker process died 2 times.")).answers(jobs))
+    with pytest.raises(LeaktightError, match=r"^The images are too large.$"):
+        list(Hired(Crew(parts=(b'{"reason": "The images are too large."}',))).answers(jobs))
+    assert list(Hired(Crew(parts=(b'{"scores": [0.1, -2.5]}',))).answers(jobs)) == [(jobs[0], (0.1, -2.5))]
 
 
 def test_progress_says_how_far_and_what_at_most_is_left(tmp_path: Path) -> None:

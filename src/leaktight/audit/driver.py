@@ -8,14 +8,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, get_args
 
-from leaktight.audit.engine import Engine, InProcess
+from leaktight.audit.crew import Workers
+from leaktight.audit.engine import Engine, engine_of
 from leaktight.audit.job import Job, Outcome, refused, without_record
 from leaktight.audit.plan import Plan, changed_in
 from leaktight.audit.rehearsal import rehearse
 from leaktight.audit.store import TRAINING_FOLDER, Store
 from leaktight.audit.trainings import Course, Trainings
 from leaktight.audit.words import attack_of
-from leaktight.audit.workers import Processes
 from leaktight.core.device import DeviceName, device_of
 from leaktight.core.errors import InvalidValue, unknown
 from leaktight.core.record import Cell, Record, Status
@@ -49,7 +49,7 @@ Progress = Callable[[Step], None]
 def run(
     plan: Plan,
     out: str | Path,
-    workers: int = 1,
+    workers: Workers = 1,
     device: str | None = None,
     progress: Progress | None = None,
     engine: Engine | None = None,
@@ -63,7 +63,7 @@ def run(
     Args:
         plan: what to measure: from `read_plan`, `quick`, `standard`, or made by hand.
         out: the audit's folder; made if need be. What is in it can be read by its owner only.
-        workers: how many processes do the work, at least 1; 1 means this process.
+        workers: how many processes do the work, at least 1; 1 means this process. Or who else does it: a `Cluster` of Ray.
         device: `cpu`, `cuda`, `mps`, or `auto` for the fastest there is; None leaves the plan as it is.
         progress: called after each job, and now and then while a training lasts.
         engine: who does the jobs, in place of `workers`.
@@ -84,7 +84,7 @@ def run(
         >>> [(record.cell.purpose, record.status.value) for record in records]
         [('measure', 'done'), ('control', 'done'), ('null', 'done')]
     """
-    if workers < 1:
+    if isinstance(workers, int) and workers < 1:
         raise InvalidValue(f"The number of workers must be at least 1. Got {workers} instead.")
     plan = on_device(plan, device)
     rehearse(plan)
@@ -92,7 +92,7 @@ def run(
     with Store.create(folder) as store:
         store.begin(plan)
         trainings = folder / TRAINING_FOLDER
-        with engine or (InProcess(trainings) if workers == 1 else Processes(workers, trainings)) as at_work:
+        with engine or engine_of(workers, trainings) as at_work:
             _Drive(store, at_work, Trainings(trainings), progress).run(plan)
         return store.records()
 

@@ -1,17 +1,22 @@
-"""Engines: who does the jobs. In this process here; in worker processes, see `workers`."""
+"""Engines: who does the jobs. This process, or a crew of workers that carry them as bytes."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
 import torch
 
-from leaktight.audit.job import Job, Outcome, perform
-from leaktight.audit.trainings import Trainings
+from leaktight.audit.crew import Crew, Errand, Hand, Work, Workers
+from leaktight.audit.job import Job, Outcome, answer, perform, without_record
+from leaktight.audit.shelf import Shelf
+from leaktight.audit.trainings import Course, Trainings
+from leaktight.audit.workers import hired
+from leaktight.core import registry
+from leaktight.core.record import Status
 
 Advance = Callable[[Job, int, int], None]
 """Takes in how much of a job is done, and of how much."""
@@ -67,3 +72,68 @@ class InProcess:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         """Forget what was not done."""
         self._jobs.clear()
+
+
+class Hired:
+    """Does jobs by a crew.
+
+    Args:
+        crew: who does the work; its work must be that of `work_of`.
+        folder: where trainings are kept.
+    """
+
+    def __init__(self, crew: Crew, folder: Path) -> None:
+        self._crew, self._trainings = crew, Trainings(folder)
+        self._jobs: dict[str, Job] = {}
+
+    def submit(self, job: Job) -> None:
+        """Send a job out, with the name of its training."""
+        self._jobs[job.key] = job
+        training = (self._trainings.name(_course(job, self._trainings)),)
+        makes = training if isinstance(job.task, Course) else ()
+        self._crew.submit(Errand(job.key, job.encode(*training), () if makes else training, makes))
+
+    def next(self, advance: Advance) -> Outcome:
+        """Wait for the first answer; a job whose workers died is failed."""
+        found = self._crew.next(lambda name, done, total: advance(self._jobs[name], done, total))
+        job = self._jobs[found.name]
+        if found.lost:
+            return without_record(job, Status.FAILED, found.lost)
+        if isinstance(job.task, Course):
+            self._trainings.tidy(job.task)
+        return Outcome.decode(job, *found.parts)
+
+    def __enter__(self) -> Self:
+        self._crew.__enter__()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        """Stop the crew."""
+        self._crew.__exit__(kind, error, trace)
+
+
+def engine_of(workers: Workers, folder: Path) -> Engine:
+    """Return the engine for some workers.
+
+    Args:
+        workers: how many processes, 1 being this one, or what hires another crew.
+        folder: where trainings are kept.
+    """
+    if workers == 1:
+        return InProcess(folder)
+    return Hired(hired(workers, work_of(folder)), folder)
+
+
+def work_of(folder: Path) -> Work:
+    """Return the work of an audit's workers, with trainings in a folder."""
+    return Work(_hand, folder)
+
+
+def _hand(shelf: Shelf, settings: Mapping[str, Any]) -> Hand:
+    registry.load()
+    trainings = Trainings(shelf)
+    return lambda content, progress: answer(content, trainings, progress)
+
+
+def _course(job: Job, trainings: Trainings) -> Course:
+    return job.task if isinstance(job.task, Course) else trainings.course(job.task)

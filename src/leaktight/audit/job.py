@@ -21,6 +21,11 @@ from leaktight.core.scenario import Progress
 PACE = 0.25
 """How many seconds lie at least between two reports of a job's progress."""
 
+ELSEWHERE = (
+    "The worker has other data, another model, other code or other versions than the audit. "
+    "Install the same on every machine, with the data under the same paths."
+)
+
 
 @dataclasses.dataclass(frozen=True)
 class Job:
@@ -33,10 +38,15 @@ class Job:
         """The content key of what is to be done."""
         return self.task.key
 
-    def encode(self) -> bytes:
-        """Return the job as JSON."""
+    def encode(self, training: str = "") -> bytes:
+        """Return the job as JSON.
+
+        Args:
+            training: the file of the training, as whoever asks for the job names it; a worker that would name it otherwise has other data,
+                code or versions. Empty if it is not to be compared.
+        """
         kind = "train" if isinstance(self.task, Course) else "measure"
-        return json.dumps({kind: self.task.to_dict()}).encode()
+        return json.dumps({kind: self.task.to_dict(), "training": training}).encode()
 
     @staticmethod
     def decode(content: bytes) -> Job:
@@ -89,13 +99,25 @@ def refused(cell: Cell) -> Outcome | None:
 
 
 def answer(content: bytes, trainings: Trainings, progress: Progress | None = None) -> tuple[bytes, bytes]:
-    """Do an encoded job; return its outcome as JSON, and its pictures: all that a worker of any engine has to call."""
+    """Do an encoded job; return its outcome as JSON, and its pictures: all that a worker of any crew has to call."""
     try:
-        outcome = perform(Job.decode(content), trainings, progress)
-        spec = {"status": outcome.status, "reason": outcome.reason, "record": outcome.record and outcome.record.to_dict()}
-        return json.dumps(spec).encode(), outcome.pictures
-    except LeaktightError as error:
-        return json.dumps({"status": Status.FAILED, "reason": str(error), "record": None}).encode(), b""
+        job, named = Job.decode(content), json.loads(content)["training"]
+        if named and named != _training(job, trainings):
+            raise LeaktightError(ELSEWHERE)
+    # As in `perform`: a person's own data and model are looked at here, too.
+    except Exception as error:
+        status, reason = verdict(error)
+        return json.dumps({"status": status, "reason": reason, "record": None}).encode(), b""
+    outcome = perform(job, trainings, progress)
+    spec = {"status": outcome.status, "reason": outcome.reason, "record": outcome.record and outcome.record.to_dict()}
+    return json.dumps(spec).encode(), outcome.pictures
+
+
+def _training(job: Job, trainings: Trainings) -> str:
+    """Return the file of a job's training by what is here, not by what the job says."""
+    task = job.task
+    course = trainings.course(task) if isinstance(task, Cell) else task.model_copy(update={"origin": trainings.origin(task)})
+    return trainings.name(course)
 
 
 def perform(job: Job, trainings: Trainings, progress: Progress | None = None) -> Outcome:

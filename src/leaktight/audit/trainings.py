@@ -12,11 +12,12 @@ from torch import Tensor
 
 from leaktight.audit.control import among_noise
 from leaktight.audit.origin import Origins
+from leaktight.audit.shelf import Folder, Shelf
 from leaktight.core.archive import pack, unpack
 from leaktight.core.defence import Defence
 from leaktight.core.errors import LeaktightError
 from leaktight.core.metric import Reading
-from leaktight.core.private import reason, write_private
+from leaktight.core.private import reason
 from leaktight.core.probe import Probe
 from leaktight.core.random import stream
 from leaktight.core.record import Cell
@@ -64,28 +65,38 @@ class Trainings:
     that was just done and one that was kept are the same to the last bit.
 
     Args:
-        folder: where the files are; they hold private heads and keys, so only their owner can read them.
+        shelf: where the files are: a folder, or another shelf; they hold private heads and keys, so only their owner can read them.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, shelf: Path | Shelf) -> None:
+        self.shelf: Shelf = Folder(shelf) if isinstance(shelf, Path) else shelf
         self.origins = Origins()
         self._latest: tuple[str, Training] | None = None
 
     def course(self, cell: Cell) -> Course:
         """Return the training that a cell needs."""
         entrant = cell.probe.entrant
-        origin = self.origins.of(cell.scenario, cell.seed, cell.defence, *([entrant] if entrant else []))
         null = entrant is not None and cell.purpose == "null"
-        return Course(scenario=cell.scenario, defence=cell.defence, seed=cell.seed, origin=origin, entrant=entrant, null=null)
+        course = Course(scenario=cell.scenario, defence=cell.defence, seed=cell.seed, entrant=entrant, null=null)
+        return course.model_copy(update={"origin": self.origin(course)})
 
-    def path(self, course: Course) -> Path:
-        """Return where a training is kept."""
-        return self.folder / f"{_settings(course)}-{course.origin}.safetensors"
+    def origin(self, course: Course) -> str:
+        """Return the fingerprint of what a training would be made from here and now."""
+        return self.origins.of(course.scenario, course.seed, course.defence, *([course.entrant] if course.entrant else []))
+
+    def name(self, course: Course) -> str:
+        """Return the name of a training's file."""
+        return f"{_settings(course)}-{course.origin}.safetensors"
 
     def has(self, course: Course) -> bool:
         """Return whether a file is there."""
-        return self.path(course).is_file()
+        return self.name(course) in self.shelf.names()
+
+    def tidy(self, course: Course) -> None:
+        """Remove what the same settings gave when they were made from something else."""
+        for name in self.shelf.names() - {self.name(course)}:
+            if name.startswith(f"{_settings(course)}-"):
+                self.shelf.drop(name)
 
     def get(self, course: Course, progress: Progress | None = None) -> Training:
         """Return a training, from memory, from its file or by doing it.
@@ -99,11 +110,10 @@ class Trainings:
         return self._latest[1]
 
     def _kept(self, course: Course) -> Training | None:
-        path = self.path(course)
-        if not path.is_file():
-            return None
+        path = f"{self.shelf}/{self.name(course)}"
         try:
-            return decode(path.read_bytes())
+            content = self.shelf.read(self.name(course))
+            return None if content is None else decode(content)
         except LeaktightError as error:
             _log.warning("The kept training %s cannot be used and is done again: %s", path, error)
         except OSError as error:
@@ -112,9 +122,8 @@ class Trainings:
 
     def _done(self, course: Course, progress: Progress | None) -> Training:
         content = encode(course.scenario.train(course.defence, course.seed, progress, course.enter))
-        write_private(self.path(course), content)
-        for former in set(self.folder.glob(f"{_settings(course)}-*.safetensors")) - {self.path(course)}:
-            former.unlink(missing_ok=True)
+        self.shelf.write(self.name(course), content)
+        self.tidy(course)
         return decode(content)
 
 

@@ -1,4 +1,4 @@
-"""Worker processes: each with one torch thread, its own memory, and a pipe to the audit that started it."""
+"""Worker processes: each with one torch thread, its own memory, and a pipe to whoever started it."""
 
 from __future__ import annotations
 
@@ -8,28 +8,20 @@ import multiprocessing.connection
 import os
 import signal
 import threading
-from collections import Counter, deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
-from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 import torch
 
-from leaktight.audit.engine import Advance
-from leaktight.audit.job import Job, Outcome, answer, without_record
-from leaktight.audit.trainings import Trainings
-from leaktight.core import registry
+from leaktight.audit.crew import Advance, Answer, Crew, Errand, Waiting, Work, Workers
+from leaktight.audit.shelf import Folder
 from leaktight.core.errors import LeaktightError
-from leaktight.core.record import Status
 
-ATTEMPTS = 2
-"""How often a job is tried whose worker process dies."""
-
-_READY, _ADVANCE = b"ready", b"advance"
+_READY, _ADVANCE, _DONE = b"ready", b"advance", b"done"
 _PATIENCE = 5.0
 
 
@@ -38,41 +30,40 @@ class _Worker:
     process: SpawnProcess
     connection: Connection
     ready: bool = False
-    job: Job | None = None
+    errand: Errand | None = None
 
 
 class Processes:
-    """Does jobs in worker processes.
+    """Does errands in worker processes.
 
-    A process that dies costs its job another attempt in a fresh process; a job that takes its process down twice is
-    failed. The processes are started afresh (not forked), speak JSON and safetensors, ignore Ctrl-C (the audit ends them)
-    and end themselves when the audit's process is gone.
+    A process that dies costs its errand another attempt in a fresh process; an errand that takes its process down twice is
+    given up. The processes are started afresh (not forked), share the work's folder, ignore Ctrl-C (whoever hired them ends them)
+    and end themselves when the process that started them is gone.
 
     Args:
         workers: how many processes, at least 1.
-        folder: where trainings are kept.
+        work: what they do.
     """
 
-    def __init__(self, workers: int, folder: Path) -> None:
-        self._folder = folder
-        self._jobs: deque[Job] = deque()
-        self._attempts: Counter[str] = Counter()
+    def __init__(self, workers: int, work: Work) -> None:
+        self._work = work
+        self._waiting = Waiting()
         self._workers: list[_Worker] = []
         self._size = workers
 
-    def submit(self, job: Job) -> None:
-        """Take a job."""
-        self._jobs.append(job)
+    def submit(self, errand: Errand) -> None:
+        """Take an errand."""
+        self._waiting.add(errand)
         self._deal()
 
-    def next(self, advance: Advance) -> Outcome:
-        """Wait for the first outcome of any worker."""
+    def next(self, advance: Advance) -> Answer:
+        """Wait for the first answer of any worker."""
         while True:
-            # Not before the last outcome was written: what is finished is then never more than one job behind for each worker.
+            # Not before the last answer was written: what is finished is then never more than one errand behind for each worker.
             self._deal()
-            outcome = self._heard(advance)
-            if outcome is not None:
-                return outcome
+            answer = self._heard(advance)
+            if answer is not None:
+                return answer
 
     def __enter__(self) -> Self:
         return self
@@ -85,68 +76,66 @@ class Processes:
         for worker in self._workers:
             _reap(worker.process)
         self._workers.clear()
-        self._jobs.clear()
+        self._waiting.clear()
 
     def _deal(self) -> None:
-        """Give waiting jobs to idle workers; start as many workers as there is work for."""
-        busy = sum(worker.job is not None for worker in self._workers)
-        while len(self._workers) < min(self._size, busy + len(self._jobs)):
-            self._workers.append(_started(self._folder))
+        """Give waiting errands to idle workers; start as many workers as there is work for."""
+        busy = sum(worker.errand is not None for worker in self._workers)
+        while len(self._workers) < min(self._size, busy + len(self._waiting)):
+            self._workers.append(_started(self._work))
         for worker in self._workers:
-            if worker.job is None and worker.ready and self._jobs:
-                self._give(worker, self._jobs.popleft())
+            if worker.errand is None and worker.ready and self._waiting:
+                self._give(worker, self._waiting.take())
 
-    def _give(self, worker: _Worker, job: Job) -> None:
-        worker.job = job
+    def _give(self, worker: _Worker, errand: Errand) -> None:
+        worker.errand = errand
         try:
-            worker.connection.send_bytes(job.encode())
+            worker.connection.send_bytes(errand.content)
         except OSError:
             # It died while it was idle: `_heard` will see its closed pipe and find it a successor.
             return
 
-    def _heard(self, advance: Advance) -> Outcome | None:
-        """Listen until a worker speaks or dies; return the outcome, if that is what it was."""
+    def _heard(self, advance: Advance) -> Answer | None:
+        """Listen until a worker speaks or dies; return the answer, if that is what it was."""
         spoken = multiprocessing.connection.wait([worker.connection for worker in self._workers])
         worker = next(worker for worker in self._workers if worker.connection in spoken)
         try:
-            content = worker.connection.recv_bytes()
-            if content == _READY:
+            what, *numbers = worker.connection.recv_bytes().split()
+            if what == _READY:
                 worker.ready = True
                 return None
-            if content.startswith(_ADVANCE):
-                if worker.job is not None:
-                    advance(worker.job, *map(int, content.split()[1:]))
+            if what == _ADVANCE:
+                if worker.errand is not None:
+                    advance(worker.errand.name, *map(int, numbers))
                 return None
-            pictures = worker.connection.recv_bytes()
+            parts = tuple(worker.connection.recv_bytes() for _ in range(int(numbers[0])))
         except (EOFError, OSError):
             return self._buried(worker)
-        job, worker.job = worker.job, None
-        return Outcome.decode(job, content, pictures) if job is not None else None
+        errand, worker.errand = worker.errand, None
+        return Answer(errand.name, parts) if errand is not None else None
 
-    def _buried(self, worker: _Worker) -> Outcome | None:
-        """Remove a dead worker; its job goes back to the front of the queue, or is failed."""
+    def _buried(self, worker: _Worker) -> Answer | None:
+        """Remove a dead worker; its errand is tried again, or given up."""
         self._workers.remove(worker)
         worker.connection.close()
         code = _reap(worker.process)
         if not worker.ready:
             raise LeaktightError(
                 f"A worker process could not start ({_ended(code)}). "
-                'In a script, start the audit under `if __name__ == "__main__":`, or use one worker.'
+                'In a script, start the work under `if __name__ == "__main__":`, or use one worker.'
             )
-        if worker.job is None:
-            return None
-        self._attempts[worker.job.key] += 1
-        if self._attempts[worker.job.key] < ATTEMPTS:
-            self._jobs.appendleft(worker.job)
-            return None
-        text = f"The worker process died {ATTEMPTS} times ({_ended(code)}). If memory is short, use fewer workers or fewer victims."
-        return without_record(worker.job, Status.FAILED, text)
+        return None if worker.errand is None else self._waiting.again(worker.errand, _ended(code))
 
 
-def _started(folder: Path) -> _Worker:
+def hired(workers: Workers, work: Work) -> Crew:
+    """Return the crew that some workers are: so many processes, or whom else they stand for."""
+    return Processes(workers, work) if isinstance(workers, int) else workers(work)
+
+
+def _started(work: Work) -> _Worker:
     context = multiprocessing.get_context("spawn")
     here, there = context.Pipe()
-    process = context.Process(target=_work, args=(there, folder), name="leaktight-worker", daemon=True)
+    process = context.Process(target=_work, args=(there, work), name="leaktight-worker", daemon=True)
     with _deaf_to_interrupts():
         process.start()
     there.close()
@@ -180,13 +169,12 @@ def _ended(code: int | None) -> str:
     return f"exit code {code}"
 
 
-def _work(connection: Connection, folder: Path) -> None:
-    """Do jobs until the pipe closes: what runs in a worker process."""
+def _work(connection: Connection, work: Work) -> None:
+    """Do errands until the pipe closes: what runs in a worker process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     torch.set_num_threads(1)
-    registry.load()
-    trainings = Trainings(folder)
+    hand = work.make(Folder(work.folder), work.settings)
     connection.send_bytes(_READY)
 
     def advance(done: int, total: int) -> None:
@@ -197,7 +185,9 @@ def _work(connection: Connection, folder: Path) -> None:
             content = connection.recv_bytes()
         except EOFError:
             return
-        for part in answer(content, trainings, advance):
+        parts = hand(content, advance)
+        connection.send_bytes(b"%s %d" % (_DONE, len(parts)))
+        for part in parts:
             connection.send_bytes(part)
 
 

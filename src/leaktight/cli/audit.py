@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+
+from leaktight.cli.staff import Address, Engine, Workers, staff
 
 if TYPE_CHECKING:
     from leaktight.audit.plan import Plan
@@ -21,6 +22,7 @@ Examples:
   leaktight audit --model resnet20 --data photos --preset standard
   leaktight audit --model mine.models:net --data mine.npz --head classifier.2
   leaktight audit audit.toml --workers 2 --out results
+  leaktight audit --captured recorded --model mine.models:net --shape 1,28,28
 """
 
 
@@ -36,36 +38,50 @@ def audit(
     data: Annotated[str | None, typer.Option(help="A data kind, a file or folder, or package.module:function.")] = None,
     head: Annotated[str | None, typer.Option(help="Your model's last linear layer, if it is not found.")] = None,
     seed: Annotated[int | None, typer.Option(help="One seed in place of the plan's.", show_default=False)] = None,
-    workers: Annotated[int | None, typer.Option(help="Worker processes.", show_default="one per core")] = None,
+    workers: Workers = None,
+    engine: Engine = "local",
+    address: Address = None,
     out: Annotated[Path | None, typer.Option(help="The audit's folder.", show_default="leaktight-NAME")] = None,
     device: Annotated[
         Literal["auto", "cpu", "cuda", "mps"] | None, typer.Option(help="Where tensors live.", show_default="as the plan says")
     ] = None,
     redact: Annotated[bool, typer.Option("--redact", help="Leave private images out of the report.")] = False,
+    captured: Annotated[
+        Path | None, typer.Option(help="A folder with recorded messages, audited in place of a training.", metavar="DIR")
+    ] = None,
+    truth: Annotated[
+        Path | None,
+        typer.Option(help="The private batches behind recorded messages (safetensors): grades them.", metavar="FILE"),
+    ] = None,
+    shape: Annotated[str | None, typer.Option(help="The shape of one recorded example, such as 1,28,28.")] = None,
 ) -> None:
     """Measure what shared messages leak, with and without defences, and write a report.
 
     Finished cells are kept: after an interruption the same command goes on where it stopped.
     """
     from leaktight.audit import run
+    from leaktight.cli.captured import of_captures
     from leaktight.cli.outcome import show
     from leaktight.cli.progress import Bar
     from leaktight.core.record import Status
     from leaktight.report import write_report
 
-    plan = planned(file, preset, model, data, head)
+    if captured is not None or truth is not None or shape is not None:
+        plan = of_captures(captured, truth, shape, file, preset, model, data, head)
+    else:
+        plan = planned(file, preset, model, data, head)
     if seed is not None:
         plan = plan.with_seed(seed)
-    folder = out or Path(f"leaktight-{file.stem if file else preset or 'quick'}")
+    folder = out or Path(f"leaktight-{file.stem if file else 'captured' if captured else preset or 'quick'}")
     try:
-        with Bar() as bar:
-            records = run(plan, folder, workers=cores() if workers is None else workers, device=device, progress=bar.step)
+        with Bar() as bar, staff(engine, workers, address) as crew:
+            records = run(plan, folder, workers=crew, device=device, progress=bar.step)
     except KeyboardInterrupt:
         typer.echo("Interrupted: finished cells are kept; run the same command to go on.", err=True)
         raise typer.Exit(INTERRUPTED) from None
     show(records, list(plan.scenarios))
     written = write_report(folder, redact=redact)
-    images = any(record.reading("psnr") for record in records)
+    images = any(record.reading("psnr") or record.reading("objective") for record in records)
     held = "shows private images" if images else "may hold private values"
     private = "" if redact else f" (it {held}; --redact leaves them out)"
     typer.echo(f"\nReport: {written}{private}")
@@ -96,11 +112,3 @@ def planned(file: Path | None, preset: str | None, model: str | None, data: str 
     if file is not None:
         return read_plan(file).with_scenarios(**chosen)
     return standard(**chosen) if preset == "standard" else quick(**chosen)
-
-
-def cores() -> int:
-    """Return how many cores this process may use, where the system tells; else how many there are."""
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:
-        return os.cpu_count() or 1

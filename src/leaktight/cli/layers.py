@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from leaktight.cli.audit import INTERRUPTED, SOME_FAILED, cores
+from leaktight.cli.audit import INTERRUPTED, SOME_FAILED
+from leaktight.cli.staff import Address, Engine, Workers, staff
 
 if TYPE_CHECKING:
     from leaktight.data.source import Source
@@ -35,7 +36,9 @@ def layers(
     gradients: Annotated[int, typer.Option(help="How many gradients the attacker learns from; more is stronger.")] = 400,
     victims: Annotated[int, typer.Option(help="How many images are inverted, layer by layer; 0 for none.")] = 4,
     seed: Annotated[int, typer.Option(help="What all randomness derives from.")] = 0,
-    workers: Annotated[int | None, typer.Option(help="Worker processes.", show_default="one per core")] = None,
+    workers: Workers = None,
+    engine: Engine = "local",
+    address: Address = None,
     out: Annotated[Path, typer.Option(help="The folder for the result.")] = Path("leaktight-layers"),
     device: Annotated[Literal["auto", "cpu", "cuda", "mps"], typer.Option(help="Where tensors live.")] = "auto",
 ) -> None:
@@ -67,9 +70,9 @@ def layers(
     )
     records = []
     try:
-        with Bar() as bar:
+        with Bar() as bar, staff(engine, workers, address) as crew:
             for name, plan in study.plans().items():
-                records += run(plan, out / name, workers=cores() if workers is None else workers, progress=bar.step)
+                records += run(plan, out / name, workers=crew, progress=bar.step)
     except KeyboardInterrupt:
         typer.echo("Interrupted: finished cells are kept; run the same command to go on.", err=True)
         raise typer.Exit(INTERRUPTED) from None

@@ -7,7 +7,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from leaktight.cli.audit import INTERRUPTED, SOME_FAILED, cores
+from leaktight.cli.audit import INTERRUPTED, SOME_FAILED
+from leaktight.cli.staff import Address, Engine, Workers, staff
 
 EXAMPLES = """
 \b
@@ -40,7 +41,9 @@ def reproduce(
     ] = None,
     json: Annotated[Path | None, typer.Option(help="Write the result to this file.", show_default=False)] = None,
     out: Annotated[Path | None, typer.Option(help="The folder for the audits.", show_default="leaktight-PAPER-SCALE")] = None,
-    workers: Annotated[int | None, typer.Option(help="Worker processes.", show_default="one per core")] = None,
+    workers: Workers = None,
+    engine: Engine = "local",
+    address: Address = None,
     seed: Annotated[int, typer.Option(help="What all randomness derives from.")] = 0,
     steps: Annotated[
         int | None,
@@ -68,9 +71,8 @@ def reproduce(
         # A run may take hours: better to know now that its result can be written.
         check_writable(json)
     try:
-        with Bar() as bar:
-            count = cores() if workers is None else workers
-            done = reproduced(found, order, folder, workers=count, progress=bar.step)
+        with Bar() as bar, staff(engine, workers, address) as crew:
+            done = reproduced(found, order, folder, workers=crew, progress=bar.step)
     except KeyboardInterrupt:
         typer.echo("Interrupted: finished cells are kept; run the same command to go on.", err=True)
         raise typer.Exit(INTERRUPTED) from None

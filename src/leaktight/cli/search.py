@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from leaktight.cli.audit import INTERRUPTED, cores
+from leaktight.cli.audit import INTERRUPTED
+from leaktight.cli.staff import Address, Engine, Workers, staff
 
 if TYPE_CHECKING:
     from leaktight.search import Result
@@ -42,7 +43,9 @@ def search(
     ] = None,
     epochs: Annotated[int, typer.Option(help="How long the model trains on its tenth of the data before scoring.")] = 50,
     seed: Annotated[int, typer.Option(help="What all randomness derives from.")] = 0,
-    workers: Annotated[int | None, typer.Option(help="Worker processes.", show_default="one per core")] = None,
+    workers: Workers = None,
+    engine: Engine = "local",
+    address: Address = None,
     device: Annotated[Literal["auto", "cpu", "cuda", "mps"], typer.Option(help="Where tensors live.")] = "cpu",
 ) -> None:
     """Search for image transformations after which gradients say little about the images, and the model still learns.
@@ -71,8 +74,8 @@ def search(
         **{name: value for name, value in wanted.items() if value is not None},
     )
     try:
-        with Bar() as bar:
-            result = run(settings, out, workers=cores() if workers is None else workers, progress=bar.step)
+        with Bar() as bar, staff(engine, workers, address) as crew:
+            result = run(settings, out, workers=crew, progress=bar.step)
     except KeyboardInterrupt:
         typer.echo("Interrupted: finished scores are kept; run the same command to go on.", err=True)
         raise typer.Exit(INTERRUPTED) from None

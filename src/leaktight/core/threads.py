@@ -1,4 +1,4 @@
-"""Threads: how soon those of torch that have nothing to do leave their core to others."""
+"""Threads: how many cores there are for them, and how soon those of torch that have nothing to do leave theirs to others."""
 
 from __future__ import annotations
 
@@ -14,3 +14,11 @@ def rest_soon() -> None:
     operations that follow each other quickly would take half as long again. A user's own setting of the variable stays as it is.
     """
     os.environ.setdefault("GOMP_SPINCOUNT", SPINS)
+
+
+def cores() -> int:
+    """Return how many cores this process may use, where the system tells; else how many there are."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:
+        return os.cpu_count() or 1

@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
+from leaktight.audit.crew import Workers
 from leaktight.audit.driver import Progress
 from leaktight.audit.plan import Plan
 from leaktight.core.record import Record
@@ -49,13 +50,13 @@ class Paper(abc.ABC):
     title: ClassVar[str]
     keys: ClassVar[Mapping[str, tuple[str, ...]]]
 
-    def prepare(self, order: Order, folder: Path, workers: int = 1, progress: Progress | None = None) -> Paper:
+    def prepare(self, order: Order, folder: Path, workers: Workers = 1, progress: Progress | None = None) -> Paper:
         """Compute what the plans depend on, such as a search, and return the paper that knows it; most papers have nothing of the kind.
 
         Args:
             order: what is asked.
             folder: where audits go; what is computed is kept there, so that nothing is done twice.
-            workers: how many processes do the work.
+            workers: how many processes do the work, or who else does it.
             progress: called as it goes on.
         """
         return self

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from leaktight.audit.crew import Workers
 from leaktight.audit.driver import Progress, Step, run
 from leaktight.core.record import Record, Status
 from leaktight.papers.paper import Order, Paper
@@ -27,7 +28,7 @@ class Reproduced:
     failed: tuple[Record, ...] = ()
 
 
-def reproduce(paper: Paper, order: Order, out: str | Path, workers: int = 1, progress: Progress | None = None) -> Reproduced:
+def reproduce(paper: Paper, order: Order, out: str | Path, workers: Workers = 1, progress: Progress | None = None) -> Reproduced:
     """Run a paper's experiment and return its tables beside the published ones.
 
     Each plan is an audit in a folder of its own below `out`, so it is resumed after an interruption, and `leaktight report` shows
@@ -37,7 +38,7 @@ def reproduce(paper: Paper, order: Order, out: str | Path, workers: int = 1, pro
         paper: which one; `find_paper` knows them by name.
         order: scale, data, seed and steps.
         out: the folder for the audits.
-        workers: how many processes do the work, at least 1.
+        workers: how many processes do the work, at least 1, or who else does it.
         progress: called after each job, and now and then while a training lasts.
     """
     started = time.monotonic()

@@ -9,8 +9,10 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from leaktight.audit.crew import Workers
 from leaktight.audit.driver import Step
 from leaktight.audit.origin import Origins
+from leaktight.audit.workers import hired
 from leaktight.core.archive import pack, unpack
 from leaktight.core.errors import InvalidValue, LeaktightError
 from leaktight.core.interval import bootstrap
@@ -26,7 +28,7 @@ from leaktight.search.policy_file import write_policy
 from leaktight.search.racing import Scores, by_mean, race
 from leaktight.search.result import Result, Scored
 from leaktight.search.settings import Search
-from leaktight.search.workers import Engine, InProcess, Processes, one_thread, scorer_of
+from leaktight.search.workers import Engine, Hired, InProcess, one_thread, scorer_of, work_of
 
 JOURNAL, MODEL = "journal.jsonl", "model.safetensors"
 DRAWS = 10
@@ -34,7 +36,7 @@ DRAWS = 10
 _CHOICE = ("candidates", "functions", "policies", "threshold", "method", "library")
 
 
-def search(settings: Search, out: str | Path, workers: int = 1, progress: Progress | None = None) -> Result:
+def search(settings: Search, out: str | Path, workers: Workers = 1, progress: Progress | None = None) -> Result:
     """Search for a policy and write it to a file.
 
     Finished scores and the trained model are kept in a folder beside the file, `policy.search` for `policy.toml`; the same search goes
@@ -44,10 +46,10 @@ def search(settings: Search, out: str | Path, workers: int = 1, progress: Progre
     Args:
         settings: what is searched.
         out: the file for the policy.
-        workers: how many processes, at least 1, each with one torch thread; 1 is this process.
+        workers: how many processes, at least 1, each with one torch thread; 1 is this process. Or who else scores: a `Cluster` of Ray.
         progress: told how far the search is.
     """
-    if workers < 1:
+    if isinstance(workers, int) and workers < 1:
         raise InvalidValue(f"The `workers` of a search must be at least 1. Got {workers} instead.")
     path = Path(out)
     check_writable(path)
@@ -63,8 +65,8 @@ def search(settings: Search, out: str | Path, workers: int = 1, progress: Progre
     return result
 
 
-def _engine(settings: Search, model: Path, workers: int) -> Engine:
-    return InProcess(scorer_of(settings, model)) if workers == 1 else Processes(workers, settings, model)
+def _engine(settings: Search, model: Path, workers: Workers) -> Engine:
+    return InProcess(scorer_of(settings, model)) if workers == 1 else Hired(hired(workers, work_of(settings, model)))
 
 
 def _origin(settings: Search) -> str:

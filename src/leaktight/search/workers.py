@@ -1,21 +1,19 @@
-"""Who scores: this process, or several with one torch thread each. The answers are the same to the last bit."""
+"""Who scores: this process, or a crew of workers with one torch thread each. The answers are the same to the last bit."""
 
 from __future__ import annotations
 
 import contextlib
-import multiprocessing
-import os
-import signal
-import threading
-from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
 
 import torch
 
+from leaktight.audit.crew import Crew, Errand, Hand, Work
+from leaktight.audit.job import verdict
+from leaktight.audit.shelf import Folder, Shelf
 from leaktight.core.archive import unpack
 from leaktight.core.errors import LeaktightError
 from leaktight.search.job import Job
@@ -23,8 +21,6 @@ from leaktight.search.journal import Answer
 from leaktight.search.material import material
 from leaktight.search.scorer import Scorer
 from leaktight.search.settings import Search
-
-_mine: list[Scorer] = []
 
 
 class Engine(Protocol):
@@ -62,49 +58,84 @@ class InProcess:
         """Leave nothing behind."""
 
 
-class Processes:
-    """Scores in worker processes, each with a scorer of its own.
-
-    They are started afresh (not forked), ignore Ctrl-C (the search ends them) and end themselves when the search's process is gone.
+class Hired:
+    """Scores by a crew, each worker with a scorer of its own.
 
     Args:
-        workers: how many, at least 1.
-        search: the settings.
-        model: the file with the parameters of the model that was trained a little.
+        crew: who does the work; its work must be that of `work_of`.
     """
 
-    def __init__(self, workers: int, search: Search, model: Path) -> None:
-        context = multiprocessing.get_context("spawn")
-        self._pool = ProcessPoolExecutor(workers, context, _begin, (search.to_dict(), str(model)))
+    def __init__(self, crew: Crew) -> None:
+        self._crew = crew
 
     def answers(self, jobs: Sequence[Job]) -> Iterator[tuple[Job, Answer]]:
         """Deal jobs out; neighbours, which share functions, are answered soon after each other."""
-        asked: dict[Future[Answer], Job] = {}
-        try:
-            with _deaf_to_interrupts():
-                asked = {self._pool.submit(_answer, job): job for job in jobs}
-            for done in as_completed(asked):
-                yield asked[done], done.result()
-        except BrokenProcessPool:
-            raise LeaktightError(
-                "A worker process of the search died. Finished scores are kept; if memory is short, go on with fewer workers. "
-                'In a script, start the search under `if __name__ == "__main__":`.'
-            ) from None
-        finally:
-            for one in asked:
-                one.cancel()
+        out = {encode(job).decode(): job for job in jobs}
+        for name in out:
+            self._crew.submit(Errand(name, name.encode()))
+        for _ in out:
+            found = self._crew.next(lambda *_: None)
+            if found.lost:
+                raise LeaktightError(f"{found.lost} Finished scores are kept.")
+            told = json.loads(found.parts[0])
+            if "reason" in told:
+                raise LeaktightError(told["reason"])
+            yield out[found.name], tuple(told["scores"])
 
     def __enter__(self) -> Self:
+        self._crew.__enter__()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        """End the workers, after the job that each is at."""
-        self._pool.shutdown(wait=True, cancel_futures=True)
+        """Stop the crew."""
+        self._crew.__exit__(kind, error, trace)
+
+
+def work_of(search: Search, model: Path) -> Work:
+    """Return the work of a search's workers.
+
+    Args:
+        search: the settings.
+        model: the file with the parameters of the model that was trained a little.
+    """
+    return Work(_hand, model.parent, {"search": search.to_dict(), "model": model.name}, (model.name,))
+
+
+def _hand(shelf: Shelf, settings: Mapping[str, Any]) -> Hand:
+    scorer = _scorer(Search.model_validate(settings["search"]), shelf, settings["model"])
+
+    def score(content: bytes, progress: object) -> list[bytes]:
+        try:
+            told: dict[str, Any] = {"scores": scorer.answer(decode(content))}
+        # As an audit's worker does: what goes wrong is said to whoever asked, with the place for what nobody foresaw.
+        except Exception as error:
+            told = {"reason": verdict(error)[1]}
+        return [json.dumps(told).encode()]
+
+    return score
+
+
+def encode(job: Job) -> bytes:
+    """Return a job as JSON."""
+    return json.dumps({"what": job.what, "start": job.start, "stop": job.stop, "acts": job.acts}).encode()
+
+
+def decode(content: bytes) -> Job:
+    """Undo `encode`."""
+    held = json.loads(content)
+    return Job(held["what"], held["start"], held["stop"], tuple(held["acts"]))
 
 
 def scorer_of(search: Search, model: Path) -> Scorer:
     """Return the scorer of a search, with the trained parameters that a file holds."""
-    values, _ = unpack(model.read_bytes())
+    return _scorer(search, Folder(model.parent), model.name)
+
+
+def _scorer(search: Search, shelf: Shelf, name: str) -> Scorer:
+    content = shelf.read(name)
+    if content is None:
+        raise LeaktightError(f"The model `{name}` of the search is not in its folder. Run the search again to make it.")
+    values, _ = unpack(content)
     return Scorer(search, material(search), {name: value for name, value in values.items() if isinstance(value, torch.Tensor)})
 
 
@@ -117,35 +148,3 @@ def one_thread() -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
-
-
-def _begin(search: dict[str, Any], model: str) -> None:
-    """Make a worker process ready."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-    torch.set_num_threads(1)
-    _mine[:] = [scorer_of(Search.model_validate(search), Path(model))]
-
-
-def _answer(job: Job) -> Answer:
-    return _mine[0].answer(job)
-
-
-def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
-
-
-@contextlib.contextmanager
-def _deaf_to_interrupts() -> Iterator[None]:
-    """Ignore Ctrl-C in the block: a process started in it ignores it from its first moment, before any of its code runs."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
 
+from leaktight.audit.crew import Workers
 from leaktight.audit.driver import Progress
 from leaktight.papers.paper import Order, Paper, Plans, Records
 from leaktight.papers.reproduction import Check, Tables
@@ -60,7 +61,7 @@ class TransformationSearch(Paper):
     def __init__(self, found: Found | None = None) -> None:
         self.found: Found = found or {}
 
-    def prepare(self, order: Order, folder: Path, workers: int = 1, progress: Progress | None = None) -> Paper:
+    def prepare(self, order: Order, folder: Path, workers: Workers = 1, progress: Progress | None = None) -> Paper:
         """Search the policies of every subject, or take them from an earlier run in the folder."""
         return TransformationSearch(searches(study_of(order), folder, order.seed, workers, progress))
 

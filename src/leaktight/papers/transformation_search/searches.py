@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 
+from leaktight.audit.crew import Workers
 from leaktight.audit.driver import Progress, Step
 from leaktight.papers.transformation_search.plans import Found, folder
 from leaktight.papers.transformation_search.settings import Study, Subject
@@ -14,7 +15,7 @@ from leaktight.search import Search, search
 SEARCH, FILE = "search", "policy.toml"
 
 
-def searches(study: Study, out: Path, seed: int, workers: int = 1, progress: Progress | None = None) -> Found:
+def searches(study: Study, out: Path, seed: int, workers: Workers = 1, progress: Progress | None = None) -> Found:
     """Search the policies of every subject, each in a folder of its own, and return the hybrids by the subject's name.
 
     What a search has done is kept there, so that it is not done again.

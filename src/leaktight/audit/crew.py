@@ -1,0 +1,126 @@
+"""Crews: workers that do errands for an audit or a search. An errand is bytes out and bytes back; the crew decides who carries them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter, deque
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+from leaktight.audit.shelf import Shelf
+from leaktight.core.scenario import Progress
+
+ATTEMPTS = 2
+"""How often an errand is tried whose worker dies."""
+
+Hand = Callable[[bytes, Progress], Sequence[bytes]]
+"""Does one errand in a worker: its content and whom to tell of progress in, its answer out."""
+Advance = Callable[[str, int, int], None]
+"""Takes in how much of an errand is done, by its name, and of how much."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Work:
+    """What every worker of a crew makes ready once, to do any errand with.
+
+    Args:
+        make: makes the worker's hand from the files on its shelf and the settings; a function that can be imported by name.
+        folder: where the files are that workers need, and where those go that they make.
+        settings: anything that JSON can hold.
+        needs: names of files in the folder that a worker needs from the start.
+    """
+
+    make: Callable[[Shelf, Mapping[str, Any]], Hand]
+    folder: Path
+    settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    needs: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Errand:
+    """One thing to do.
+
+    Args:
+        name: whose answer it is; no two that are out at the same time have the same.
+        content: what to do.
+        needs: names of files in the work's folder that it takes; one that is not there, the worker does without.
+        makes: names of files that are there afterwards if all goes well.
+    """
+
+    name: str
+    content: bytes
+    needs: tuple[str, ...] = ()
+    makes: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Answer:
+    """What came of an errand: the parts that the worker returned, or why there are none."""
+
+    name: str
+    parts: tuple[bytes, ...] = ()
+    lost: str = ""
+
+
+class Crew(Protocol):
+    """Workers. A worker that dies costs its errand another attempt by another worker, and nothing else."""
+
+    def submit(self, errand: Errand) -> None:
+        """Take an errand."""
+        ...
+
+    def next(self, advance: Advance) -> Answer:
+        """Wait for an answer, and say meanwhile how far errands are; only called while one is out."""
+        ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        """Stop every worker, busy or not."""
+
+
+Workers = int | Callable[[Work], Crew]
+"""Who works: a number of local processes, 1 being the caller's own; or what hires another crew, such as `ray_cluster.Cluster`."""
+
+
+class Waiting:
+    """Errands that wait for a worker, in order; one whose worker died is the next, and is given up when that happens again.
+
+    Example:
+        >>> waiting = Waiting()
+        >>> errand = Errand("one", b"")
+        >>> waiting.again(errand, "signal SIGKILL"), len(waiting)
+        (None, 1)
+        >>> waiting.again(waiting.take(), "signal SIGKILL").lost
+        'The worker process died 2 times (signal SIGKILL). If memory is short, use fewer workers or fewer victims.'
+    """
+
+    def __init__(self) -> None:
+        self._errands: deque[Errand] = deque()
+        self._deaths: Counter[str] = Counter()
+
+    def __len__(self) -> int:
+        return len(self._errands)
+
+    def add(self, errand: Errand) -> None:
+        """Queue an errand."""
+        self._errands.append(errand)
+
+    def take(self) -> Errand:
+        """Return the next one."""
+        return self._errands.popleft()
+
+    def again(self, errand: Errand, ended: str) -> Answer | None:
+        """Take back an errand whose worker ended like this; return the answer if it is not tried again."""
+        self._deaths[errand.name] += 1
+        if self._deaths[errand.name] < ATTEMPTS:
+            self._errands.appendleft(errand)
+            return None
+        memory = "If memory is short, use fewer workers or fewer victims."
+        return Answer(errand.name, lost=f"The worker process died {ATTEMPTS} times ({ended}). {memory}")
+
+    def clear(self) -> None:
+        """Forget all."""
+        self._errands.clear()

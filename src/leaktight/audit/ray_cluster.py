@@ -1,0 +1,150 @@
+"""Ray as who does the work: a Ray of our own on this machine, or a cluster that is there."""
+
+from __future__ import annotations
+
+import gc
+import os
+import shutil
+import tempfile
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import ModuleType, TracebackType
+from typing import Self
+
+from leaktight.audit.crew import Crew, Work
+from leaktight.core.errors import InvalidValue, LeaktightError
+from leaktight.core.threads import cores
+
+LOOPBACK = "127.0.0.1"
+_OFF = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # what Ray will do by itself soon, and warns of until then
+}
+
+
+def private_environment() -> None:
+    """Let a Ray that is started from this process tell nobody about itself and listen on loopback alone; call it before Ray is imported.
+
+    Ray listens on all interfaces where it believes that it may become a cluster; the variable is its switch for systems where it may not.
+    """
+    os.environ.update(_OFF)
+    os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
+
+
+class Cluster:
+    """Hires workers on Ray: hand it to an audit or a search as its `workers`.
+
+    Without an address, a Ray of our own is started when it is first needed, with sockets on loopback and files for their owner alone,
+    and is stopped and removed at the end of the block. With an address nothing is started or stopped but workers. What goes to a worker and comes back
+    is JSON and safetensors; nothing is written on its machine, and the caller alone writes results down. Every machine needs the same Leaktight
+    and data under the same paths; a worker that has something else fails its cells with a sentence that says so.
+
+    Args:
+        workers: how many, at least 1, each with one torch thread; None is one for each processor that Ray knows of.
+        address: of the cluster's head as `host:port`, or `auto` for the one that runs here; None starts one. If it is more than one machine,
+            it must speak TLS (`RAY_USE_TLS=1`): models and private heads travel.
+
+    Example:
+        >>> Cluster(workers=0)
+        Traceback (most recent call last):
+        leaktight.core.errors.InvalidValue: The number of workers must be at least 1. Got 0 instead.
+    """
+
+    def __init__(self, workers: int | None = None, address: str | None = None) -> None:
+        if workers is not None and workers < 1:
+            raise InvalidValue(f"The number of workers must be at least 1. Got {workers} instead.")
+        self._workers, self._address = workers, address
+        self._ray: ModuleType | None = None
+        self._files = ""
+        self._ours = False
+
+    def __call__(self, work: Work) -> Crew:
+        """Return a crew for some work."""
+        from leaktight.audit.ray_workers import RayWorkers
+
+        ray = self.start()
+        most = int(ray.cluster_resources().get("CPU", 1)) or 1
+        return RayWorkers(ray, min(self._workers or most, most), work)
+
+    def start(self) -> ModuleType:
+        """Start Ray or join the cluster, if that was not done yet, and return the package; hiring workers does it, too."""
+        if self._ray is None:
+            self._ray = _imported(local=self._address is None)
+            # A Ray that the caller's own program uses is used too, and is the caller's to stop.
+            self._ours = not self._ray.is_initialized()
+            if self._ours:
+                self._start(self._ray) if self._address is None else _join(self._ray, self._address)
+        return self._ray
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        """Stop the Ray that was started, or leave the cluster."""
+        if self._ray is not None and self._ours:
+            with _careless():
+                self._ray.shutdown()
+        if self._files:
+            shutil.rmtree(self._files, ignore_errors=True)
+        self._ray, self._files, self._ours = None, "", False
+
+    def _start(self, ray: ModuleType) -> None:
+        self._files = tempfile.mkdtemp(prefix="ray-")
+        with _careless():
+            ray.init(
+                address="local",
+                num_cpus=self._workers or cores(),
+                include_dashboard=False,
+                log_to_driver=False,
+                logging_level="ERROR",
+                _node_ip_address=LOOPBACK,
+                _temp_dir=f"{self._files}/files",  # Ray opens its own folder to everybody
+            )
+        if ray.util.get_node_ip_address() != LOOPBACK:
+            ray.shutdown()
+            raise LeaktightError(
+                "Ray must listen on loopback alone, and was imported before it could be told so. Import it later."
+            )
+
+
+def _imported(*, local: bool) -> ModuleType:
+    if local:
+        private_environment()
+    os.environ.update(_OFF)
+    try:
+        import ray
+    except ImportError as error:
+        raise InvalidValue(
+            "The engine `ray` needs the package ray, which is not installed here. Install `leaktight[ray]`, or use `--engine local`."
+        ) from error
+    found: ModuleType = ray
+    return found
+
+
+@contextmanager
+def _careless() -> Iterator[None]:
+    """Let Ray leave open files and processes to the garbage collector in the block, and collect what is left of them."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        try:
+            yield
+        finally:
+            gc.collect()
+
+
+def _join(ray: ModuleType, address: str) -> None:
+    try:
+        ray.init(address=address, log_to_driver=False, logging_level="ERROR")
+    except (ConnectionError, ValueError, RuntimeError) as error:
+        first = str(error).strip().splitlines()[0].rstrip(".")
+        raise InvalidValue(
+            f"There is no Ray to be reached at `{address}`: {first}. Check the address, or leave it out."
+        ) from error
+    machines = {node["NodeManagerAddress"] for node in ray.nodes() if node["Alive"]}
+    if len(machines) > 1 and os.environ.get("RAY_USE_TLS") != "1":
+        ray.shutdown()
+        raise InvalidValue(
+            f"The Ray at `{address}` is {len(machines)} machines that speak without TLS, and models and private heads would travel. "
+            "Start it with `RAY_USE_TLS=1` and certificates, and set the same here."
+        )

@@ -1,0 +1,164 @@
+"""What goes wrong around Ray, without one."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from leaktight.audit import ray_cluster
+from leaktight.audit.crew import Errand, Work
+from leaktight.audit.ray_cluster import Cluster
+from leaktight.audit.ray_workers import RayWorker, RayWorkers
+from leaktight.audit.shelf import Shelf
+from leaktight.core.errors import InvalidValue, LeaktightError
+
+
+class RayError(Exception):
+    """What Ray raises."""
+
+
+class Mortal:
+    """A Ray whose actors say once that they are ready, if at all, and then die."""
+
+    exceptions = SimpleNamespace(RayError=RayError)
+
+    def __init__(self, ready: bool) -> None:
+        self.answers, self.made, self.killed = ready, 0, 0
+
+    def remote(self, _: object) -> Any:
+        self.made += 1
+        method = SimpleNamespace(remote=lambda *_: object(), options=lambda **_: SimpleNamespace(remote=lambda *_: iter(())))
+        actor = SimpleNamespace(ready=method, do=method)
+        return SimpleNamespace(options=lambda **_: SimpleNamespace(remote=lambda *_: actor))
+
+    def wait(self, refs: list[Any], num_returns: int) -> tuple[list[Any], list[Any]]:
+        return refs[:1], refs[1:]
+
+    def get(self, _: object) -> None:
+        if not self.answers:
+            raise RayError("The actor died.\n  ImportError: no leaktight here.\n")
+
+    def kill(self, _: object) -> None:
+        self.killed += 1
+
+
+def made(shelf: Shelf, settings: Any) -> Any:
+    """Return a hand that says how far it is, leaves a file and answers with what it was given."""
+
+    def hand(content: bytes, progress: Any) -> list[bytes]:
+        if content == b"fail":
+            raise ValueError("no such errand")
+        progress(1, 2)
+        shelf.write("made", b"new")
+        return [content, *(shelf.read(name) or b"" for name in ("first", "sent", "old"))]
+
+    return hand
+
+
+def test_an_errand_whose_workers_all_die_is_given_up(tmp_path: Path) -> None:
+    ray: Any = Mortal(ready=True)
+    with RayWorkers(ray, 1, Work(made, tmp_path)) as crew:
+        crew.submit(Errand("one", b""))
+        answer = crew.next(lambda *_: None)
+    assert (
+        answer.lost == "The worker process died 2 times (lost by Ray). If memory is short, use fewer workers or fewer victims."
+    )
+    assert (ray.made, ray.killed) == (2, 2)
+
+
+def test_workers_that_cannot_start_end_the_work_after_some(tmp_path: Path) -> None:
+    ray: Any = Mortal(ready=False)
+    with RayWorkers(ray, 1, Work(made, tmp_path)) as crew:
+        crew.submit(Errand("one", b""))
+        with pytest.raises(
+            LeaktightError, match=r"could not start on Ray \(ImportError: no leaktight here\). Install the same"
+        ):
+            crew.next(lambda *_: None)
+    assert ray.made == 3
+
+
+def test_an_actor_holds_in_memory_what_it_was_sent_and_returns_what_it_made(tmp_path: Path) -> None:
+    before = list(sys.path)
+    actor = RayWorker(Work(made, tmp_path / "elsewhere"), str(tmp_path / "gone"), before, ["first"], b"a")
+    assert sys.path == before
+    list(actor.do(b"one", (), ["old"], b"c"))
+    told = list(actor.do(b"two", ("made", "not made"), ["sent"], b"b"))
+    assert told == [(1, 2), {"parts": [b"two", b"a", b"b", b""], "made": {"made": b"new"}}]
+    with pytest.raises(ValueError, match="no such errand"):
+        list(actor.do(b"fail", (), []))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_ray_one_sentence_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with Cluster(2) as cluster, pytest.raises(InvalidValue, match=r"needs the package ray.*Install `leaktight\[ray\]`"):
+        cluster(Work(made, tmp_path))
+
+
+class Reachable:
+    """A Ray of some machines that is reached, or not."""
+
+    util = SimpleNamespace(get_node_ip_address=lambda: "192.0.2.7")
+
+    def __init__(self, machines: int, error: Exception | None = None) -> None:
+        self.machines, self.error, self.stopped, self.asked = machines, error, 0, {}
+
+    def is_initialized(self) -> bool:
+        return False
+
+    def init(self, **asked: Any) -> None:
+        self.asked = asked
+        if self.error:
+            raise self.error
+
+    def nodes(self) -> list[dict[str, Any]]:
+        return [{"NodeManagerAddress": f"192.0.2.{number}", "Alive": True} for number in range(self.machines)]
+
+    def cluster_resources(self) -> dict[str, float]:
+        return {"CPU": 3.0}
+
+    def shutdown(self) -> None:
+        self.stopped += 1
+
+
+@pytest.fixture
+def installed(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.delenv("RAY_USE_TLS", raising=False)
+
+    def install(ray: Reachable) -> Reachable:
+        monkeypatch.setattr(ray_cluster, "_imported", lambda **_: ray)
+        return ray
+
+    return install
+
+
+def test_several_machines_must_speak_tls(installed: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    ray = installed(Reachable(2))
+    with Cluster(address="head:6379") as cluster, pytest.raises(InvalidValue, match=r"is 2 machines that speak without TLS"):
+        cluster(Work(made, tmp_path))
+    assert ray.stopped
+    monkeypatch.setenv("RAY_USE_TLS", "1")
+    with Cluster(8, "head:6379") as cluster:
+        assert cluster(Work(made, tmp_path))._size == 3
+    assert ray.asked["address"] == "head:6379"
+
+
+def test_an_address_where_nothing_is(installed: Any, tmp_path: Path) -> None:
+    installed(Reachable(1, ConnectionError("Could not find any running Ray instance. Please start one.")))
+    with (
+        Cluster(address="auto") as cluster,
+        pytest.raises(InvalidValue, match=r"no Ray to be reached at `auto`: Could not find"),
+    ):
+        cluster(Work(made, tmp_path))
+
+
+def test_a_ray_that_listens_beyond_loopback_is_stopped(installed: Any, tmp_path: Path) -> None:
+    ray = installed(Reachable(1))
+    with Cluster(1) as cluster, pytest.raises(LeaktightError, match="Ray must listen on loopback alone"):
+        cluster(Work(made, tmp_path))
+    assert ray.stopped
+    assert ray.asked["address"] == "local"

@@ -1,0 +1,154 @@
+"""One Ray with two workers serves every question here, because each start takes seconds."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from leaktight import audit
+from leaktight.audit.crew import Answer, Errand
+from leaktight.audit.driver import Step
+from leaktight.audit.engine import work_of
+from leaktight.audit.job import ELSEWHERE, Job
+from leaktight.audit.ray_cluster import LOOPBACK, Cluster
+from leaktight.audit.store import TRAINING_FOLDER
+from leaktight.audit.trainings import Trainings
+from leaktight.core.record import Record, Status
+from leaktight.data import Digits
+from leaktight.models import MLP
+from leaktight.search import Search, search
+
+pytestmark = [pytest.mark.ray, pytest.mark.skipif(find_spec("ray") is None, reason="the package ray is not installed")]
+Plans = Callable[..., Any]
+
+
+@pytest.fixture(scope="module")
+def cluster(toys: ModuleType) -> Iterator[Cluster]:
+    with Cluster(workers=2) as made:
+        yield made
+        files, below = Path(made._files), descendants(os.getpid())
+        assert files.stat().st_mode & 0o777 == 0o700
+        ray = made._ray
+    assert not ray.is_initialized()
+    assert not files.exists()
+    assert not below & descendants(os.getpid())
+
+
+def descendants(root: int) -> set[int]:
+    parents = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                fields = (entry / "stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue
+            if fields[0] != "Z":
+                parents[int(entry.name)] = int(fields[1])
+    found, size = {root}, 0
+    while len(found) > size:
+        size = len(found)
+        found |= {child for child, parent in parents.items() if parent in found}
+    return found - {root}
+
+
+def listening(pids: set[int]) -> set[str]:
+    """Return the addresses, in hexadecimal, on which processes listen."""
+    inodes = set()
+    for pid in pids:
+        for link in Path(f"/proc/{pid}/fd").glob("*"):
+            try:
+                inodes.add(os.readlink(link).removeprefix("socket:[").removesuffix("]"))
+            except OSError:
+                continue
+    rows = [line.split() for name in ("tcp", "tcp6") for line in Path("/proc/net", name).read_text().splitlines()[1:]]
+    return {row[1].partition(":")[0] for row in rows if row[3] == "0A" and row[9] in inodes}
+
+
+def timeless(records: list[Record]) -> list[Record]:
+    return [record.model_copy(update={"seconds": 0.0}) for record in records]
+
+
+def test_records_are_those_of_the_local_engine_and_a_killed_worker_loses_nothing(
+    cluster: Cluster, toy_plan: Plans, toys: ModuleType, tmp_path: Path
+) -> None:
+    log, killed = tmp_path / "log", list[int]()
+    plan = toy_plan(
+        attacks={
+            "slow one": {"trouble": "slow", "log": str(log), "blur": 0.1},
+            "slow two": {"trouble": "slow", "log": str(log), "blur": 0.2},
+            "dies once": {"trouble": "die_once", "log": str(tmp_path / "once")},
+            "refuses": {"trouble": "refuse"},
+        },
+        defences=(toys.ToyNoise(),),
+    )
+
+    def kill(step: Step) -> None:
+        if not killed and log.exists():
+            killed.append(int(log.read_text().split()[-1]))
+            os.kill(killed[0], signal.SIGKILL)
+
+    records = audit.run(plan, tmp_path / "ray", workers=cluster, progress=kill)
+    assert killed
+    assert str(os.getpid()) not in log.read_text()
+    attacks = {"slow one": {"trouble": "slow", "log": str(log), "blur": 0.1}}
+    here = audit.run(toy_plan(attacks=attacks, defences=(toys.ToyNoise(),)), tmp_path / "here")
+    wanted = {record.cell.key: record for record in timeless(here)}
+    found = {record.cell.key: record for record in timeless(records)}
+    assert wanted.items() <= found.items()
+    others = [record for record in records if record.cell.label != "refuses"]
+    assert {record.status for record in others} == {Status.DONE}
+    names = [{path.name for path in (tmp_path / who / TRAINING_FOLDER).iterdir()} for who in ("ray", "here")]
+    assert names[0] == names[1] != set()
+    for name in names[0]:
+        assert (tmp_path / "ray" / TRAINING_FOLDER / name).stat().st_mode & 0o777 == 0o600
+
+
+def test_a_real_audit_and_a_search_give_the_same_bytes(cluster: Cluster, tmp_path: Path) -> None:
+    spec = {
+        "scenario": {"data": "digits", "model": "mlp", "rounds": 2},
+        "defences": [{"kind": "gaussian_noise", "std": 0.01}],
+        "attacks": ["analytic"],
+        "grid": {"victims": 2},
+    }
+    ways: dict[str, Any] = {"ray": cluster, "here": 1}
+    records = {name: audit.run(audit.parse_plan(spec), tmp_path / name, workers=who) for name, who in ways.items()}
+    assert timeless(records["ray"]) == timeless(records["here"])
+    assert {record.status for record in records["ray"]} == {Status.DONE}
+    settings = Search(data=Digits(), model=MLP(hidden=(8,)), images=16, candidates=6, epochs=1, threshold=2.0)
+    found = {name: search(settings, tmp_path / f"{name}.toml", who) for name, who in ways.items()}
+    assert found["ray"] == found["here"]
+    assert (tmp_path / "ray.toml").read_bytes() == (tmp_path / "here.toml").read_bytes()
+
+
+def test_nothing_listens_beyond_loopback(cluster: Cluster, toy_plan: Plans, tmp_path: Path) -> None:
+    audit.run(toy_plan(), tmp_path / "out", workers=cluster)
+    found = listening(descendants(os.getpid()) | {os.getpid()})
+    assert cluster._ray.util.get_node_ip_address() == LOOPBACK
+    assert found
+    assert found <= {"0100007F", "0000000000000000FFFF00000100007F", "00000000000000000000000001000000"}
+    assert os.environ["RAY_USAGE_STATS_ENABLED"] == "0"
+
+
+def test_a_worker_with_other_data_or_code_says_so(cluster: Cluster, toy_plan: Plans, tmp_path: Path) -> None:
+    cell = toy_plan().cells()[0]
+    with cluster(work_of(tmp_path)) as crew:
+        crew.submit(Errand("one", Job(cell).encode("made-elsewhere.safetensors")))
+        answer: Answer = crew.next(lambda *_: None)
+    assert ELSEWHERE in answer.parts[0].decode()
+
+
+def test_a_training_is_told_of_while_it_lasts_and_comes_back_as_a_file(
+    cluster: Cluster, toy_plan: Plans, tmp_path: Path
+) -> None:
+    steps: list[Step] = []
+    plan = toy_plan(scenario={"rounds": 4, "pause": 0.2})
+    audit.run(plan, tmp_path / "out", workers=cluster, progress=steps.append)
+    assert steps[0].text == "training with none, 1 of 4"
+    assert Trainings(tmp_path / "out" / TRAINING_FOLDER).has(Trainings(tmp_path).course(plan.cells()[0]))

@@ -135,16 +135,15 @@ def protect(defence: Defence, seed: int | None = None) -> Protection:
 
 def _fault(defence: Defence) -> str:
     """Say why a defence cannot be put at the boundary alone; nothing if it can."""
-    if isinstance(defence, Chain) and defence.links:
-        return next((fault for link in defence.links if not isinstance(link, Undefended) and (fault := _fault(link))), "")
+    if isinstance(defence, Chain):
+        links = [link for link in defence.links if not isinstance(link, Undefended)]
+        return next(filter(None, map(_fault, links)), "") if links else f"{defence.kind} instead, which does nothing to them"
     own = type(defence)
     others = [hook for hook in _ELSEWHERE if getattr(own, hook) is not getattr(Defence, hook)]
     step = Gradient({"weight": torch.zeros(2)}, per_example=False)
     if others or defence.per_example or defence.on_gradient(step, Local("trial", seed=0)) is not step:
         return f"{defence.kind} instead, which also acts in `{(others or ['on_gradient'])[0]}`: use `leaktight.flower.defended`"
-    if own.on_message is Defence.on_message or isinstance(defence, Chain):
-        return f"{defence.kind} instead, which does nothing to them"
-    return ""
+    return f"{defence.kind} instead, which does nothing to them" if own.on_message is Defence.on_message else ""
 
 
 def _check(name: str, old: dict[str, Tensor], new: dict[str, Tensor]) -> None:

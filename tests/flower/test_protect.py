@@ -1,0 +1,249 @@
+"""One line protects every update of an app: by name, scalars too, closed on any fault, state in the context."""
+
+from typing import Literal
+
+import numpy as np
+import pytest
+import torch
+from flwr.app import Array, ArrayRecord, ConfigRecord, Message, RecordDict
+
+from leaktight.core.defence import Chain, Defence, Undefended
+from leaktight.core.errors import InvalidValue
+from leaktight.defences import DPSGD, GaussianNoise, LaplaceNoise, Polarization, Pruning, TopK
+from leaktight.flower import notes_of, protect
+
+ZEROS = {"conv__weight": np.zeros((4, 5), np.float32), "scale": np.float32(2.0), "norm__steps": np.int64(3)}
+MOVED = {"conv__weight": np.ones((4, 5), np.float32), "scale": np.float32(3.0), "norm__steps": np.int64(9)}
+
+
+def played(by_hand, mod, context=None, before=ZEROS, after=MOVED, kind="train", **more):
+    app = by_hand.answering(by_hand.arrays(**after), **more)
+    return mod(by_hand.ask(by_hand.arrays(**before), kind), context or by_hand.context(), app)
+
+
+def test_the_update_goes_through_the_defence_and_comes_back_on_top_of_what_was_received(by_hand):
+    sent = by_hand.values(played(by_hand, protect(TopK(share=0.1)), after={**MOVED, "scale": np.float32(12.0)}))
+    weight = sent["conv.weight"]
+    # Of 21 entries 3 are shared: the scalar that moved most, and two ones.
+    assert sent["scale"] == 12
+    assert weight.sum() == 2
+    assert weight.dtype == np.float32
+
+
+def test_scalars_get_noise_too_and_keep_their_form(by_hand):
+    sent = by_hand.values(played(by_hand, protect(GaussianNoise(std=0.5))))
+    assert sent["scale"].shape == ()
+    assert sent["scale"] != 3
+    assert list(sent) == ["conv.weight", "scale", "norm.steps"]
+
+
+def test_integers_go_back_as_they_were_received(by_hand):
+    sent = by_hand.values(played(by_hand, protect(GaussianNoise(std=0.5))))
+    assert sent["norm.steps"] == 3
+    assert sent["norm.steps"].dtype == np.int64
+
+
+def test_noise_has_its_deviation_and_no_bias(by_hand):
+    big = {"weight": np.zeros(20_000, np.float32)}
+    sent = by_hand.values(played(by_hand, protect(GaussianNoise(std=0.5), seed=1), before=big, after=big))["weight"]
+    assert abs(sent.std() - 0.5) < 0.01
+    assert abs(sent.mean()) < 0.015
+
+
+@pytest.mark.parametrize("kind", ["evaluate", "query", "query.embeddings"])
+def test_other_messages_pass_untouched(by_hand, kind):
+    sent = by_hand.values(played(by_hand, protect(GaussianNoise(std=0.5)), kind=kind))
+    assert (sent["conv.weight"] == 1).all()
+
+
+def test_train_messages_with_an_action_are_protected(by_hand):
+    sent = by_hand.values(played(by_hand, protect(GaussianNoise(std=0.5)), kind="train.personal"))
+    assert (sent["conv.weight"] != 1).all()
+
+
+def test_metrics_pass(by_hand):
+    reply = played(by_hand, protect(GaussianNoise(std=0.5)))
+    assert dict(reply.content["metrics"]) == {"num-examples": 10, "train_loss": 0.5}
+
+
+def test_no_noise_is_drawn_twice(by_hand):
+    context, mod = by_hand.context(), protect(GaussianNoise(std=0.5), seed=0)
+    replies = [played(by_hand, mod, where) for where in (context, context, by_hand.context(node=8), by_hand.context(run=2))]
+    drawn = [tuple(by_hand.values(reply)["conv.weight"].ravel()) for reply in replies]
+    assert len(set(drawn)) == 4
+    twin = played(by_hand, protect(LaplaceNoise(scale=0.5), seed=0), by_hand.context())
+    assert not np.isclose(by_hand.values(twin)["conv.weight"], by_hand.values(replies[0])["conv.weight"]).any()
+
+
+def test_a_seed_makes_noise_repeatable_and_none_makes_it_secret(by_hand):
+    def noise(seed):
+        return by_hand.values(played(by_hand, protect(GaussianNoise(std=0.5), seed)))["conv.weight"]
+
+    assert (noise(3) == noise(3)).all()
+    assert (noise(None) != noise(None)).all()
+
+
+def test_the_same_mod_twice_adds_noise_twice(by_hand):
+    mod, context = protect(GaussianNoise(std=0.5), seed=0), by_hand.context()
+    app = by_hand.answering(by_hand.arrays(**ZEROS))
+    reply = mod(by_hand.ask(by_hand.arrays(**ZEROS)), context, lambda message, where: mod(message, where, app))
+    once = mod(by_hand.ask(by_hand.arrays(**ZEROS)), by_hand.context(), app)
+    inner, both = by_hand.values(once)["conv.weight"], by_hand.values(reply)["conv.weight"]
+    assert not np.isclose(both, 2 * inner).any()
+
+
+def test_residuals_are_kept_in_the_context_and_go_out_later(by_hand):
+    context, mod = by_hand.context(), protect(TopK(share=0.5, residual=True))
+    before = {"weight": np.zeros(4, np.float32)}
+    first = played(by_hand, mod, context, before, {"weight": np.array([4, 3, 2, 1], np.float32)})
+    second = played(by_hand, protect(TopK(share=0.5, residual=True)), context, before, {"weight": np.zeros(4, np.float32)})
+    assert by_hand.values(first)["weight"].tolist() == [4, 3, 0, 0]
+    assert by_hand.values(second)["weight"].tolist() == [0, 0, 2, 1]
+
+
+class Counting(Defence):
+    """Accounts for every message."""
+
+    kind: Literal["test_counting"] = "test_counting"
+
+    def on_message(self, message, local):
+        local.memory["spent"] = local.memory.get("spent", 0.0) + message.facts["examples"]
+        local.notes["counting.epsilon"] = local.memory["spent"]
+        return message.map(lambda tensor: tensor / 2)
+
+
+def test_what_is_spent_adds_up_over_messages(by_hand):
+    context, defence = by_hand.context(), Counting()
+    assert notes_of(context, defence) == {}
+    for _ in range(3):
+        played(by_hand, protect(defence), context)
+    assert notes_of(context, defence) == {"counting.epsilon": 30.0}
+
+
+def test_chains_work_and_each_link_has_its_own_memory(by_hand):
+    chain = Chain(links=(TopK(share=0.5, residual=True), GaussianNoise(std=0.1), TopK(share=0.5, residual=True)))
+    context = by_hand.context()
+    for _ in range(2):
+        reply = played(by_hand, protect(chain), context)
+    assert not reply.has_error()
+    assert (by_hand.values(reply)["conv.weight"] == 0).any()
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "why"),
+    [
+        (ZEROS, {**MOVED, "other": np.zeros(2, np.float32)}, "`other` of the reply's record `arrays` was not received"),
+        (ZEROS, {**MOVED, "scale": np.zeros(2, np.float32)}, "`scale` must keep its shape"),
+        (ZEROS, {**MOVED, "scale": np.float32(np.nan)}, "gaussian_noise failed"),
+        (ZEROS, {**MOVED, "scale": np.int64(1)}, "stay real"),
+    ],
+)
+def test_an_update_that_cannot_be_defended_is_not_sent(by_hand, before, after, why):
+    reply = played(by_hand, protect(GaussianNoise(std=0.1)), before=before, after=after)
+    assert reply.has_error()
+    assert why in reply.error.reason
+    assert not reply.has_content()
+
+
+class Broken(Defence):
+    """Fails with what it was given."""
+
+    kind: Literal["test_broken"] = "test_broken"
+
+    def on_message(self, message, local):
+        raise RuntimeError(f"secret {message.tensors}")
+
+
+def test_a_fault_that_nobody_foresaw_closes_the_door_and_tells_no_number(by_hand):
+    reply = played(by_hand, protect(Broken()))
+    assert reply.has_error()
+    assert reply.error.reason.endswith("RuntimeError")
+    assert "secret" not in reply.error.reason
+
+
+def test_numbers_beyond_their_type_are_not_sent(by_hand):
+    half = {"weight": np.zeros(3, np.float16)}
+    reply = played(by_hand, protect(GaussianNoise(std=1e9)), before=half, after=half)
+    assert "must be finite numbers" in reply.error.reason
+
+
+def test_bytes_in_a_reply_are_refused(by_hand):
+    reply = played(by_hand, protect(TopK()), extra=ConfigRecord({"state": b"everything"}))
+    assert "holds bytes in `state`" in reply.error.reason
+    assert not played(by_hand, protect(TopK()), extra=ConfigRecord({"words": "fine"})).has_error()
+
+
+def test_what_the_app_itself_reports_as_an_error_stays_that_error(by_hand):
+    from flwr.app import Error
+
+    def app(message, context):
+        return Message(Error(2, "no data"), reply_to=message)
+
+    reply = protect(TopK())(by_hand.ask(by_hand.arrays(**ZEROS)), by_hand.context(), app)
+    assert reply.error.reason == "no data"
+
+
+def test_an_app_that_trains_in_place_cannot_hide_its_update(by_hand):
+    asked = by_hand.ask(by_hand.arrays(**ZEROS))
+
+    def app(message, context):
+        message.content["arrays"] = by_hand.arrays(**MOVED)
+        return Message(RecordDict({"arrays": message.content["arrays"]}), reply_to=message)
+
+    sent = by_hand.values(protect(Pruning(rate=0.99))(asked, by_hand.context(), app))
+    assert (sent["conv.weight"] == 0).sum() == 19
+
+
+def test_several_records_are_one_update(by_hand):
+    first, second = (by_hand.arrays(weight=np.zeros(4, np.float32)) for _ in range(2))
+    asked = by_hand.ask(first)
+    asked.content["head"] = second
+
+    def app(message, context):
+        moved = {
+            "arrays": by_hand.arrays(weight=np.full(4, 1, np.float32)),
+            "head": by_hand.arrays(weight=np.full(4, 9, np.float32)),
+        }
+        return Message(RecordDict(moved), reply_to=message)
+
+    reply = protect(TopK(share=0.5))(asked, by_hand.context(), app)
+    assert by_hand.values(reply)["weight"].tolist() == [0, 0, 0, 0]
+    assert by_hand.values(reply, "head")["weight"].tolist() == [9, 9, 9, 9]
+
+
+@pytest.mark.parametrize(
+    ("defence", "why"),
+    [
+        (Undefended(), "which does nothing to them"),
+        (Chain(links=()), "which does nothing to them"),
+        (Polarization(), "which also acts in `on_task`: use `leaktight.flower.defended`"),
+        (DPSGD(), "which also acts in `on_gradient`: use `leaktight.flower.defended`"),
+        (GaussianNoise(std=0.1, each="step"), "which also acts in `on_gradient`"),
+        (Chain(links=(TopK(), Polarization())), "polarization instead"),
+    ],
+)
+def test_a_defence_that_works_elsewhere_is_refused_at_once(defence, why):
+    with pytest.raises(InvalidValue, match="needs a defence that changes messages") as caught:
+        protect(defence)
+    assert why in str(caught.value)
+
+
+def test_a_changed_state_closes_the_door(by_hand):
+    context, mod = by_hand.context(), protect(TopK())
+    played(by_hand, mod, context)
+    [name] = context.state
+    context.state[name] = ConfigRecord({"state": b"nonsense"})
+    assert "was changed" in played(by_hand, mod, context).error.reason
+
+
+def test_arrays_of_torch_are_protected(by_hand):
+    model = torch.nn.BatchNorm1d(3)
+    before = ArrayRecord(model.state_dict())
+    model(torch.rand(5, 3))
+    reply = protect(GaussianNoise(std=0.1))(
+        by_hand.ask(before), by_hand.context(), by_hand.answering(ArrayRecord(model.state_dict()))
+    )
+    sent = reply.content["arrays"].to_torch_state_dict()
+    assert int(sent["num_batches_tracked"]) == 0
+    assert not torch.equal(sent["running_mean"], model.running_mean)
+    assert isinstance(reply.content["arrays"]["weight"], Array)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from leaktight.captures import AsCaptured
 from leaktight.core.defence import Defence
 from leaktight.core.errors import Refusal
 from leaktight.core.local import Local
@@ -37,4 +38,5 @@ def test_the_defence_conforms(made: type[Defence], defence: Defence | None, play
 
 @pytest.mark.parametrize(("made", "defence"), DEFENCES)
 def test_the_defence_protects_some_kind_of_message(made: type[Defence], defence: Defence | None) -> None:
-    assert defence is None or not all(refused(defence, step) for _, step in PLAYS.values())
+    # What was done to captured messages was done elsewhere, by whatever means.
+    assert defence is None or isinstance(defence, AsCaptured) or not all(refused(defence, step) for _, step in PLAYS.values())

@@ -59,6 +59,8 @@ class Plan(Value):
         defences: what is compared, beside `none`, which every audit has.
         probes: what is measured, by the name that the report gives it.
         grid: batch sizes, stages, seeds and victims.
+        bare: whether `none` is measured as well. Only where another plan has done so: without it nothing can be compared, and there is no
+            null view.
 
     Example:
         >>> from leaktight.audit import quick
@@ -74,6 +76,8 @@ class Plan(Value):
     defences: tuple[SerializeAsAny[Defence], ...] = ()
     probes: dict[str, SerializeAsAny[Probe]] = Field(min_length=1)
     grid: Grid = Grid()
+    # Left out where it is as usual, so that plans of before it was there keep their keys.
+    bare: bool = Field(True, exclude_if=lambda bare: bare)
 
     @field_validator("scenarios")
     @classmethod
@@ -106,7 +110,7 @@ class Plan(Value):
             )
             for scenario in self.scenarios.values()
             for seed in self.grid.seeds
-            for defence in (scenario.baseline, *self.defences)
+            for defence in (*([scenario.baseline] if self.bare else []), *self.defences)
             for stage in self.grid.stages
             for batch_size in self.grid.batch_sizes
             for label, probe in self.probes.items()

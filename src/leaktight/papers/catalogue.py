@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from leaktight.core.errors import unknown
+from leaktight.papers.class_keys import KeyProtectedClassification
 from leaktight.papers.layer_leakage import LayerLeakage
 from leaktight.papers.paper import Paper
 from leaktight.papers.polarization_network import PolarizationNetwork
@@ -10,7 +11,14 @@ from leaktight.papers.split_label_leakage import SplitLabelLeakage
 from leaktight.papers.transformation_search import TransformationSearch
 
 PAPERS: dict[str, Paper] = {
-    paper.name: paper for paper in (PolarizationNetwork(), SplitLabelLeakage(), LayerLeakage(), TransformationSearch())
+    paper.name: paper
+    for paper in (
+        PolarizationNetwork(),
+        SplitLabelLeakage(),
+        LayerLeakage(),
+        TransformationSearch(),
+        KeyProtectedClassification(),
+    )
 }
 
 

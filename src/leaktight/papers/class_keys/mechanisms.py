@@ -1,0 +1,74 @@
+"""What is compared: frameworks with and without keys, other defences, and what the attacker knows of a key."""
+
+from __future__ import annotations
+
+from leaktight.attacks.gan import GanAttack
+from leaktight.core.defence import Defence, Undefended
+from leaktight.core.probe import Attempt
+from leaktight.core.threat import ThreatModel
+from leaktight.defences.class_keys import ClassKeys
+from leaktight.defences.gaussian import GaussianNoise
+from leaktight.defences.polarization import Polarization
+from leaktight.defences.top_k import TopK
+from leaktight.metrics.generated import NearestPrivate, Recognised, RecognisedConfidence, SampleDiversity
+
+PLAIN = "plain"
+EXACT, RANDOM = "exact key", "random key"
+ATTACKER = "client-1"
+"""Whose chair the attacker takes: the victim is the participant before it."""
+SCORES = ("recognised", "recognised_confidence", "nearest_private", "sample_diversity")
+
+
+def keys(dimensions: int, fixed: bool = True) -> str:
+    """Return the name of the framework with keys.
+
+    Example:
+        >>> keys(4096), keys(128, fixed=False)
+        ('keys of 4,096', 'keys of 128, learned layer')
+    """
+    return f"keys of {dimensions:,}{'' if fixed else ', learned layer'}"
+
+
+def frameworks(fixed: tuple[int, ...], learned: tuple[int, ...] = ()) -> dict[str, Defence]:
+    """Return the plain framework and those with keys, by name: on a fixed layer, and on one that is learned."""
+    return {
+        PLAIN: Undefended(),
+        **{keys(dimensions): ClassKeys(dimensions=dimensions) for dimensions in fixed},
+        **{keys(dimensions, fixed=False): ClassKeys(dimensions=dimensions, fixed=False) for dimensions in learned},
+    }
+
+
+def others(noises: tuple[float, ...], shares: tuple[float, ...]) -> dict[str, Defence]:
+    """Return defences that were not made for this attack, by name.
+
+    Example:
+        >>> list(others((0.001,), (0.1,)))
+        ['noise 0.001', 'top-k 0.1', 'polarization']
+    """
+    return {
+        **{f"noise {std:g}": GaussianNoise(std=std) for std in noises},
+        **{f"top-k {share:g}": TopK(share=share) for share in shares},
+        "polarization": Polarization(),
+    }
+
+
+def distant(distance: float) -> str:
+    """Return the name of an attack with a key at this distance from the victim's."""
+    return f"key at {distance:g}"
+
+
+def guesses(attack: GanAttack, distances: tuple[float, ...]) -> dict[str, GanAttack]:
+    """Return the attack by how near its key is to the victim's: the exact one, then at each distance."""
+    found = {EXACT: attack.model_copy(update={"class_key": "exact"})}
+    for distance in distances:
+        found[distant(distance)] = attack.model_copy(update={"class_key": "distance", "distance": distance})
+    return found
+
+
+def attempt(attack: GanAttack) -> Attempt:
+    """Return the attack from its chair with no more knowledge than it needs, and its scores."""
+    return Attempt(
+        attack=attack,
+        threat=ThreatModel(seat=ATTACKER, knows=attack.needs),
+        metrics=(Recognised(), RecognisedConfidence(), NearestPrivate(), SampleDiversity()),
+    )

@@ -1,0 +1,45 @@
+"""Notes: where our numbers and the published ones are not of the same thing."""
+
+from __future__ import annotations
+
+from leaktight.papers.class_keys.settings import CIFAR100, Scope
+from leaktight.papers.paper import Order
+
+SCORED = (
+    "Samples count as recognised if a classifier that was learned from public test images assigns them to the victim's class; it may also say that a "
+    "picture shows nothing. The paper's was learned from all images and has to choose a class. A generator that makes one picture only is recognised "
+    "wholly or not at all, so that shares vary much between trainings: see `sample_diversity`, where 0 is a single picture."
+)
+CHOSEN = (
+    "How the model and the generator are trained was chosen by the plain attack alone, on another seed and another class than any in these tables; "
+    "nothing was chosen by how keys fare."
+)
+EACH = "Each seed attacks another class: intervals are over both."
+ENDS = (
+    "Accuracies over training are those of a model whose training ended there and whose keys were then revealed. The paper shows the mean accuracy of "
+    "participants on classes of their own."
+)
+REGRESSED = (
+    "Table 1 is made with the keys of the framework, random and on a fixed layer; the paper's are orthonormal, in the place of the last weights, and "
+    "its networks have ten layers."
+)
+SCALED = "Keys have length 1 and the loss a factor of the root of their length, so that all frameworks share one learning rate."
+
+
+def notes_of(scope: Scope, order: Order) -> list[str]:
+    """Return what a reader of the tables must know, in sentences."""
+    found = [SCORED, CHOSEN] if order.scale != "paper" else [SCORED]
+    if any(min(study.seeds, len(study.victims)) > 1 for study in scope.studies):
+        found.append(EACH)
+    found += [ENDS, SCALED, REGRESSED]
+    for one in scope.central:
+        classes = one.data.load().classes if one.name == CIFAR100 else 100
+        if classes != 100:
+            found.append(
+                f"The CIFAR-100 of the data folder has {classes} classes, the paper's 100: their accuracies cannot be compared."
+            )
+    if order.scale == "small":
+        found.append(
+            "Olivetti Faces are attacked at the scale `paper` only: a generator of 64x64 takes more than the small scale has."
+        )
+    return found

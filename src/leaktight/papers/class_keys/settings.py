@@ -1,0 +1,287 @@
+"""The three scales: which data sets, how long they are trained, what the attacker does and how often."""
+
+from __future__ import annotations
+
+from pydantic import Field, SerializeAsAny
+
+from leaktight.attacks.gan import GanAttack
+from leaktight.core.device import DeviceName
+from leaktight.core.value import Value
+from leaktight.data import Digits
+from leaktight.data.files import ImageSource
+from leaktight.data.source import Source
+from leaktight.learning.optimiser import Adam, Optimiser, Sgd
+from leaktight.models.convnet import ConvNet
+from leaktight.models.generator import Generator
+from leaktight.models.lenet import LeNet
+from leaktight.models.mlp import MLP
+from leaktight.models.network import Network
+from leaktight.models.resnet20 import ResNet20
+from leaktight.papers.datasets import find_set, need_folder, need_set
+from leaktight.papers.paper import Order
+
+MNIST, OLIVETTI, CIFAR10, CIFAR100 = "MNIST", "Olivetti Faces", "CIFAR-10", "CIFAR-100"
+DIMENSIONS = (128, 1024, 4096, 16_384)
+DISTANCES = (0.1, 0.5, 1.0, 1.1, 1.2, 1.3)
+"""Those of Fig. 5."""
+SETS = {"olivetti": OLIVETTI, "cifar10": CIFAR10, "cifar100": CIFAR100}
+"""What the full experiment has beside MNIST, by the sub-folder."""
+
+
+class Study(Value):
+    """Everything that is done with one data set by several participants.
+
+    Args:
+        name: the data set in our tables.
+        data: where it comes from.
+        network: what is trained.
+        classes: how many classes there are: the first half is the victim's, the second the attacker's.
+        rounds: how many rounds a training takes.
+        looks: after how many rounds accuracies are compared (Fig. 3); the last is the whole training.
+        local_steps: steps of a turn.
+        local_epochs: in place of steps, passes over a participant's data; 0 takes the steps.
+        batch_size: examples per step.
+        optimiser: takes the local steps.
+        attack: the settings of the GAN attack, without what it knows.
+        victims: the classes that are attacked, one after the other with the seeds.
+        fixed: lengths of keys on a fixed layer, for accuracies.
+        learned: lengths of keys on a learned layer, for accuracies.
+        guessed: lengths of keys that an attacker tries to guess (experiment III, Fig. 6 and 7).
+        dimensions: the length of keys of which something is known (experiments I and II), of several attackers and of shared classes; one
+            of those guessed.
+        distances: how far the attacker's key is from the victim's in experiment II.
+        noises: standard deviations of noise, to compare with.
+        shares: of top-k sharing, to compare with.
+        crowd: how many participants there are where several attack at once: all but the victim.
+        participants: numbers of participants for accuracies.
+        seeds: how often everything is repeated; 3 or more give intervals.
+        device: where tensors live.
+    """
+
+    name: str
+    data: SerializeAsAny[Source]
+    network: SerializeAsAny[Network]
+    classes: int = 10
+    rounds: int = Field(ge=1)
+    looks: tuple[int, ...] = ()
+    local_steps: int = 2
+    local_epochs: int = 0
+    batch_size: int = 64
+    optimiser: SerializeAsAny[Optimiser] = Sgd(learning_rate=0.1)
+    attack: GanAttack
+    victims: tuple[int, ...] = (0,)
+    fixed: tuple[int, ...] = DIMENSIONS
+    learned: tuple[int, ...] = DIMENSIONS
+    guessed: tuple[int, ...] = DIMENSIONS
+    dimensions: int = 4096
+    distances: tuple[float, ...] = DISTANCES
+    noises: tuple[float, ...] = (0.001, 0.01)
+    shares: tuple[float, ...] = (0.1,)
+    crowd: int = 3
+    participants: tuple[int, ...] = (2,)
+    seeds: int = 3
+    device: DeviceName = "cpu"
+
+
+class Central(Value):
+    """One data set of Table 1, trained in one place.
+
+    Args:
+        name: the data set in our tables.
+        data: where it comes from.
+        network: what is trained.
+        steps: how many steps.
+        batch_size: examples per step.
+        learning_rate: of SGD with momentum 0.9, at the start; a tenth of it after three quarters of the steps.
+        dimensions: the length of keys.
+        seeds: how often it is repeated.
+        device: where tensors live.
+    """
+
+    name: str
+    data: SerializeAsAny[Source]
+    network: SerializeAsAny[Network]
+    steps: int = Field(ge=1)
+    batch_size: int = 64
+    learning_rate: float = 0.02
+    dimensions: int = 4096
+    seeds: int = 3
+    device: DeviceName = "cpu"
+
+
+class Scope(Value):
+    """All that an order asks for.
+
+    Args:
+        studies: data sets with several participants.
+        central: data sets of Table 1.
+        powers: keys have 2 to each of these dimensions in Fig. 2.
+        shared: the dimensions of Fig. 8.
+        repeats: how often keys are drawn for Fig. 2 and Fig. 8.
+    """
+
+    studies: tuple[Study, ...]
+    central: tuple[Central, ...]
+    powers: tuple[int, ...] = tuple(range(1, 15))
+    shared: tuple[int, ...] = (64, 128, 1024, 4096, 16_384)
+    repeats: int = Field(1000, ge=1)
+
+
+def scope_of(order: Order) -> Scope:
+    """Return what an order asks for; with `steps`, cut to the least that still runs every part."""
+    made = {"smoke": _smoke, "small": _small, "paper": _paper}[order.scale](order.data)
+    return made if order.steps is None else _cut(made, order.steps)
+
+
+def left_out(order: Order) -> list[str]:
+    """Return the data sets that an order does without: the small scale has no faces, and the full one what is in the folder."""
+    wanted = {"smoke": (), "small": ("cifar10",), "paper": tuple(SETS)}[order.scale]
+    return [SETS[folder] for folder in wanted if find_set(order.data, folder) is None]
+
+
+def _smoke(data: str) -> Scope:
+    attack = GanAttack(
+        generator=Generator(noise=32, width=8), generator_steps=3, batch_size=32, fakes=32, kept_rounds=5, samples=200
+    )
+    digits = Study(
+        name="digits",
+        data=Digits(),
+        network=MLP(),
+        rounds=120,
+        looks=(40, 120),
+        batch_size=32,
+        attack=attack,
+        fixed=(128, 4096),
+        learned=(128,),
+        guessed=(128, 4096),
+        distances=(0.5, 1.3),
+        noises=(0.01,),
+        seeds=1,
+    )
+    central = Central(name="digits", data=Digits(), network=MLP(), steps=150, batch_size=32, dimensions=1024, seeds=1)
+    return Scope(studies=(digits,), central=(central,), repeats=10)
+
+
+def _small(data: str) -> Scope:
+    need_folder(data, "small")
+    attack = GanAttack(
+        generator=Generator(width=16), generator_steps=3, batch_size=32, fakes=64, kept_rounds=5, optimiser=Adam()
+    )
+    digits = Study(
+        name=MNIST,
+        data=need_set(data, "mnist", train_limit=6_000, test_limit=2_000),
+        network=LeNet(),
+        rounds=500,
+        looks=(125, 250, 500),
+        attack=attack,
+        victims=(0, 1, 2),
+        fixed=(128, 4096, 16_384),
+        learned=(128, 4096),
+        distances=(0.1, 0.5, 0.8, 1.0, 1.3),
+        participants=(2, 5),
+    )
+    return Scope(studies=(digits,), central=_central(data, (CIFAR10,), ConvNet(width=8), steps=1200, seeds=3), repeats=100)
+
+
+def _paper(data: str) -> Scope:
+    need_folder(data, "paper")
+    attack = GanAttack(
+        generator=Generator(width=64),
+        generator_steps=200,
+        batch_size=256,
+        early_stop=0.75,
+        fakes=2000,
+        kept_rounds=5,
+        optimiser=Sgd(learning_rate=0.001),
+    )
+    digits = Study(
+        name=MNIST,
+        data=need_set(data, "mnist"),
+        network=LeNet(),
+        rounds=250,
+        looks=(25, 50, 100, 250),
+        local_epochs=1,
+        batch_size=128,
+        optimiser=Sgd(learning_rate=0.01, momentum=0.9),
+        attack=attack,
+        victims=(0, 1, 2, 3, 4),
+        noises=(0.0001, 0.001, 0.01),
+        shares=(0.01, 0.1),
+        crowd=5,
+        participants=(2, 3, 5),
+        seeds=5,
+        device="auto",
+    )
+    found = [digits]
+    faces = find_set(data, "olivetti")
+    if faces is not None:
+        found.append(
+            digits.model_copy(
+                update={
+                    "name": OLIVETTI,
+                    "data": faces,
+                    "classes": 40,
+                    "rounds": 1000,
+                    "looks": (100, 250, 500, 1000),
+                    "batch_size": 50,
+                    "local_epochs": 10,
+                    "optimiser": Adam(learning_rate=0.0003),
+                    "attack": attack.model_copy(
+                        update={"generator_steps": 50, "fakes": 10, "optimiser": Adam(learning_rate=0.0001)}
+                    ),
+                }
+            )
+        )
+    central = _central(data, (CIFAR10, CIFAR100), ResNet20(), steps=78_000, seeds=3, device="auto")
+    return Scope(studies=tuple(found), central=central)
+
+
+def _central(
+    data: str, names: tuple[str, ...], network: Network, steps: int, seeds: int, device: DeviceName = "cpu"
+) -> tuple[Central, ...]:
+    found = {name: find_set(data, folder) for folder, name in SETS.items() if name in names}
+    return tuple(
+        Central(name=name, data=source, network=network, steps=steps, seeds=seeds, device=device)
+        for name, source in found.items()
+        if source is not None
+    )
+
+
+def _cut(scope: Scope, steps: int) -> Scope:
+    """Return a scope in which every part is kept, and of what is counted or swept only the least."""
+    studies = [
+        study.model_copy(
+            update={
+                "data": _limited(study.data),
+                "rounds": min(steps, study.rounds),
+                "looks": (min(steps, study.rounds),),
+                "local_steps": min(steps, study.local_steps),
+                "local_epochs": 0,
+                "attack": study.attack.model_copy(
+                    update={"generator_steps": min(steps, study.attack.generator_steps), "fakes": 8, "samples": 20}
+                ),
+                "fixed": _ends(study.fixed),
+                "learned": study.learned[:1],
+                "guessed": tuple(dict.fromkeys((study.dimensions, study.guessed[-1]))),
+                "distances": study.distances[:1],
+                "noises": study.noises[:1],
+                "shares": study.shares[:1],
+                "crowd": 3,
+                "participants": study.participants[:2],
+                "seeds": 1,
+            }
+        )
+        for study in scope.studies
+    ]
+    central = [
+        one.model_copy(update={"data": _limited(one.data), "steps": min(steps, one.steps), "seeds": 1}) for one in scope.central
+    ]
+    return scope.model_copy(update={"studies": tuple(studies), "central": tuple(central), "repeats": 2})
+
+
+def _ends(values: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(dict.fromkeys((values[0], values[-1])))
+
+
+def _limited(data: Source) -> Source:
+    return data.model_copy(update={"train_limit": 400, "test_limit": 200}) if isinstance(data, ImageSource) else data

@@ -16,10 +16,12 @@ from leaktight.core.errors import LeaktightError
 from leaktight.wire.fault import Lost, Rejected, shown
 from leaktight.wire.frame import HEADER
 from leaktight.wire.line import Line
-from leaktight.wire.preflight import look
-from leaktight.wire.settings import Wire, split_address
+from leaktight.wire.preflight import TurnedAway, look
+from leaktight.wire.settings import Wire, other, split_address
 
-METHOD = "/leaktight.Split/Exchange"
+SERVICE = "leaktight.Split"
+"""The method is the caller's role, so that two parties of one role do not wait for each other to speak."""
+TRIES = 3
 ROOM = 4096
 """How much more than its limit gRPC lets through, so that a frame that is just too large gets our sentence and not gRPC's."""
 
@@ -67,8 +69,7 @@ class Listener:
         options = [*_options(wire), ("grpc.so_reuseport", 0)]
         self._server = grpc.server(self._pool, options=options, maximum_concurrent_rpcs=4)
         handler = grpc.stream_stream_rpc_method_handler(self._serve)
-        _, service, method = METHOD.split("/")
-        self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, {method: handler}),))
+        self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, {peer: handler}),))
         try:
             self.port = self._add_port(grpc)
         except RuntimeError:
@@ -138,12 +139,16 @@ class Caller:
             Rejected: the certificates do not fit.
         """
         host, port = split_address(self.wire.connect)
-        end, pause = time.monotonic() + self.wire.patience, 0.05
+        end, pause, away = time.monotonic() + self.wire.patience, 0.05, 0
         while True:
             try:
                 look(host, port, self._own, self.name)
                 return self._called()
             except Lost as error:
+                away = away + 1 if isinstance(error, TurnedAway) else 0
+                # Once may be a process that ends; who does so again and again does not like the certificate.
+                if away == TRIES:
+                    raise Rejected(str(error)) from None
                 if time.monotonic() + pause > end:
                     raise LeaktightError(f"{error} Start {self.peer}, or raise `patience`.") from None
                 time.sleep(pause)
@@ -167,7 +172,7 @@ class Caller:
             named = [*options, ("grpc.ssl_target_name_override", self.name)]
             self._channel = grpc.secure_channel(self.wire.connect, grpc.ssl_channel_credentials(*parts), named)
         line = Line(self.peer, self.wire.heartbeat, self.wire.timeout, self.wire.patience)
-        responses = self._channel.stream_stream(METHOD)(line.drain(), wait_for_ready=True)
+        responses = self._channel.stream_stream(f"/{SERVICE}/{other(self.peer)}")(line.drain(), wait_for_ready=True)
         reader = threading.Thread(target=line.feed, args=(_quiet(responses, self.wire, self.peer),), daemon=True)
         reader.start()
         return line
@@ -191,8 +196,10 @@ def _quiet(contents: Iterator[bytes], wire: Wire, peer: str) -> Iterator[bytes]:
         code = error.code() if isinstance(error, grpc.Call) else None
         if code is grpc.StatusCode.RESOURCE_EXHAUSTED:
             raise Rejected(f"A message between the parties must have at most {wire.limit} bytes. Raise `largest`.") from None
-        if code in (grpc.StatusCode.PERMISSION_DENIED, grpc.StatusCode.UNIMPLEMENTED):
+        if code is grpc.StatusCode.PERMISSION_DENIED:
             raise Rejected(f"{peer} does not go on: {shown(str(error.details()))}") from None
+        if code is grpc.StatusCode.UNIMPLEMENTED:
+            raise Rejected(f"The other side at {wire.address} must be {peer} that waits for this party. It is not.") from None
         raise Lost(f"The connection to {peer} ended.") from None
 
 

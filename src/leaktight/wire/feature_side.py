@@ -59,6 +59,9 @@ class FeatureSide(Side):
         """Nothing more."""
         return {}
 
+    def close(self) -> None:
+        """Nothing is open."""
+
     def _shake_hands(self, line: Line) -> FeatureParty:
         own = self.hello(**self._inputs())
         line.send(own.frame())

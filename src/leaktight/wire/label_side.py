@@ -83,6 +83,10 @@ class LabelSide(Side):
         step = 0 if self._party is None else self._party.step
         return {"losses": self.losses[:step].clone()}
 
+    def close(self) -> None:
+        """Close the file of answered steps."""
+        self.answered.close()
+
     def _shake_hands(self, line: Line) -> tuple[LabelParty, bool]:
         """Return the party, at the step that both go on from, and whether there is a step that the feature party has not applied."""
         them = read_hello(line.receive(Sort.HELLO), self.peer)

@@ -54,7 +54,6 @@ class Line:
             except queue.Full:
                 self._require_alive()
                 continue
-            self.sent += len(content)
             return
         raise self._lost()
 
@@ -120,6 +119,7 @@ class Line:
                 continue
             if content is None:
                 return
+            self.sent += len(content)
             yield content
 
     def _next(self) -> Frame | LeaktightError:

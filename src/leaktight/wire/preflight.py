@@ -10,6 +10,13 @@ from leaktight.core.private import reason
 from leaktight.wire.fault import Lost, Rejected
 
 SECONDS = 5.0
+# How every HTTP/2 client begins, with an empty frame of settings; a server begins with settings too.
+_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
+_SETTINGS = 4
+
+
+class TurnedAway(Lost):
+    """The other side hung up without a word: it does not like what it saw, or it has just ended."""
 
 
 def look(host: str, port: int, own: Certificate | None, peer: str) -> None:
@@ -28,8 +35,7 @@ def look(host: str, port: int, own: Certificate | None, peer: str) -> None:
     where = f"{host}:{port}"
     try:
         with socket.create_connection((host, port), timeout=SECONDS) as plain:
-            if own is not None:
-                _shake_hands(plain, own, peer)
+            heard = _greeted(plain) if own is None else _shaken_hands(plain, own, peer)
     except ssl.SSLCertVerificationError as error:
         raise Rejected(
             f"The certificate at {where} must be of {peer}, by the same authority. It is not ({error.verify_message.rstrip('.')}); make certificates for both sides at once."
@@ -42,14 +48,25 @@ def look(host: str, port: int, own: Certificate | None, peer: str) -> None:
         ) from None
     except OSError as error:
         raise Lost(f"Nobody answers at {where}: {reason(error)}.") from None
+    if not heard:
+        raise TurnedAway(
+            f"The other side at {where} hung up without a word. Check that both sides have certificates of one authority."
+        )
+    if len(heard) > 3 and heard[3] != _SETTINGS:
+        raise Rejected(f"The other side at {where} must speak HTTP/2 without TLS. It does not; give both sides `certificates`.")
 
 
-def _shake_hands(plain: socket.socket, own: Certificate, peer: str) -> None:
+def _greeted(plain: socket.socket) -> bytes:
+    plain.sendall(_PREFACE)
+    return plain.recv(9)
+
+
+def _shaken_hands(plain: socket.socket, own: Certificate, peer: str) -> bytes:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.load_verify_locations(own.authority)
     context.load_cert_chain(own.certificate, own.key)
     context.set_alpn_protocols(["h2"])
     with context.wrap_socket(plain, server_hostname=peer) as line:
-        # HTTP/2 has the server speak first; if it does not like the certificate, what comes is an alert.
-        line.recv(1)
+        # HTTP/2 has the server speak at once; if it does not like the certificate, it says so here or hangs up.
+        return line.recv(9)

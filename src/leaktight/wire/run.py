@@ -62,6 +62,7 @@ def take_part(role: str, settings: PartyFile, tell: Tell, watch: Watch | None = 
     side: Side = LabelSide(settings, watch) if role == LABEL_PARTY else FeatureSide(settings, watch)
     door = open_door(settings.wire, side.peer, settings.peer(role))
     since, sent, received = time.monotonic(), 0, 0
+    reached, progress = side.steps[-1], time.monotonic()
     try:
         verb = "Waiting for" if door.listens else "Connecting to"
         tell(f"{verb} {side.peer} at {settings.wire.address}, from step {side.steps[-1]} of {settings.agreement.rounds}.")
@@ -70,15 +71,19 @@ def take_part(role: str, settings: PartyFile, tell: Tell, watch: Watch | None = 
             try:
                 done = _conversed(side, door, line, tell)
             finally:
-                line.close()
+                # Who connected leaves last, so that what the other one sent has gone out.
+                _parted(line)
             sent, received = sent + line.sent, received + line.received
             if done:
                 break
+            if side.steps[-1] > reached or door.listens:
+                reached, progress = side.steps[-1], time.monotonic()
+            elif time.monotonic() - progress > settings.wire.patience:
+                raise LeaktightError(f"{side.peer} was reached again and again, and no step was taken. Look at its messages.")
             time.sleep(PAUSE)
-        # Who connected leaves last, so that what the other one sent has gone out.
-        line.ended.wait(PARTING)
     finally:
         door.stop()
+        side.close()
     return Outcome(side.steps[-1], side.readings, sent, received, time.monotonic() - since, side.history.path)
 
 
@@ -91,7 +96,6 @@ def _conversed(side: Side, door: Door, line: Line, tell: Tell) -> bool:
         tell(f"{error} {'Waiting for it to come back.' if door.listens else 'Connecting again.'}")
     except PeerFault as error:
         line.fault(str(error))
-        _parted(line)
         if not door.listens:
             raise
         tell(f"Refused: {error}")
@@ -102,7 +106,6 @@ def _conversed(side: Side, door: Door, line: Line, tell: Tell) -> bool:
     except BaseException as error:
         # Its own troubles are none of the other party's business: they might speak of labels.
         line.fault(f"{side.role} has stopped{'' if isinstance(error, LeaktightError) else ' unexpectedly'}.")
-        _parted(line)
         raise
     return False
 

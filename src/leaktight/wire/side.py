@@ -94,6 +94,10 @@ class Side(abc.ABC):
     def kept(self) -> Memory:
         """Return what this role keeps in a checkpoint beside the party's state."""
 
+    @abc.abstractmethod
+    def close(self) -> None:
+        """Close what is open."""
+
     @property
     def steps(self) -> list[int]:
         """The steps that this party can go on from."""

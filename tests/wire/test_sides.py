@@ -1,0 +1,144 @@
+"""Two parties over gRPC: the training of one process, bit by bit, whoever listens and whatever breaks between."""
+
+import copy
+
+import pytest
+import torch
+
+ROLES = ("label-party", "feature-party")
+
+
+def ended(pair):
+    both = pair.run()
+    return {role: one.result() for role, one in both.items()}
+
+
+def as_in_one_process(pair, reference, identical):
+    assert pair.state("label-party")["losses"].tolist() == reference.losses
+    for role in ROLES:
+        assert identical(pair.state(role)["party"], reference.states[role]), role
+
+
+def test_the_curve_and_both_halves_are_those_of_one_process(pair, reference, identical):
+    outcomes = ended(pair)
+    as_in_one_process(pair, reference, identical)
+    assert outcomes["label-party"].readings == reference.utility
+    assert outcomes["feature-party"].readings == ()
+    # A last sign of life may still have been under way.
+    assert 60 * 16 * 6 * 4 < outcomes["label-party"].received <= outcomes["feature-party"].sent
+
+
+def test_over_tls_with_the_feature_party_listening(pair, certificates, reference, identical):
+    for role, document in pair.documents.items():
+        wire = document["wire"]
+        wire["insecure"] = False
+        wire["certificates"] = str(certificates[role].key.parent)
+        wire["connect" if role == "label-party" else "listen"] = wire.pop("listen" if role == "label-party" else "connect")
+    ended(pair)
+    as_in_one_process(pair, reference, identical)
+
+
+def test_checkpoints_are_for_their_owner_alone_and_hold_no_others_half(pair):
+    ended(pair)
+    files = [path for path in pair.folder.iterdir() if path.is_file()]
+    assert len(files) == 5
+    assert {path.stat().st_mode & 0o777 for path in files} == {0o600}
+    names = {role: {name.split(".")[0] for name in pair.state(role)["party"]["model"]} for role in ROLES}
+    assert names == {"feature-party": {"encoded", "linear1", "linear2"}, "label-party": {"deep", "wide"}}
+
+
+def test_without_a_secret_each_party_draws_its_own_and_keeps_it(pair):
+    for role in ROLES:
+        del pair.documents[role]["wire"]["secret"]
+        pair.documents[role]["scenario"]["rounds"] = 10
+    ended(pair)
+    secrets = {role: pair.state(role)["secret"].item() for role in ROLES}
+    assert len(set(secrets.values())) == 2
+    for role in ROLES:
+        pair.documents[role]["scenario"]["rounds"] = 20
+    ended(pair)
+    assert {role: pair.state(role)["secret"].item() for role in ROLES} == secrets
+    assert {role: pair.state(role)["party"]["step"] for role in ROLES} == {role: 20.0 for role in ROLES}
+
+
+def test_a_training_can_be_prolonged_and_is_the_same_as_in_one_go(pair, reference, identical):
+    for rounds in (25, 60):
+        for role in ROLES:
+            pair.documents[role]["scenario"]["rounds"] = rounds
+        ended(pair)
+    as_in_one_process(pair, reference, identical)
+
+
+@pytest.mark.parametrize("compression", ["float16", "int8"])
+def test_compression_sends_less_and_learns_about_the_same(pair, reference, compression):
+    pair.feature["scenario"]["rounds"] = pair.label["scenario"]["rounds"] = 20
+    for role in ROLES:
+        pair.documents[role]["wire"]["compression"] = compression
+    ended(pair)
+    losses = pair.state("label-party")["losses"]
+    assert losses.tolist() != reference.losses[:20]
+    assert torch.allclose(losses, torch.tensor(reference.losses[:20]), atol=0.05)
+
+
+def test_a_party_that_watches_sees_steps_bytes_and_round_trips(pair):
+    for role in ROLES:
+        pair.documents[role]["wire"]["heartbeat"] = 0.01
+    both = pair.run()
+    for role, one in both.items():
+        assert one.standings[-1].step == one.standings[-1].rounds == 60
+        assert one.standings[-1].sent > 60 * 16 * 6 * 4
+        assert one.standings[-1].round_trip > 0
+        assert (one.standings[-1].loss is None) == (role == "feature-party")
+
+
+DISAGREEMENTS = {
+    "They differ in `batch_size`, `cut`; compare": lambda d: d["scenario"].update(batch_size=20, cut="relu1"),
+    "They differ in `every`; compare": lambda d: d["wire"].update(every=7),
+    "They differ in `compression`; compare": lambda d: d["wire"].update(compression="int8"),
+    "Name an `id` column on both sides or on none.": lambda d: d["scenario"]["data"].update(id="", ignore=["person"]),
+    "test rows of the same people. label-party has 40, feature-party 0.": lambda d: d["scenario"]["data"].update(test_path=""),
+}
+
+
+def test_parties_that_do_not_agree_say_so_and_nothing_is_written(pair, reference, identical):
+    waiting = pair.start("label-party")
+    for sentence, change in DISAGREEMENTS.items():
+        other = type(pair)(pair.folder, copy.deepcopy(pair.documents))
+        change(other.feature)
+        other.feature["wire"]["checkpoint"] = str(pair.folder / "other.safetensors")
+        wrong = other.start("feature-party")
+        wrong.join()
+        assert "label-party does not go on: Both parties must" in str(wrong.error)
+        assert sentence in str(wrong.error)
+        assert not list(pair.folder.glob("*.safetensors"))
+    pair.start("feature-party").result()
+    waiting.result()
+    assert [told for told in waiting.told if told.startswith("Refused: ")] == [
+        told for told in waiting.told if "Both parties must" in told
+    ]
+    as_in_one_process(pair, reference, identical)
+
+
+def test_two_label_parties_have_nothing_to_say_to_each_other(pair, port):
+    waiting = pair.start("label-party")
+    pair.label["wire"] = {**pair.feature["wire"], "checkpoint": str(pair.folder / "second.safetensors")}
+    second = pair.start("label-party")
+    second.join()
+    assert str(second.error) == (
+        f"The other side at 127.0.0.1:{port} must be feature-party that waits for this party. It is not."
+    )
+    pair.start("feature-party").result()
+    waiting.result()
+
+
+def test_a_checkpoint_of_other_settings_or_of_another_training_is_refused(pair):
+    ended(pair)
+    pair.label["wire"]["patience"] = 1.0
+    pair.checkpoint("label-party").with_suffix(".safetensors.previous").unlink()
+    pair.checkpoint("label-party").unlink()
+    both = pair.run()
+    assert "feature-party has begun another one" in str(both["feature-party"].error)
+    pair.feature["scenario"]["cut"] = "relu1"
+    again = pair.start("feature-party")
+    again.join()
+    assert "must be of a training with these settings" in str(again.error)

@@ -8,13 +8,13 @@ import pytest
 import torch
 from torch import Tensor
 
+from leaktight.audit.words import name_of
 from leaktight.core.defence import Chain, Defence, Undefended
 from leaktight.core.errors import InvalidValue, Refusal
 from leaktight.core.local import Local
 from leaktight.core.random import stream
 from leaktight.core.task import Batch
 from leaktight.data import Digits
-from leaktight.data.files import PASSED_ON
 from leaktight.defences import GaussianNoise, Transformation
 from leaktight.learning.gradient import gradient
 from leaktight.testing.cut import cut_run
@@ -164,20 +164,25 @@ def test_pixels_that_are_no_numbers_are_refused() -> None:
             defence.on_batch(raw, local())
 
 
-def test_it_reads_a_policy_file_and_knows_when_that_changes(tmp_path: Path) -> None:
+def test_a_policy_file_is_read_once_and_what_was_in_it_is_recorded(tmp_path: Path) -> None:
     file = tmp_path / "policy.toml"
     file.write_text('policy = "3-1-7+43-18-18"\n')
-    defence = Transformation.model_validate({"file": file})
-    assert (defence.chosen(), defence.stamp()) == (HYBRID, "3-1-7+43-18-18")
-    wanted = Transformation(policy=HYBRID).on_batch(batch(), local()).inputs
-    assert torch.equal(defence.on_batch(batch(), local()).inputs, wanted)
-    file.write_text('policy = "9"\n')
-    assert defence.stamp() == "9"
-    assert [one.name for one in defence.outcomes((3, 8, 8))] == ["9"]
-    assert defence.model_dump(context=PASSED_ON)["file"] == "withheld"
-    assert Transformation(policy=HYBRID).stamp() is None
+    for found in (Transformation.model_validate({"file": file}), Transformation(file=str(file))):
+        assert found == Transformation(policy=HYBRID)
+        assert found.key == Transformation(policy=HYBRID).key
+    cropped = Defence.model_validate({"kind": "transformation", "file": str(file), "crop_flip": True})
+    file.unlink()
+    # Records and workers elsewhere need no file, and learn no path.
+    assert Defence.model_validate(cropped.to_dict()) == cropped == Transformation(policy=HYBRID, crop_flip=True)
+    assert str(tmp_path) not in cropped.model_dump_json()
     with pytest.raises(InvalidValue, match="There is no file or folder"):
-        Transformation(file=str(tmp_path / "none.toml")).on_batch(batch(), local())
+        Transformation(file=str(file))
+
+
+def test_the_name_in_a_report_tells_the_policy(tmp_path: Path) -> None:
+    file = tmp_path / "policy.toml"
+    file.write_text('policy = "3-1-7+43-18-18"\n')
+    assert name_of(Transformation(file=str(file))) == "transformation (policy 3-1-7+43-18-18)"
 
 
 @pytest.mark.parametrize(
@@ -194,6 +199,7 @@ def test_it_reads_a_policy_file_and_knows_when_that_changes(tmp_path: Path) -> N
             "A policy must be indices joined by `-`, and branches by `+`, as `3-1-7+43-18-18`. Got '3;1' instead.",
         ),
         ({"policy": "3", "probability": "often"}, "The `probability` of transformation must be one of 'always' or 'listed'."),
+        ({"file": 3}, "The `file` of transformation must be a valid string. Got 3 instead."),
         ({"policy": "3", "strength": 1}, "transformation has no setting `strength`."),
     ],
 )

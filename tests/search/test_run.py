@@ -67,7 +67,7 @@ def test_the_file_is_what_a_defence_and_a_person_read(found: tuple[Path, Result]
     assert [one["privacy_score"] for one in held["chosen"]] == [one.privacy for one in result.chosen]
     assert held["untransformed"]["accuracy_score"] == result.untransformed.accuracy
     defence = Transformation(file=str(out))
-    assert defence.chosen() == result.policy
+    assert defence.policy == result.policy
     batch = Batch(torch.rand(4, 1, 8, 8), torch.arange(4))
     assert not torch.equal(defence.on_batch(batch, Local("client-0", 0)).inputs, batch.inputs)
 

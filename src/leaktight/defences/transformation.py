@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Hashable
+import os
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import model_validator
 
@@ -34,7 +34,8 @@ class Transformation(Defence):
 
     Args:
         policy: what is applied, as `3-1-7+43-18-18`; the published ones are in `leaktight.transforms.PUBLISHED`.
-        file: the path of a `policy.toml` that `leaktight search` wrote, in place of `policy`.
+        file: the path of a `policy.toml` that `leaktight search` wrote, in place of `policy`. It is read once, when the defence is made, and
+            its policy kept in its stead: what is recorded says what was applied, whatever becomes of the file.
         crop_flip: whether images are first padded by 4, cropped at random and flipped, as in the paper's training. Alone, without a
             policy, it is the augmentation that the paper's undefended training has too.
         probability: `always` applies every function of a branch, as the paper's code does; `listed` each with its listed probability,
@@ -59,6 +60,15 @@ class Transformation(Defence):
     crop_flip: bool = False
     probability: Probability = "always"
 
+    @model_validator(mode="before")
+    @classmethod
+    def _from_file(cls, data: Any) -> Any:
+        told = data if isinstance(data, dict) else {}
+        file = told.get("file")
+        if not file or told.get("policy") is not None or not isinstance(file, str | os.PathLike):
+            return data
+        return {**told, "policy": read_policy(Path(file).expanduser()), "file": ""}
+
     @model_validator(mode="after")
     def _told_once(self) -> Transformation:
         if self.policy is not None and self.file:
@@ -69,22 +79,14 @@ class Transformation(Defence):
             )
         return self
 
-    def stamp(self) -> Hashable:
-        """Return the policy in the file."""
-        return str(self.chosen()) if self.file else None
-
-    def chosen(self) -> Policy | None:
-        """Return the policy, from the file if it is there; None if images are cropped and flipped only."""
-        return read_policy(Path(self.file).expanduser()) if self.file else self.policy
-
     def on_batch(self, batch: Batch, local: Local) -> Batch:
         """Change every image; the originals are not trained on."""
         self._require_images(tuple(batch.inputs.shape[1:]))
-        images, policy = batch.inputs, self.chosen()
+        images = batch.inputs
         if self.crop_flip:
             images = crop_flip(images, local.rng)
-        if policy is not None:
-            images = policy.apply(images, local.rng, self.probability)
+        if self.policy is not None:
+            images = self.policy.apply(images, local.rng, self.probability)
         return dataclasses.replace(batch, inputs=images)
 
     def outcomes(self, shape: tuple[int, ...]) -> tuple[Outcome, ...]:
@@ -94,10 +96,9 @@ class Transformation(Defence):
         finds the image as it was cropped.
         """
         self._require_images(shape)
-        policy = self.chosen()
         found = (
-            outcomes(policy, shape, self.probability)
-            if policy is not None
+            outcomes(self.policy, shape, self.probability)
+            if self.policy is not None
             else (Outcome(1.0, lambda images: images, "as it is"),)
         )
         return mirrored(found) if self.crop_flip else found

@@ -61,12 +61,10 @@ def _attacks(own: Tables, name: str) -> list[Check]:
 
 
 def _curve(rows: list[Row], name: str) -> Check:
-    """Compare the nearest key with the farthest."""
-    apart = [row for row in rows if number(row, "distance")]
-    ends = (apart[0], apart[-1]) if len(apart) > 1 else (rows[0], rows[-1])
-    gap = difference(*(estimate(row, "recognised") for row in ends))
-    words = " - ".join(f"recognised({number(row, 'distance'):g})" for row in ends)
-    return above(f"The delta curve: {words}, {name}", gap, 0)
+    """Compare the key itself with the farthest."""
+    gap = difference(*(estimate(rows[place], "recognised") for place in (0, -1)))
+    far = number(rows[-1], "distance")
+    return above(f"The delta curve: recognised(0) - recognised({far:g}), {name}", gap, 0)
 
 
 def _accuracies(own: Tables, name: str) -> list[Check]:

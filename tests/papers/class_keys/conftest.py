@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import gzip
+import struct
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from leaktight.attacks import GanAttack
+from leaktight.core.metric import Reading
+from leaktight.core.probe import Attempt
+from leaktight.core.random import stream
+from leaktight.core.record import Cell, Record, Status
+from leaktight.defences.class_keys import ClassKeys
+from leaktight.learning import Federated
+from leaktight.papers import Order
+from leaktight.papers.class_keys.plans import plans_of
+from leaktight.papers.class_keys.settings import Scope, scope_of
+from leaktight.papers.paper import Plans, Records
+
+
+def share(attack: GanAttack, cell: Cell) -> float:
+    """Return which share of samples an answer says was recognised: by how near the attacker's key is."""
+    if not isinstance(cell.defence, ClassKeys):
+        return {"none": 0.9, "polarization": 0.8, "top_k": 0.7, "gaussian_noise": 0.6}[cell.defence.kind]
+    if attack.class_key == "distance":
+        return 0.9 - 0.6 * attack.distance
+    return 0.95 if attack.class_key == "exact" else 8 / cell.defence.dimensions
+
+
+def answer(cell: Cell) -> Record:
+    """Answer a cell with numbers that say which cell it was."""
+    assert isinstance(cell.scenario, Federated)
+    keyed = isinstance(cell.defence, ClassKeys)
+    accuracy = 0.9 + cell.scenario.rounds / 10_000 - 0.01 * keyed + cell.seed / 1000
+    found = [Reading(name="accuracy", value=accuracy)]
+    if isinstance(cell.probe, Attempt):
+        assert isinstance(cell.probe.attack, GanAttack)
+        value = share(cell.probe.attack, cell)
+        found += [
+            Reading(name="recognised", value=value + cell.seed / 1000, chance=0.1),
+            Reading(name="recognised_confidence", value=value / 2),
+            Reading(name="nearest_private", value=0.5, chance=0.5),
+            Reading(name="sample_diversity", value=0.3, chance=0.0),
+        ]
+    return Record(cell=cell, status=Status.DONE, readings=tuple(found))
+
+
+@pytest.fixture(scope="session")
+def scope() -> Scope:
+    made = scope_of(Order())
+    study = made.studies[0].model_copy(update={"seeds": 3, "victims": (0, 1), "participants": (2, 5)})
+    return made.model_copy(update={"studies": (study,), "repeats": 3, "powers": (1, 6, 10), "shared": (64, 4096)})
+
+
+@pytest.fixture(scope="session")
+def plans(scope: Scope) -> Plans:
+    return plans_of(scope, seed=5)
+
+
+@pytest.fixture(scope="session")
+def answered(plans: Plans) -> Callable[..., Records]:
+    """Return a function that answers every planned cell, but those that are to fail."""
+
+    def records(fails: Callable[[Cell], bool] = lambda cell: False) -> Records:
+        return {
+            name: [
+                Record(cell=cell, status=Status.FAILED, reason="No luck.") if fails(cell) else answer(cell)
+                for cell in plan.cells()
+                if cell.purpose == "measure"
+            ]
+            for name, plan in plans.items()
+        }
+
+    return records
+
+
+@pytest.fixture
+def sets(tmp_path: Path) -> str:
+    """Return a folder with a few made-up digits of 28x28, in the files of MNIST."""
+    place = tmp_path / "mnist"
+    place.mkdir()
+    for name, count in (("train", 200), ("t10k", 60)):
+        labels = torch.arange(count) % 10
+        images = torch.randint(0, 60, (count, 28, 28), generator=stream(0, name))
+        images[torch.arange(count), 2 * labels + 3] += 180
+        head = struct.pack(">IIII", 2051, count, 28, 28)
+        (place / f"{name}-images-idx3-ubyte.gz").write_bytes(gzip.compress(head + bytes(images.flatten().tolist())))
+        head = struct.pack(">II", 2049, count)
+        (place / f"{name}-labels-idx1-ubyte.gz").write_bytes(gzip.compress(head + bytes(labels.tolist())))
+    return str(tmp_path)

@@ -17,6 +17,8 @@ with warnings.catch_warnings():
 from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Message, Metadata, MetricRecord, RecordDict
 
 SERVER, NODE = 1, 7
+# An app of its own, with a package of its own.
+collect_ignore = ["quickstart"]
 
 
 def make_context(node=NODE, run=1):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from leaktight.audit.flag import Flag
-from leaktight.audit.rows import PSNR
+from leaktight.audit.rows import PSNR, STATEMENT
 from leaktight.audit.words import label_of, listed
 from leaktight.captures import AsCaptured, Captured
 from leaktight.core.attack import Attack
@@ -155,7 +155,10 @@ def captured_defence_works(records: Sequence[Record]) -> list[Flag]:
     works = [pair for pair in groups.values() if len(pair) == 2 and _succeeds(pair[False]) and not _succeeds(pair[True])]
     if works:
         names = listed(list(dict.fromkeys(label_of(pair[True].cell) for pair in works)))
-        said = f"What the senders did works against {names}: on the same batches undefended it succeeds, on the captured messages it does not."
+        said = (
+            f"What the senders did works against {names}: of the same batches undefended images are recognised, of the captured messages none. "
+            "Labels are judged apart."
+        )
         flags.append(Flag("captured_defence_works", said, tuple(pair[True].cell.key for pair in works), "info"))
     return flags
 
@@ -189,7 +192,10 @@ def _noted(records: Sequence[Record], note: str, name: str, sentence: str, sever
 
 
 def _succeeds(record: Record) -> bool:
-    reading = record.reading(PSNR, "raw")
+    """Return whether an image was recognised; where that was not asked, whether anything is better than chance."""
+    recognised, reading = record.reading(STATEMENT, "raw"), record.reading(PSNR, "raw")
+    if recognised is not None:
+        return recognised.value > (recognised.chance or 0)
     return reading is not None and reading.beats_chance()
 
 

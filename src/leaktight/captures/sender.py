@@ -19,7 +19,9 @@ from leaktight.core.task import Batch, Task
 def exchange(capture: Capture, task: Task) -> tuple[Message, Message]:
     """Return the parameters that a sender was sent and what it answered, as the messages of a transcript.
 
-    Only tensors of parameters that are learned are attacked; what came of buffers is left out.
+    Only tensors of parameters that are learned are attacked; what came of buffers is left out. An update of one plain step is handed on
+    as the gradient that it is, -update / learning rate, so that no search depends on the step's size; so is one of unknown steps, as if
+    it were one step of size 1.
 
     Args:
         capture: the message.
@@ -42,9 +44,13 @@ def exchange(capture: Capture, task: Task) -> tuple[Message, Message]:
         raise InvalidValue(f"The message of {who} holds no tensor of the model's parameters. Is it the model that was trained?")
     asked = {name: before[name].to(wanted[name]) for name in wanted}
     answer = {name: sent[name].to(wanted[name]) for name in kept}
+    kind, facts = Kind(manifest.kind), manifest.facts()
+    if kind is Kind.UPDATE and facts["local_steps"] == 1 and not manifest.adaptive:
+        answer = {name: -tensor / facts["learning_rate"] for name, tensor in answer.items()}
+        kind, facts = Kind.GRADIENT, {"examples": facts["examples"]}
     return (
         Message(Kind.PARAMETERS, manifest.receiver, manifest.sender, manifest.round, asked),
-        Message(Kind(manifest.kind), manifest.sender, manifest.receiver, manifest.round, answer, manifest.facts()),
+        Message(kind, manifest.sender, manifest.receiver, manifest.round, answer, facts),
     )
 
 

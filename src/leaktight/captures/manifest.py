@@ -86,12 +86,14 @@ class Manifest(Value):
     @model_validator(mode="after")
     def _belongs_together(self) -> Manifest:
         if len(self.mean) != len(self.std):
-            raise ValueError(f"must have as many `mean` as `std`. Got {len(self.mean)} and {len(self.std)} instead.")
+            raise InvalidValue(
+                f"A manifest must have as many `mean` as `std`. Got {len(self.mean)} and {len(self.std)} instead."
+            )
         if self.sender == self.receiver:
-            raise ValueError(f"must have a `receiver` other than its `sender`. Got {self.sender!r} for both.")
+            raise InvalidValue(f"A manifest must have a `receiver` other than its `sender`. Got {self.sender!r} for both.")
         if math.prod(self.shape or ()) * (self.examples or 1) > LARGEST_GUESS:
-            raise ValueError(
-                f"must speak of at most {LARGEST_GUESS} numbers in all examples behind a message. "
+            raise InvalidValue(
+                f"A manifest must speak of at most {LARGEST_GUESS} numbers in all examples behind a message. "
                 f"Got {self.examples or 1} examples of shape {self.shape} instead."
             )
         return self

@@ -45,7 +45,8 @@ def unknown(what: str, word: str, known: Iterable[str]) -> InvalidValue:
 
 def from_validation(value: type[BaseModel], error: ValidationError) -> InvalidValue:
     """Return one error that states every fault pydantic found in a value, a sentence each."""
-    owner = str(value.model_fields["kind"].default) if "kind" in value.model_fields else value.__name__
+    kind = value.model_fields["kind"].default if "kind" in value.model_fields else ""
+    owner = kind if kind and isinstance(kind, str) else value.__name__
     return InvalidValue("\n".join(_sentence(owner, value, dict(fault)) for fault in error.errors()))
 
 

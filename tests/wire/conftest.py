@@ -35,7 +35,7 @@ FEATURES, OWN = ["x1", "x2", "x3", "job"], ["w1", "w2"]
 
 
 def people(count: int, seed: int) -> list[dict[str, object]]:
-    rng = random.Random(seed)
+    rng = random.Random(seed)  # noqa: S311
     rows = []
     for number in range(count):
         row = {"person": f"p{number:04}", **{name: round(rng.gauss(0, 1), 4) for name in ("x1", "x2", "x3", "w1", "w2")}}
@@ -60,7 +60,7 @@ def tables(tmp_path_factory) -> Path:
     for part, rows in (("train", people(120, 0)), ("test", people(40, 1))):
         write(folder / f"whole-{part}.csv", rows, ["person", *FEATURES, *OWN, "bought"])
         for seed, (name, columns) in enumerate({"features": FEATURES, "labels": [*OWN, "bought"]}.items()):
-            mixed = random.Random(seed).sample(rows, len(rows))
+            mixed = random.Random(seed).sample(rows, len(rows))  # noqa: S311
             write(folder / f"{name}-{part}.csv", mixed, ["person", *columns])
     return folder
 

@@ -58,7 +58,7 @@ def test_without_a_secret_each_party_draws_its_own_and_keeps_it(pair):
         pair.documents[role]["scenario"]["rounds"] = 20
     ended(pair)
     assert {role: pair.state(role)["secret"].item() for role in ROLES} == secrets
-    assert {role: pair.state(role)["party"]["step"] for role in ROLES} == {role: 20.0 for role in ROLES}
+    assert {role: pair.state(role)["party"]["step"] for role in ROLES} == dict.fromkeys(ROLES, 20.0)
 
 
 def test_a_training_can_be_prolonged_and_is_the_same_as_in_one_go(pair, reference, identical):

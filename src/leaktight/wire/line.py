@@ -85,9 +85,9 @@ class Line:
         """End the line after what was sent."""
         if not self.closed.is_set():
             self.closed.set()
-            # If frames still wait, the transport sees that the line is closed once it has taken them.
+            # If too many frames still wait, the transport sees that the line is closed once it has taken them.
             with contextlib.suppress(queue.Full):
-                self._out.put(None, timeout=1.0)
+                self._out.put_nowait(None)
 
     def feed(self, contents: Iterable[bytes]) -> None:
         """Take in what comes until it ends; called by the transport, and returns when nobody listens any more."""
@@ -112,7 +112,7 @@ class Line:
         """Yield what goes out until the line is closed; called by the transport."""
         while True:
             try:
-                content = self._out.get(timeout=1.0)
+                content = self._out.get(timeout=0.0 if self.closed.is_set() else 1.0)
             except queue.Empty:
                 if self.closed.is_set():
                     return

@@ -1,0 +1,97 @@
+"""What a party keeps on its disk: two checkpoints, and what it has answered."""
+
+import pytest
+
+from leaktight.core.errors import InvalidValue
+from leaktight.learning.checkpoint_file import write_checkpoint
+from leaktight.wire.answered import Answered
+from leaktight.wire.fault import PeerFault
+from leaktight.wire.history import History
+
+
+def state(step, mark=0.0):
+    return {"party": {"step": float(step)}, "mark": mark}
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "party.safetensors"
+
+
+def test_the_last_two_checkpoints_are_kept_and_found_again(path):
+    history = History(path)
+    assert history.steps == []
+    assert history.newest() is None
+    for step in (0, 10, 20):
+        history.write(step, state(step))
+    for found in (history, History(path)):
+        assert found.steps == [10, 20]
+        assert found.newest() == state(20)
+        assert found.read(10) == state(10)
+    assert {file.stat().st_mode & 0o777 for file in path.parent.iterdir()} == {0o600}
+
+
+def test_a_step_that_is_reached_again_takes_its_own_place(path):
+    history = History(path)
+    for step in (10, 20):
+        history.write(step, state(step))
+    history.write(20, state(20, mark=1.0))
+    assert History(path).steps == [10, 20]
+    assert History(path).read(20) == state(20, mark=1.0)
+
+
+def test_a_process_that_dies_between_two_writes_still_has_the_older_one(path):
+    history = History(path)
+    history.write(10, state(10))
+    path.replace(history.previous)
+    again = History(path)
+    assert again.steps == [10]
+    again.write(20, state(20))
+    assert History(path).steps == [10, 20]
+
+
+def test_a_file_that_is_no_checkpoint_is_never_written_over(path):
+    path.write_text("my thesis")
+    with pytest.raises(InvalidValue, match="must be a whole checkpoint"):
+        History(path)
+    assert path.read_text() == "my thesis"
+    write_checkpoint(path, {"model": {"step": 1.0}})
+    with pytest.raises(InvalidValue, match=r"must be a party's checkpoint. It is not; name another one"):
+        History(path)
+    with pytest.raises(InvalidValue, match="it is a folder"):
+        History(path.parent)
+
+
+def test_answers_are_remembered_over_the_end_of_a_process(tmp_path):
+    answered = Answered(tmp_path / "answered")
+    for step in range(5):
+        answered.check(step, b"first", "peer")
+        answered.add(step, b"first %d" % step)
+    # No close: the process was killed.
+    again = Answered(tmp_path / "answered")
+    again.check(3, b"first 3", "peer")
+    again.check(5, b"anything", "peer")
+    with pytest.raises(PeerFault, match="must send the activations of step 3 as before"):
+        again.check(3, b"second", "peer")
+    answered.close()
+    assert (tmp_path / "answered").stat().st_mode & 0o777 == 0o600
+
+
+def test_what_nobody_goes_back_to_is_forgotten_and_a_cut_off_record_too(tmp_path):
+    path = tmp_path / "answered"
+    answered = Answered(path)
+    for step in range(100):
+        answered.add(step, b"x")
+    answered.forget(90)
+    assert path.stat().st_size == 10 * 40
+    answered.check(5, b"y", "peer")
+    answered.add(100, b"x")
+    answered.close()
+    path.write_bytes(path.read_bytes()[:-7])
+    again = Answered(path)
+    assert path.stat().st_size == 10 * 40
+    again.check(100, b"y", "peer")
+    with pytest.raises(PeerFault):
+        again.check(95, b"y", "peer")
+    again.clear()
+    assert not path.exists()

@@ -15,7 +15,7 @@ from leaktight.core.probe import Finding, Probe
 from leaktight.core.random import Stream
 from leaktight.core.run import Run
 from leaktight.core.task import Task
-from leaktight.probes.public import latest, public_examples
+from leaktight.probes.public import latest, transformed_examples
 from leaktight.transforms.policy import Policy, Probability
 
 EPSILON = 1e-5
@@ -106,7 +106,6 @@ class AccuracyScore(Probe):
     def read(self, run: Run, rng: Stream) -> Finding:
         """Score public examples at the latest parameters."""
         parameters = latest(run, self.kind)
-        examples = public_examples(run, self.kind, self.samples, rng)
-        images = examples.inputs if self.policy is None else self.policy.apply(examples.inputs, rng, self.probability)
-        value = accuracy_score(run.public, parameters, images)
-        return Finding((Reading(name=self.kind, value=value, n=len(images)),))
+        examples = transformed_examples(run, self.kind, self.samples, self.policy, self.probability, rng)
+        value = accuracy_score(run.public, parameters, examples.inputs)
+        return Finding((Reading(name=self.kind, value=value, n=len(examples)),))

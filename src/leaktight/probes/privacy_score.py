@@ -17,7 +17,7 @@ from leaktight.core.random import Stream, uniform_like
 from leaktight.core.run import Run
 from leaktight.core.task import Batch, Task
 from leaktight.learning.gradient import gradient
-from leaktight.probes.public import latest, public_examples
+from leaktight.probes.public import latest, transformed_examples
 from leaktight.transforms.policy import Policy, Probability
 
 Similarity = Literal["whole", "per_tensor"]
@@ -138,9 +138,8 @@ class PrivacyScore(Probe):
     def read(self, run: Run, rng: Stream) -> Finding:
         """Score public examples at the latest parameters."""
         parameters = latest(run, self.kind)
-        examples = public_examples(run, self.kind, self.samples, rng)
-        images = examples.inputs if self.policy is None else self.policy.apply(examples.inputs, rng, self.probability)
-        noise = uniform_like(images, rng)
+        examples = transformed_examples(run, self.kind, self.samples, self.policy, self.probability, rng)
+        images, noise = examples.inputs, uniform_like(examples.inputs, rng)
         each = privacy_scores(run.public, parameters, images, examples.labels, noise, self.similarity, self.blends).double()
         low, high = bootstrap(each, rng)
         reading = Reading(

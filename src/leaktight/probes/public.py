@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import torch
 from torch import Tensor
 
@@ -10,6 +12,7 @@ from leaktight.core.message import Kind
 from leaktight.core.random import Stream
 from leaktight.core.run import Run
 from leaktight.core.task import Batch
+from leaktight.transforms.policy import Policy, Probability
 
 
 def latest(run: Run, kind: str) -> dict[str, Tensor]:
@@ -51,3 +54,30 @@ def public_examples(run: Run, kind: str, count: int, rng: Stream) -> Batch:
         raise Refusal(f"{kind} needs public examples of the same kind as the private ones. This run has none.")
     drawn = torch.randperm(len(run.auxiliary), generator=rng)[:count]
     return run.auxiliary.take(drawn.to(run.auxiliary.labels.device))
+
+
+def transformed_examples(
+    run: Run, kind: str, count: int, policy: Policy | None, probability: Probability, rng: Stream
+) -> Batch:
+    """Return at most so many of the run's public examples after a policy; without one, as they are.
+
+    Args:
+        run: what happened.
+        kind: the probe that asks.
+        count: how many are wanted.
+        policy: what they go through; None for nothing.
+        probability: `always`, or `listed` for the library's probabilities.
+        rng: where the draws come from.
+
+    Example:
+        >>> from leaktight.core.random import stream
+        >>> from leaktight.testing import toy_run
+        >>> plain, inverted = (
+        ...     transformed_examples(toy_run(), "privacy_score", 5, policy, "always", stream(0, "draw"))
+        ...     for policy in (None, Policy.of("0"))
+        ... )
+        >>> torch.allclose(plain.inputs, 1 - inverted.inputs, atol=1 / 255)
+        True
+    """
+    found = public_examples(run, kind, count, rng)
+    return found if policy is None else dataclasses.replace(found, inputs=policy.apply(found.inputs, rng, probability))

@@ -1,0 +1,51 @@
+"""What tests on captures share: networks by reference, and recorded messages."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from leaktight.captures import Recorder
+
+HERE = Path(__file__).parent
+
+
+@pytest.fixture(autouse=True)
+def own_code(monkeypatch):
+    """Let `networks:linear` be found, as a person's own module in the current folder is."""
+    monkeypatch.syspath_prepend(str(HERE))
+
+
+@pytest.fixture
+def recorded(tmp_path):
+    """Return a function that records gradients or updates of a network on random images, and the truth behind them."""
+    import networks
+
+    def record(name="linear", messages=2, examples=1, steps=0, mode=True, change=None, **known):
+        generator = torch.Generator().manual_seed(0)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            model = getattr(networks, name)().train(mode)
+        with Recorder(tmp_path / "seen", model, f"networks:{name}", truth=tmp_path / "truth.safetensors") as recorder:
+            for _ in range(messages):
+                count = examples * max(steps, 1)
+                inputs = torch.rand(count, 1, 4, 4, generator=generator)
+                labels = torch.randint(3, (count,), generator=generator)
+                before = {key: tensor.clone() for key, tensor in model.state_dict().items()}
+                for some, classes in zip(inputs.chunk(max(steps, 1)), labels.chunk(max(steps, 1)), strict=True):
+                    model.zero_grad()
+                    nn.functional.cross_entropy(model(some), classes).backward()
+                    if steps:
+                        with torch.no_grad():
+                            for parameter in model.parameters():
+                                parameter -= 0.1 * parameter.grad
+                if steps:
+                    recorder.update(before, batch=(inputs, labels), **known)
+                else:
+                    sent = {key: parameter.grad for key, parameter in model.named_parameters()}
+                    sent = {key: change(tensor) for key, tensor in sent.items()} if change else sent
+                    recorder.gradient(sent, batch=(inputs, labels))
+        return tmp_path / "seen"
+
+    return record

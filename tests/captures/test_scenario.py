@@ -1,0 +1,162 @@
+"""Captured messages become a run: as they were, or as they would have been without a defence."""
+
+import pytest
+import torch
+
+from leaktight.captures import AsCaptured, Captured, read_captures
+from leaktight.captures.sender import exchange, undefended
+from leaktight.captures.truth import read_truth
+from leaktight.core.defence import Undefended
+from leaktight.core.errors import InvalidValue, Refusal
+from leaktight.core.local import Local
+from leaktight.core.message import Kind
+from leaktight.core.scenario import Observation
+from leaktight.data import Digits
+from leaktight.defences import GaussianNoise
+from leaktight.models import Factory
+
+
+def scenario(folder, name="linear", truth=False, **settings):
+    path = str(folder.parent / "truth.safetensors") if truth else ""
+    return Captured(folder=str(folder), model=Factory(function=f"networks:{name}"), truth=path, **settings)
+
+
+def observed(one, defence, batch_size=1, victims=8):
+    return one.observe(one.train(defence, 0), defence, Observation("training", batch_size, victims, 0))
+
+
+def close(one, other, tolerance=1e-5):
+    return all(torch.allclose(one.tensors[name], other.tensors[name], atol=tolerance) for name in other.tensors)
+
+
+def test_without_the_truth_a_run_has_no_inside(recorded):
+    run = observed(scenario(recorded()), AsCaptured())
+    assert [message.kind for message in run.transcript] == [Kind.PARAMETERS, Kind.GRADIENT] * 2
+    assert not run.inside
+    assert run.notes["captures.messages"] == 2
+
+
+def test_with_the_truth_the_undefended_message_is_the_recorded_one(recorded):
+    one = scenario(recorded(change=None), truth=True)
+    run = observed(one, AsCaptured())
+    assert len(run.inside) == 2
+    for inside in run.inside.values():
+        assert close(inside.plain, inside.sent)
+    assert close(observed(one, Undefended()).transcript[1], run.transcript[1])
+
+
+def test_what_a_defence_changed_shows_between_plain_and_sent(recorded):
+    one = scenario(recorded(change=lambda tensor: tensor * 0.5), truth=True)
+    inside = next(iter(observed(one, AsCaptured()).inside.values()))
+    assert close(inside.plain.map(lambda tensor: tensor / 2), inside.sent)
+    undone = observed(one, Undefended()).transcript[1]
+    assert close(undone, inside.plain)
+
+
+def test_an_update_of_one_step_is_its_gradient(recorded):
+    run = observed(scenario(recorded(steps=1, local_steps=1, learning_rate=0.1), truth=True), AsCaptured())
+    inside = next(iter(run.inside.values()))
+    assert inside.sent.kind is Kind.GRADIENT
+    assert close(inside.plain, inside.sent, 1e-4)
+
+
+def test_an_update_of_several_steps_is_replayed(recorded):
+    folder = recorded(steps=3, examples=2, local_steps=3, batch_size=2, learning_rate=0.1)
+    inside = next(iter(observed(scenario(folder, truth=True), AsCaptured(), batch_size=2).inside.values()))
+    assert inside.sent.kind is Kind.UPDATE
+    assert len(inside.raw) == 6
+    assert close(inside.plain, inside.sent)
+
+
+@pytest.mark.parametrize("known", [{}, {"local_steps": 2}, {"local_steps": 2, "learning_rate": 0.1, "adaptive": True}])
+def test_an_update_of_unknown_steps_has_no_undefended_twin(recorded, known):
+    one = scenario(recorded(steps=2, batch_size=1, **known), truth=True)
+    assert next(iter(observed(one, AsCaptured()).inside.values())).plain is None
+    with pytest.raises(Refusal, match="how many local steps of what size were taken is unknown"):
+        observed(one, Undefended())
+
+
+@pytest.mark.parametrize("mode", [True, False])
+def test_batch_norm_is_replayed_as_it_was(recorded, mode):
+    folder = recorded("normed", examples=4, mode=mode)
+    one = scenario(folder, "normed", truth=True)
+    capture = one.captures()[0]
+    task = one.task(capture)
+    asked, sent = exchange(capture, task)
+    plain = undefended(
+        task, asked, sent, read_truth(folder.parent / "truth.safetensors", ["model/0"])["model/0"], capture.manifest
+    )
+    other = {name for name in sent.tensors if not torch.allclose(plain.tensors[name], sent.tensors[name], atol=1e-5)}
+    # Dropout's draws cannot be repeated; all else can, in evaluation mode to the letter.
+    assert bool(other) is mode
+    notes = observed(one, AsCaptured(), batch_size=4).notes
+    assert (notes["captures.batch_norms"], notes["captures.dropouts"]) == ((1, 1) if mode else (0, 0))
+
+
+def test_messages_are_chosen_by_batch_size_and_spread(recorded):
+    one = scenario(recorded(messages=6))
+    rounds = [message.round for message in observed(one, AsCaptured(), victims=3).transcript[::2]]
+    assert rounds == [0, 2, 4]
+    with pytest.raises(Refusal, match="batches of 5"):
+        observed(one, AsCaptured(), batch_size=5)
+
+
+def test_rounds_can_be_chosen(recorded):
+    one = scenario(recorded(messages=3), rounds=(1,))
+    assert [capture.manifest.round for capture in one.captures()] == [1]
+
+
+def test_only_messages_with_a_truth_are_graded(recorded):
+    folder = recorded(messages=3)
+    write_only = read_truth(folder.parent / "truth.safetensors", ["model/1"])
+    from leaktight.captures import write_truth
+
+    write_truth(folder.parent / "truth.safetensors", write_only)
+    assert list(observed(scenario(folder, truth=True), AsCaptured()).inside) == [("model", 1)]
+
+
+def test_other_defences_are_refused(recorded):
+    one = scenario(recorded())
+    with pytest.raises(Refusal, match="cannot be sent again under gaussian_noise"):
+        observed(one, GaussianNoise())
+    with pytest.raises(Refusal, match="follows from the private batch alone"):
+        observed(one, Undefended())
+    message = observed(one, AsCaptured()).transcript[1]
+    with pytest.raises(Refusal, match="cannot be applied"):
+        AsCaptured().on_message(message, Local("model", 0))
+
+
+def test_what_does_not_fit_is_one_sentence(recorded):
+    folder = recorded()
+    with pytest.raises(InvalidValue, match=r"must hold `2.weight` like the model"):
+        scenario(folder, "normed").task(read_captures(folder)[0])
+    with pytest.raises(InvalidValue, match=r"must return a torch.nn.Module"):
+        scenario(folder, "no_module").task(read_captures(folder)[0])
+    with pytest.raises(InvalidValue, match="does not run on examples of shape"):
+        scenario(folder, shape=(1, 5, 5)).task(read_captures(folder)[0])
+    with pytest.raises(InvalidValue, match=r"Public examples must have the shape \(1, 4, 4\)"):
+        observed(scenario(folder, public=Digits()), AsCaptured())
+
+
+def test_a_shape_that_nobody_told_is_asked_for(recorded):
+    folder = recorded()
+    for path in folder.glob("*.capture.json"):
+        path.write_text(path.read_text().replace('"shape": [\n  1,\n  4,\n  4\n ]', '"shape": null'))
+    assert scenario(folder, truth=True).shape_of(read_captures(folder)[0]) == (1, 4, 4)
+    with pytest.raises(InvalidValue, match="--shape 1,28,28"):
+        scenario(folder).task(read_captures(folder)[0])
+
+
+def test_labels_and_counts_of_the_truth_must_fit(recorded):
+    folder = recorded(messages=1)
+    one = scenario(folder, truth=True)
+    capture = one.captures()[0]
+    task = one.task(capture)
+    asked, sent = exchange(capture, task)
+    batch = read_truth(folder.parent / "truth.safetensors", ["model/0"])["model/0"]
+    from leaktight.core.task import Batch
+
+    with pytest.raises(InvalidValue, match="labels from 0 to 2"):
+        undefended(task, asked, sent, Batch(batch.inputs, batch.labels + 5), capture.manifest)
+    with pytest.raises(InvalidValue, match="as many examples as its manifest says, 1"):
+        undefended(task, asked, sent, Batch.join([batch, batch]), capture.manifest)

@@ -31,6 +31,7 @@ class Answered:
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     answered = Answered(Path(folder) / "answered")
         ...     answered.add(3, b"activations")
+        ...     answered.close()
         ...     answered.check(3, b"activations", "feature-party")
         ...     answered.check(3, b"other ones", "feature-party")
         Traceback (most recent call last):

@@ -7,7 +7,7 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
-from leaktight.core.attack import Reconstruction
+from leaktight.core.attack import Reconstruction, Samples
 from leaktight.core.errors import LeaktightError
 from leaktight.core.probe import Finding
 from leaktight.metrics.pairing import UNPAIRED, blank, is_image, on_screen, pair
@@ -17,7 +17,8 @@ SHOWN = 8
 Gallery = dict[str, Tensor]
 """`truth_raw`, `truth_used` and `guess` as uint8 images (n, channels, height, width), `labels` and `guess_labels` (-1: none).
 
-Where nobody knows the truth there are only guesses."""
+Where nobody knows the truth there are only guesses. Of made-up examples there are `owned` and `made` instead, likewise images, `history`
+(rounds, n, channels, height, width) and `rounds`."""
 
 
 def gallery_of(finding: Finding, shown: int = SHOWN) -> Gallery:
@@ -28,6 +29,8 @@ def gallery_of(finding: Finding, shown: int = SHOWN) -> Gallery:
         shown: at most how many examples.
     """
     guess = finding.guess
+    if isinstance(guess, Samples):
+        return _made(guess, finding, shown)
     if isinstance(guess, Reconstruction) and not finding.truth:
         return _alone(guess, shown)
     if not isinstance(guess, Reconstruction) or not is_image(finding.truth[0].task.shape):
@@ -55,6 +58,21 @@ def _alone(guess: Reconstruction, shown: int) -> Gallery:
         return {}
     labels = torch.full((len(inputs),), -1) if guess.labels is None else torch.cat(guess.labels)[:shown]
     return {"guess": _plain(inputs.cpu()), "guess_labels": _plain(labels.cpu())}
+
+
+def _made(guess: Samples, finding: Finding, shown: int) -> Gallery:
+    """Return examples of the class that the attacked parties hold, and what the attacker made up in some rounds and in the end."""
+    if not is_image(guess.inputs.shape[1:]):
+        return {}
+    batches = [inside.raw if inside.owned is None else inside.owned for inside in finding.truth]
+    owned = [batch.inputs[batch.labels == guess.label][:shown].cpu() for batch in batches]
+    found = {
+        "owned": torch.cat([guess.inputs[:0].cpu(), *owned])[:shown],
+        "made": guess.inputs[:shown].cpu(),
+        "history": guess.history[:, :shown].cpu(),
+        "rounds": torch.tensor(guess.rounds),
+    }
+    return {name: _plain(tensor) for name, tensor in found.items()}
 
 
 def encode(gallery: Gallery) -> bytes:

@@ -19,6 +19,7 @@ from leaktight.core.private import write_private
 from leaktight.core.record import Record
 from leaktight.report.characteristic import characteristic_section
 from leaktight.report.findings import advice_section, flags_section, glossary_section, verdict_section
+from leaktight.report.generated import generated_section
 from leaktight.report.label_leak import labels_section
 from leaktight.report.layers import layers_section
 from leaktight.report.norms import norms_section
@@ -33,6 +34,7 @@ SECTIONS: tuple[MakeSection, ...] = (
     verdict_section,
     advice_section,
     pictures_section,
+    generated_section,
     tradeoff_section,
     labels_section,
     norms_section,
@@ -47,6 +49,9 @@ SECTIONS: tuple[MakeSection, ...] = (
     reproduce_section,
 )
 """The parts of a report, in order; one that has nothing to show returns None. A new part is a function and a template."""
+
+PRIVATE = ("pictures.html", "generated.html")
+"""Sections that show images, unless the report is redacted."""
 
 _HERE = Path(__file__).parent
 _UNIT = re.compile(r"(?<=\d) (?=%|dB\b|points?\b)")
@@ -96,7 +101,7 @@ def render(
     return environment.get_template("page.html").render(
         plan=plan,
         redact=redact,
-        pictures=any(section.template == "pictures.html" for section in found),
+        pictures=any(section.template in PRIVATE for section in found) and not redact,
         sections=[(s, Markup(environment.get_template(s.template).render(s.values))) for s in found],  # noqa: S704
         plots=plots,
         style=Markup((_HERE / "page.css").read_text()),  # noqa: S704

@@ -11,7 +11,6 @@ from leaktight.data import Digits
 from leaktight.data.files import ImageSource
 from leaktight.data.source import Source
 from leaktight.learning.optimiser import Adam, Optimiser, Sgd
-from leaktight.models.convnet import ConvNet
 from leaktight.models.generator import Generator
 from leaktight.models.lenet import LeNet
 from leaktight.models.mlp import MLP
@@ -171,8 +170,8 @@ def _small(data: str) -> Scope:
         name=MNIST,
         data=need_set(data, "mnist", train_limit=6_000, test_limit=2_000),
         network=LeNet(),
-        rounds=500,
-        looks=(125, 250, 500),
+        rounds=400,
+        looks=(100, 200, 400),
         attack=attack,
         victims=(0, 1, 2),
         fixed=(128, 4096, 16_384),
@@ -180,7 +179,9 @@ def _small(data: str) -> Scope:
         distances=(0.1, 0.5, 0.8, 1.0, 1.3),
         participants=(2, 5),
     )
-    return Scope(studies=(digits,), central=_central(data, (CIFAR10,), ConvNet(width=8), steps=1200, seeds=3), repeats=100)
+    return Scope(
+        studies=(digits,), central=_central(data, (CIFAR10,), LeNet(activation="relu"), steps=1500, seeds=3), repeats=100
+    )
 
 
 def _paper(data: str) -> Scope:

@@ -1,0 +1,133 @@
+"""Generated: what an attacker who took part in the training made up of somebody else's class, round by round, and how it scores.
+
+Pictures of a class show what its private examples look like, so a redacted report has the scores alone.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+import torch
+from torch import Tensor
+
+from leaktight.audit.rows import Row
+from leaktight.audit.words import capital, name_of, percent
+from leaktight.core.metric import Reading
+from leaktight.report.numbers import shown
+from leaktight.report.page import Page, Pictures, Section
+from leaktight.report.pictures import data_address
+
+MOST_ROUNDS = 7
+GAP = 2
+RECOGNISED = "recognised"
+SCORES = {RECOGNISED: percent, "recognised_confidence": percent}
+PLAIN = ("nearest_private", "sample_diversity")
+
+
+@dataclasses.dataclass(frozen=True)
+class Strip:
+    """Some pictures side by side, as one image.
+
+    Args:
+        name: when they were made, or whose they are.
+        source: the image as a data address.
+        text: what stands for it where it cannot be seen.
+        owned: whether they are private examples.
+    """
+
+    name: str
+    source: str
+    text: str
+    owned: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Grid:
+    """What one attack made up under one defence."""
+
+    name: str
+    detail: str
+    strips: tuple[Strip, ...]
+
+
+def generated_section(page: Page) -> Section | None:
+    """Show scores of made-up samples for each defence and attack, and unless redacted the samples over the rounds."""
+    rows = [row for row in page.summary.rows if row.reading(RECOGNISED) is not None]
+    if not rows:
+        return None
+    grids = [] if page.redact else grids_of(rows, page.pictures)
+    values = {"lines": [_line(row) for row in rows], "grids": grids, "redact": page.redact}
+    return Section("made", "Pictures that the attacker made up", "generated.html", values)
+
+
+def grids_of(rows: Sequence[Row], pictures: Pictures) -> list[Grid]:
+    """Return the pictures of each row, of its first seed that has any."""
+    found = []
+    for row in rows:
+        gallery = next((each for key in row.cells if (each := pictures(key)) and drawable(each)), None)
+        recognised = row.reading(RECOGNISED)
+        if gallery is not None and recognised is not None:
+            detail = f"{row.attack}; {percent(recognised.value)} recognised"
+            found.append(Grid(capital(name_of(row.defence)), detail, _strips(gallery)))
+    return found
+
+
+def drawable(gallery: Mapping[str, Tensor]) -> bool:
+    """Return whether a gallery holds made-up grey or colour images."""
+    if not {"owned", "made", "history", "rounds"} <= gallery.keys():
+        return False
+    history, made = gallery["history"], gallery["made"]
+    return history.dim() == 5 and history.shape[2] in (1, 3) and history.shape[2:] == made.shape[1:] and len(made) > 0
+
+
+def picked(count: int, most: int = MOST_ROUNDS) -> list[int]:
+    """Return which of so many rounds are shown: the first, the last, and others evenly between them.
+
+    Example:
+        >>> picked(12, most=4), picked(2, most=4)
+        ([0, 4, 7, 11], [0, 1])
+    """
+    if count <= most:
+        return list(range(count))
+    return [round(place * (count - 1) / (most - 1)) for place in range(most)]
+
+
+def _strips(gallery: Mapping[str, Tensor]) -> tuple[Strip, ...]:
+    rounds, history = gallery["rounds"].tolist(), gallery["history"]
+    found = []
+    if len(gallery["owned"]):
+        found.append(Strip("private examples", _strip(gallery["owned"]), "Private examples of the class", owned=True))
+    for place in picked(len(rounds)):
+        name = f"round {rounds[place] + 1}"
+        found.append(Strip(name, _strip(history[place]), f"Made up in {name}"))
+    return (*found, Strip("in the end", _strip(gallery["made"]), "Made up in the end, from other noise"))
+
+
+def _strip(images: Tensor) -> str:
+    """Return images side by side, with a light gap between them."""
+    gap = images.new_full((*images.shape[1:3], GAP), 255)
+    pieces = [piece for image in images for piece in (image, gap)][:-1]
+    return data_address(torch.cat(pieces, 2))
+
+
+def _line(row: Row) -> dict[str, object]:
+    recognised = row.reading(RECOGNISED)
+    chance = recognised.chance if recognised is not None else None
+    cells = [shown(row.reading(name), show) for name, show in SCORES.items()]
+    cells += [shown(row.reading(name), _hundredth) for name in PLAIN]
+    return {
+        "defence": name_of(row.defence),
+        "attack": row.attack,
+        "cells": cells,
+        "chance": "" if chance is None else percent(chance),
+        "tone": "leaks" if _leaks(recognised) else "stops",
+    }
+
+
+def _leaks(reading: Reading | None) -> bool:
+    return reading is not None and reading.beats_chance()
+
+
+def _hundredth(value: float) -> str:
+    return f"{value:.2f}"

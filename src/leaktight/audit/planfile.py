@@ -32,6 +32,15 @@ def read_plan(path: Path) -> Plan:
     Raises:
         InvalidValue: the file is missing, is not TOML, or has faults; all of them are shown, each with its place.
     """
+    return parse_plan(read_document(path), f"The file `{path}`")
+
+
+def read_document(path: Path) -> Table:
+    """Return what a TOML file holds.
+
+    Raises:
+        InvalidValue: the file is missing or is not TOML.
+    """
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -41,10 +50,9 @@ def read_plan(path: Path) -> Plan:
     except OSError as error:
         raise InvalidValue(f"The file `{path}` cannot be read: {reason(error)}.") from None
     try:
-        document = tomllib.loads(text)
+        return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise InvalidValue(f"The file `{path}` is not valid TOML: {error}.") from None
-    return parse_plan(document, f"The file `{path}`")
 
 
 def parse_plan(document: Table, source: str = "The plan") -> Plan:

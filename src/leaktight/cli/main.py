@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from leaktight import __version__
-from leaktight.cli import audit, certificates, explain, export, init, layers, listing, report, reproduce, search, split
+from leaktight.cli import audit, certificates, explain, export, init, layers, listing, report, reproduce, search, split, train
 from leaktight.core.errors import LeaktightError
 from leaktight.core.threads import rest_soon
 
@@ -23,6 +23,7 @@ Examples:
   leaktight audit audit.toml --workers 2            run it; run it again to go on after an interruption
   leaktight layers --data people.csv:income --property sex   which layers give it away
   leaktight search --model convnet --data photos    image transformations that gradients do not see through
+  leaktight train audit.toml --engine flower        train a plan's model, here or on Flower
   leaktight split label-party label.toml            train with a feature party on another machine, and likewise
   leaktight split feature-party feature.toml        with a label party, after `leaktight certificates` for both
   leaktight explain gaussian_noise                  what a defence does, and its settings
@@ -45,6 +46,7 @@ app.command("report", epilog=report.EXAMPLES)(report.report)
 app.command("layers", epilog=layers.EXAMPLES)(layers.layers)
 app.command("search", epilog=search.EXAMPLES)(search.search)
 app.command("reproduce", epilog=reproduce.EXAMPLES)(reproduce.reproduce)
+app.command("train", epilog=train.EXAMPLES)(train.train)
 app.add_typer(split.app, name="split")
 app.command("certificates", epilog=certificates.EXAMPLES)(certificates.certificates)
 app.command("export", epilog=export.EXAMPLES)(export.export)

@@ -172,28 +172,47 @@ class Federated(Staged):
         batch_size: int | None = None,
     ) -> list[Client]:
         """Return the honest participants, each with its part of the data and its own Local."""
-        parts = self.partition.split(data.train.labels, self.participants, stream(seed, "partition"))
+        parts = self.parts(data, seed)
         size = batch_size or self.batch_size
         if batch_size and min(map(len, parts)) < size:
             raise InvalidValue(
                 f"The batch size must be at most {min(map(len, parts))}, what the smallest participant owns. Got {size} instead."
             )
+        kept = memories or {}
         return [
-            Client(
-                name=f"client-{number}",
-                public=task,
-                data=data.train.take(part).to(task.device),
-                defence=defence,
-                local=Local(f"client-{number}", seed, memory=copy.deepcopy((memories or {}).get(f"client-{number}", {}))),
-                batch_size=size,
-                local_steps=self.protocol.steps(len(part), size),
-                optimiser=self.protocol.optimiser,
-                shares=self.protocol.shares,
-                schedule=self.schedule,
-                sharing=self.protocol.sharing,
-            )
+            self.client(number, task, data.train.take(part), defence, seed, kept.get(f"client-{number}"), size)
             for number, part in enumerate(parts)
         ]
+
+    def parts(self, data: Data, seed: int) -> Sequence[Tensor]:
+        """Return the positions of the training examples that each participant owns."""
+        return self.partition.split(data.train.labels, self.participants, stream(seed, "partition"))
+
+    def client(
+        self,
+        number: int,
+        task: Task,
+        owned: Batch,
+        defence: Defence,
+        seed: int,
+        memory: Memory | None = None,
+        batch_size: int | None = None,
+    ) -> Client:
+        """Return one honest participant with what it owns, and what it remembers if it took part before."""
+        size = batch_size or self.batch_size
+        return Client(
+            name=f"client-{number}",
+            public=task,
+            data=owned.to(task.device),
+            defence=defence,
+            local=Local(f"client-{number}", seed, memory=copy.deepcopy(memory or {})),
+            batch_size=size,
+            local_steps=self.protocol.steps(len(owned), size),
+            optimiser=self.protocol.optimiser,
+            shares=self.protocol.shares,
+            schedule=self.schedule,
+            sharing=self.protocol.sharing,
+        )
 
 
 def _snapshot(server: Server, clients: list[Client]) -> Snapshot:

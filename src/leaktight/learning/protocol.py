@@ -21,6 +21,13 @@ from leaktight.learning.collaborative import Choice, Sharing
 from leaktight.learning.optimiser import Optimiser, Sgd
 
 SERVER = "server"
+Gather = Callable[[Sequence[Party], Sequence[Message]], list[Message]]
+"""Hands each party its message and returns their answers, in the order of the parties."""
+
+
+def in_turn(parties: Sequence[Party], asks: Sequence[Message]) -> list[Message]:
+    """Ask one party after the other, in this process."""
+    return [party.respond(ask) for party, ask in zip(parties, asks, strict=True)]
 
 
 @dataclasses.dataclass
@@ -31,11 +38,13 @@ class Server:
         parameters: by wire name.
         optimiser: takes the steps along gradients.
         seed: what a protocol's draws derive from.
+        gather: how parties are asked; those on other machines can all work at the same time.
     """
 
     parameters: dict[str, Tensor]
     optimiser: Optimiser = dataclasses.field(default_factory=Sgd)
     seed: int = 0
+    gather: Gather = dataclasses.field(default=in_turn, repr=False)
 
     def __post_init__(self) -> None:
         self.parameters = {name: tensor.detach().clone() for name, tensor in self.parameters.items()}
@@ -102,7 +111,7 @@ class Protocol(Kinded):
         if self.shares is Kind.GRADIENT:
             facts |= self.optimiser.at(number).facts()
         asks = [server.ask(party.name, number, facts) for party in parties]
-        replies = [party.respond(ask) for party, ask in zip(parties, asks, strict=True)]
+        replies = server.gather(parties, asks)
         if self.aggregation == "secure":
             total = secure_sum(replies)
             return [server.ask(total.sender, number), total], dict(total.tensors)
@@ -210,7 +219,7 @@ class RoundRobin(Protocol):
         messages = []
         for party in (parties[at] for at in self.turns(len(parties), server.seed, number)):
             ask = server.ask(party.name, number)
-            reply = party.respond(ask)
+            [reply] = server.gather([party], [ask])
             server.add(dict(reply.tensors))
             messages += [ask, reply]
         return messages

@@ -1,0 +1,114 @@
+"""`leaktight train`: train a plan's model, in this process or on Flower."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from leaktight.cli.audit import INTERRUPTED
+
+if TYPE_CHECKING:
+    from leaktight.flower.engine import After
+    from leaktight.learning.joint import JointTraining
+
+EXAMPLES = """
+\b
+Examples:
+  leaktight train audit.toml --defence top_k               here, one participant after the other
+  leaktight train audit.toml --engine flower               in Flower's simulation
+  leaktight train audit.toml --engine flower --deploy keys a SuperLink and SuperNodes here, with TLS and authentication
+"""
+TERMINATED = 143
+
+
+def train(
+    file: Annotated[Path, typer.Argument(help="A plan in TOML, as for an audit.", metavar="FILE", show_default=False)],
+    defence: Annotated[
+        str | None, typer.Option(help="Which of the plan's defences, or none.", show_default="the only one there is")
+    ] = None,
+    engine: Annotated[Literal["local", "flower"], typer.Option(help="Where participants are: here, or on Flower.")] = "local",
+    deploy: Annotated[
+        Path | None,
+        typer.Option(
+            help="Deploy in place of simulating; the folder of certificates and keys, made if need be.", show_default=False
+        ),
+    ] = None,
+    out: Annotated[Path, typer.Option(help="The folder for the model.")] = Path("leaktight-training"),
+    seed: Annotated[int | None, typer.Option(help="What all randomness derives from.", show_default="the plan's")] = None,
+    workers: Annotated[
+        int | None, typer.Option(help="Participants that a simulation runs at the same time.", show_default="one per core")
+    ] = None,
+    device: Annotated[
+        Literal["auto", "cpu", "cuda", "mps"] | None, typer.Option(help="Where tensors live.", show_default="as the plan says")
+    ] = None,
+) -> None:
+    """Train a federated plan under one defence; the model is the same on every engine.
+
+    Writes the model (safetensors) and how good it was after each round (JSON).
+    """
+    from leaktight.audit.driver import Step
+    from leaktight.audit.training_plan import read_training
+    from leaktight.cli.progress import Bar
+    from leaktight.core.errors import InvalidValue
+    from leaktight.learning.joint import CURVE_FILE, MODEL_FILE, Round
+
+    if deploy is not None and engine == "local":
+        raise InvalidValue(f"`--deploy {deploy}` is for Flower. Add `--engine flower`, or leave it out.")
+    if workers is not None and workers < 1:
+        raise InvalidValue(f"The number of workers must be at least 1. Got {workers} instead.")
+    training = read_training(file, defence, seed, device)
+
+    def after(round: Round) -> None:
+        told = ", ".join(f"{reading.name} {reading.value:.3f}" for reading in round.readings)
+        bar.step(Step(round.played, training.scenario.rounds, 0, f"round {round.played}: {told}", None))
+
+    try:
+        with _stoppable(), Bar() as bar:
+            _trained(training, engine, deploy, out, workers, after)
+    except KeyboardInterrupt:
+        typer.echo("Interrupted: what was started is stopped, and there is no model.", err=True)
+        raise typer.Exit(INTERRUPTED) from None
+    told = ", ".join(f"{one['name']} {one['value']:.3f}" for one in json.loads((out / CURVE_FILE).read_bytes())["utility"])
+    typer.echo(f"Trained with {training.defence} for {training.scenario.rounds} rounds: {told}.")
+    typer.echo(f"Model: {out / MODEL_FILE}\nCurve: {out / CURVE_FILE}")
+
+
+def _trained(training: JointTraining, engine: str, keys: Path | None, out: Path, workers: int | None, after: After) -> None:
+    if engine == "local":
+        from leaktight.learning.joint import train_here
+
+        train_here(training, out, after)
+        return
+    from leaktight.core.errors import InvalidValue
+
+    try:
+        from leaktight.flower.deploy import deploy
+        from leaktight.flower.simulation import simulate
+    except ImportError as error:
+        raise InvalidValue(
+            "The engine `flower` needs the package flwr, which is not installed here. Install `leaktight[flower]`, or use `--engine local`."
+        ) from error
+    if keys is None:
+        simulate(training, out, after, workers)
+    else:
+        deploy(training, out, keys, after)
+
+
+@contextmanager
+def _stoppable() -> Iterator[None]:
+    """Let a request to terminate end the block as an error does, so that what was started in it is stopped."""
+
+    def ended(*_: object) -> None:
+        raise SystemExit(TERMINATED)
+
+    before = signal.signal(signal.SIGTERM, ended)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,137 @@
+"""A deployment of Flower on this machine: a SuperLink and a SuperNode for each participant as processes, with TLS and authentication."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+
+from leaktight.core.certificates import Certificate, make_certificates, make_node_key
+from leaktight.core.errors import LeaktightError
+from leaktight.flower.engine import After, follow, superlink, workplace
+from leaktight.flower.node_state import STATE_FOLDER
+from leaktight.flower.processes import Programs, free_port
+from leaktight.flower.project import PROFILE
+from leaktight.flower.remote import PATIENCE
+from leaktight.learning.joint import JointTraining
+
+SUPERLINK, NODES = "superlink", "nodes"
+STARTS, PAUSE = 40, 3.0
+"""How often a node is started at most, and how many seconds after it ended."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Keys:
+    """What the machines of a deployment know each other by.
+
+    Args:
+        superlink: the SuperLink's certificate; nodes know it by the authority's.
+        nodes: for each node its private and its public key, by name.
+    """
+
+    superlink: Certificate
+    nodes: Mapping[str, tuple[Path, Path]]
+
+
+def keys_in(folder: Path, nodes: int) -> Keys:
+    """Return the certificates and keys in a folder; those that are missing are made.
+
+    Args:
+        folder: `superlink/` with a certificate, `nodes/` with a key `client-0` and so on for each node.
+        nodes: how many nodes there are.
+    """
+    place = folder / SUPERLINK
+    found = Certificate(SUPERLINK, place / "authority.pem", place / "certificate.pem", place / "key.pem")
+    if not place.exists():
+        found = make_certificates(folder, [SUPERLINK])[SUPERLINK]
+    pairs = {}
+    for name in (f"client-{number}" for number in range(nodes)):
+        private = folder / NODES / name
+        pairs[name] = (private, private.with_name(f"{name}.pub")) if private.exists() else make_node_key(folder / NODES, name)
+    return Keys(found, pairs)
+
+
+class Deployment:
+    """A SuperLink and nodes on loopback; nodes prove by their keys who they are, and one that is not registered is refused.
+
+    Args:
+        programs: where everything is started.
+        keys: certificates and keys.
+    """
+
+    def __init__(self, programs: Programs, keys: Keys) -> None:
+        self._programs, self._keys = programs, keys
+        own = keys.superlink
+        self.address = superlink(
+            programs,
+            "--enable-supernode-auth",
+            *("--ssl-ca-certfile", str(own.authority), "--ssl-certfile", str(own.certificate), "--ssl-keyfile", str(own.key)),
+            authority=own.authority,
+        )
+        for _, public in keys.nodes.values():
+            programs.do("flwr", "supernode", "register", str(public), PROFILE)
+        self._running: dict[int, subprocess.Popen[bytes]] = {}
+        self._due: dict[int, float] = {}
+        self._starts: Counter[int] = Counter()
+
+    def node(self, number: int, key: Path | None = None) -> subprocess.Popen[bytes]:
+        """Start the node of a participant; what it remembers is kept in a folder of its own, also for its successor.
+
+        Args:
+            number: which participant.
+            key: the private key that it proves itself by, if not its own.
+        """
+        name = f"client-{number}"
+        settings = {
+            "partition-id": number,
+            "num-partitions": len(self._keys.nodes),
+            STATE_FOLDER: str(self._programs.folder / name),
+        }
+        self._starts[number] += 1
+        self._running[number] = self._programs.start(
+            name,
+            "flower-supernode",
+            *("--superlink", self.address, "--port", str(free_port())),
+            *("--root-certificates", str(self._keys.superlink.authority)),
+            *("--auth-supernode-private-key", str(key or self._keys.nodes[name][0])),
+            *("--node-config", " ".join(f"{name}={json.dumps(value)}" for name, value in settings.items())),
+        )
+        return self._running[number]
+
+    def tend(self) -> None:
+        """Start nodes anew that ended; for a minute the SuperLink takes one that was killed to be there, and refuses its successor.
+
+        Raises:
+            LeaktightError: one ended too often; what its log says.
+        """
+        for number, running in list(self._running.items()):
+            if running.poll() is None:
+                continue
+            if self._starts[number] >= STARTS:
+                said = self._programs.said(f"client-{number}")
+                raise LeaktightError(f"The node of client-{number} ended {STARTS} times: {said}.")
+            if time.monotonic() >= self._due.setdefault(number, time.monotonic() + PAUSE):
+                del self._due[number]
+                self.node(number)
+
+
+def deploy(training: JointTraining, out: Path, keys: Path, after: After | None = None, patience: float = PATIENCE) -> None:
+    """Train in a deployment on this machine and write the model to a folder; everything that is started is stopped.
+
+    Args:
+        training: what is trained.
+        out: where the model and its curve go.
+        keys: the folder with certificates and keys; what is missing there is made.
+        after: told of rounds.
+        patience: after how many seconds without an answer a message is sent again.
+    """
+    count = training.scenario.participants
+    with workplace(out) as programs:
+        deployment = Deployment(programs, keys_in(keys, count))
+        for number in range(count):
+            deployment.node(number)
+        follow(programs, training, out, after, patience=patience, tend=deployment.tend)

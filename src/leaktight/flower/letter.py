@@ -1,0 +1,101 @@
+"""Letters: a message of ours inside a message of Flower, tensors by name, and what a party could not do as one sentence."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import torch
+from flwr.app import ArrayRecord, ConfigRecord, RecordDict
+
+from leaktight.core.errors import InvalidValue, LeaktightError
+from leaktight.core.message import Kind, Message, Tensors
+from leaktight.flower.arrays import record_of, tensors_of
+
+_ARRAYS, _ABOUT, _FAULT = "tensors", "message", "fault"
+
+_STRANGE = "What came over Flower must be a message of Leaktight. It is not; use the same release on every machine."
+
+
+def content_of(message: Message, *others: Message) -> RecordDict:
+    """Return messages as what Flower carries together.
+
+    Example:
+        >>> sent = Message(Kind.GRADIENT, "client-0", "server", 3, {"scale": torch.tensor(0.5)}, {"examples": 4.0})
+        >>> messages_of(content_of(sent)) == [sent]
+        True
+    """
+    found = RecordDict()
+    for number, one in enumerate((message, *others)):
+        found[f"{_ARRAYS}-{number}"] = record_of(one.tensors)
+        found[f"{_ABOUT}-{number}"] = ConfigRecord({"message": json.dumps(_about(one))})
+    return found
+
+
+def _about(message: Message) -> dict[str, Any]:
+    return {
+        "kind": message.kind.value,
+        "sender": message.sender,
+        "receiver": message.receiver,
+        "round": message.round,
+        "facts": dict(message.facts),
+    }
+
+
+def fault_of(error: LeaktightError) -> RecordDict:
+    """Return what went wrong at a party, for the server to say."""
+    return RecordDict({_FAULT: ConfigRecord({_FAULT: str(error)})})
+
+
+def messages_of(content: RecordDict) -> list[Message]:
+    """Undo `content_of`.
+
+    Raises:
+        LeaktightError: the sender could not make a message, and says why.
+        InvalidValue: it is no such content.
+    """
+    if _FAULT in content.config_records:
+        raise LeaktightError(str(content.config_records[_FAULT].get(_FAULT)))
+    count = len(content.config_records)
+    try:
+        found = [
+            _message(
+                json.loads(str(content.config_records[f"{_ABOUT}-{n}"]["message"])), content.array_records[f"{_ARRAYS}-{n}"]
+            )
+            for n in range(count)
+        ]
+    except (KeyError, ValueError, TypeError, AttributeError) as error:
+        raise InvalidValue(_STRANGE) from error
+    if not found:
+        raise InvalidValue(_STRANGE)
+    return found
+
+
+def _message(about: dict[str, Any], arrays: ArrayRecord) -> Message:
+    facts = {str(name): float(value) for name, value in about["facts"].items()}
+    kind, sender, receiver = Kind(about["kind"]), str(about["sender"]), str(about["receiver"])
+    return Message(kind, sender, receiver, int(about["round"]), tensors_of(arrays), facts)
+
+
+def checked(message: Message, sender: str, round: int, parameters: Tensors) -> Message:
+    """Return an answer as the server may use it: from whom it was asked, of this round, with finite tensors for parameters that there are.
+
+    Args:
+        message: what came.
+        sender: who was asked.
+        round: what was asked for.
+        parameters: what the server handed out.
+
+    Raises:
+        InvalidValue: it is not that.
+    """
+    if (message.sender, message.round) != (sender, round):
+        raise InvalidValue(f"{sender} must answer round {round}. Got round {message.round} of {message.sender} instead.")
+    for name, tensor in message.tensors.items():
+        if name not in parameters or tensor.shape != parameters[name].shape:
+            raise InvalidValue(
+                f"{sender} must send tensors of the model's names and shapes. Got `{name}` {tuple(tensor.shape)}."
+            )
+        if not torch.isfinite(tensor).all():
+            raise InvalidValue(f"{sender} must send finite numbers. Got others in `{name}`.")
+    return message

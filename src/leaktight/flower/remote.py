@@ -1,0 +1,143 @@
+"""Remote parties: who stands for the participants at the server, and carries messages to their nodes and back."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Sequence
+
+from flwr.app import ConfigRecord, RecordDict
+from flwr.app import Message as Letter
+from flwr.serverapp import Grid
+
+from leaktight.core.errors import LeaktightError
+from leaktight.core.message import Kind, Message
+from leaktight.core.party import Party
+from leaktight.flower.letter import checked, content_of, messages_of
+
+INTRODUCE, RESPOND = "query.introduce", "train"
+PATIENCE = 600.0
+"""After how many seconds without an answer a message is sent again; its round is answered the same, and applied once."""
+ATTEMPTS = 10
+"""So many times the patience, and a training without an answer ends."""
+_PAUSE, _RETRY = 0.25, 3.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Remote:
+    """A participant on another node."""
+
+    name: str
+    nodes: Nodes
+
+    def respond(self, message: Message) -> Message:
+        """Hand it a message and wait for its answer."""
+        [answer] = self.nodes.gather([self], [message])
+        return answer
+
+    def close(self) -> Message | None:
+        """Return what it revealed with its last answer."""
+        return self.nodes.revealed.get(self.name)
+
+
+@dataclasses.dataclass
+class Nodes:
+    """The nodes of a run by the participants that are there.
+
+    A node that is gone, or whose answer is lost, is sent its message again once it is back or after some time. Which participant a
+    node is it says itself; two that are the same end the training.
+
+    Args:
+        grid: what carries messages.
+        participants: how many there must be.
+        patience: after how many seconds without an answer a message is sent again.
+        attempts: after how many times the patience the training ends.
+        revealed: what participants revealed with their last answers.
+    """
+
+    grid: Grid
+    participants: int
+    patience: float = PATIENCE
+    attempts: int = ATTEMPTS
+    revealed: dict[str, Message] = dataclasses.field(default_factory=dict)
+    _places: dict[str, int] = dataclasses.field(default_factory=dict)
+
+    def parties(self) -> list[Remote]:
+        """Wait until all participants are there, and return them in order."""
+        until = time.monotonic() + self.attempts * self.patience
+        while len(self._places) < self.participants:
+            self._meet()
+            if time.monotonic() > until:
+                raise LeaktightError(
+                    f"The training needs {self.participants} participants. Only {len(self._places)} came: {', '.join(self._places) or 'nobody'}."
+                )
+            time.sleep(_PAUSE)
+        return [Remote(f"client-{number}", self) for number in range(self.participants)]
+
+    def gather(self, parties: Sequence[Party], asks: Sequence[Message]) -> list[Message]:
+        """Ask all at the same time; return their answers in order."""
+        contents = {ask.receiver: content_of(ask) for ask in asks}
+        found = self.ask(RESPOND, contents)
+        answers = []
+        for party, ask in zip(parties, asks, strict=True):
+            answer, *reveals = messages_of(found[party.name])
+            answers.append(checked(answer, party.name, ask.round, ask.tensors))
+            for message in reveals:
+                self.revealed[party.name] = message
+        return answers
+
+    def ask(self, what: str, contents: dict[str, RecordDict]) -> dict[str, RecordDict]:
+        """Send each participant something; return what each answered."""
+        out: dict[str, str] = {}
+        due = dict.fromkeys(contents, 0.0)
+        answers: dict[str, RecordDict] = {}
+        until = time.monotonic() + self.attempts * self.patience
+        while len(answers) < len(contents):
+            now = time.monotonic()
+            for name in [name for name in contents if name not in answers and due[name] <= now]:
+                if due[name]:
+                    self._meet()
+                due[name] = time.monotonic() + self.patience
+                out |= self._sent(what, name, contents[name])
+            for letter in self.grid.pull_messages(list(out)):
+                name = out.pop(letter.metadata.reply_to_message_id)
+                if not letter.has_error():
+                    answers.setdefault(name, letter.content)
+                elif name not in answers:
+                    # Its node is gone, or its process ended: soon again, but not at once.
+                    due[name] = min(due[name], time.monotonic() + _RETRY)
+            if now > until:
+                silent = ", ".join(name for name in contents if name not in answers)
+                raise LeaktightError(
+                    f"No answer came from {silent} for {self.attempts * self.patience:g} seconds. Look at the log of the node, and train again."
+                )
+            time.sleep(_PAUSE)
+        return answers
+
+    def _sent(self, what: str, name: str, content: RecordDict) -> dict[str, str]:
+        letter = Letter(content, self._places[name], what)
+        return {identity: name for identity in self.grid.push_messages([letter]) if identity}
+
+    def _meet(self) -> None:
+        """Ask nodes that are new which participant they are."""
+        new = set(self.grid.get_node_ids()) - set(self._places.values())
+        if not new:
+            return
+        letters = [
+            Letter(RecordDict({"hello": ConfigRecord({"participants": self.participants})}), node, INTRODUCE) for node in new
+        ]
+        for reply in self.grid.send_and_receive(letters, timeout=self.patience):
+            if reply.has_error():
+                continue
+            self._place(messages_of(reply.content)[0].sender, reply.metadata.src_node_id)
+
+    def _place(self, name: str, node: int) -> None:
+        former = self._places.get(name)
+        if former is not None and former in set(self.grid.get_node_ids()):
+            raise LeaktightError(f"Two nodes say that they are {name}. Give each node a `partition-id` of its own, from 0.")
+        self._places[name] = node
+
+
+def greeting(name: str) -> Message:
+    """Return the message by which a node says which participant it is."""
+    return Message(Kind.REVEAL, name, "server", -1, {})

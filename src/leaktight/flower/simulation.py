@@ -1,0 +1,32 @@
+"""Flower's simulation: every participant a virtual node, on Ray workers of this machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from leaktight.core.threads import cores
+from leaktight.flower.engine import After, follow, superlink, workplace
+from leaktight.learning.joint import JointTraining
+
+
+def simulate(training: JointTraining, out: Path, after: After | None = None, workers: int | None = None) -> None:
+    """Train in Flower's simulation and write the model to a folder; everything that is started is stopped.
+
+    Args:
+        training: what is trained.
+        out: where the model and its curve go.
+        after: told of rounds.
+        workers: how many participants work at the same time, at least 1; None is one for each core.
+    """
+    count = min(workers or cores(), training.scenario.participants)
+    settings = {
+        "num-supernodes": training.scenario.participants,
+        "client-resources-num-cpus": 1,
+        "init-args-num-cpus": count,
+        "init-args-logging-level": '"error"',
+        "init-args-log-to-driver": "false",
+    }
+    with workplace(out) as programs:
+        superlink(programs, "--insecure", "--simulation")
+        words = " ".join(f"{name}={value}" for name, value in settings.items())
+        follow(programs, training, out, after, "--federation-config", words)

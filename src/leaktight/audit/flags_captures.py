@@ -145,21 +145,22 @@ def diverged(records: Sequence[Record]) -> list[Flag]:
 
 
 def captured_defence_works(records: Sequence[Record]) -> list[Flag]:
-    """With the truth, an attack that succeeds on what would have been sent, and not on what was, shows a defence that works against it."""
+    """With the truth, attacks that succeed on what would have been sent, and none on what was, show a defence that works against them."""
     flags = []
-    groups: dict[tuple[str, str, int], dict[bool, Record]] = {}
+    groups: dict[tuple[str, int], list[Record]] = {}
     for record in _captured(records):
-        if _has_truth(record) and record.reading(PSNR, "raw"):
-            place = (record.cell.scenario.key, label_of(record.cell), record.cell.batch_size)
-            groups.setdefault(place, {})[isinstance(record.cell.defence, AsCaptured)] = record
-    works = [pair for pair in groups.values() if len(pair) == 2 and _succeeds(pair[False]) and not _succeeds(pair[True])]
-    if works:
-        names = listed(list(dict.fromkeys(label_of(pair[True].cell) for pair in works)))
-        said = (
-            f"What the senders did works against {names}: of the same batches undefended images are recognised, of the captured messages none. "
-            "Labels are judged apart."
-        )
-        flags.append(Flag("captured_defence_works", said, tuple(pair[True].cell.key for pair in works), "info"))
+        if _has_truth(record):
+            groups.setdefault((record.cell.scenario.key, record.cell.batch_size), []).append(record)
+    for group in groups.values():
+        sent = [record for record in group if isinstance(record.cell.defence, AsCaptured)]
+        open_to = [record for record in group if record not in sent and _succeeds(record)]
+        if sent and open_to and not any(map(_succeeds, sent)):
+            names = listed(list(dict.fromkeys(label_of(record.cell) for record in open_to)))
+            said = (
+                f"What the senders did works against {names}: of the same batches undefended images are recognised, of the captured messages "
+                "none. Labels are judged apart."
+            )
+            flags.append(Flag("captured_defence_works", said, _keys([*open_to, *sent]), "info"))
     return flags
 
 

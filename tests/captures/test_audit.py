@@ -1,0 +1,191 @@
+"""An audit of captures: planned from what is there, graded if the owner helps, and honest about what keeps attacks from working."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from leaktight.attacks.presets import preset
+from leaktight.audit import Plan, captured, run
+from leaktight.audit.flags import raise_flags
+from leaktight.audit.summary import summarise
+from leaktight.captures import read_captures
+from leaktight.cli.main import main
+from leaktight.core.errors import InvalidValue
+from leaktight.core.metric import Reading
+from leaktight.core.probe import DIVERGED, OBJECTIVE
+from leaktight.core.record import Cell, Record, Status
+from leaktight.core.scenario import Observation
+from leaktight.models import Factory
+from leaktight.report import write_report
+
+
+def brief(plan: Plan) -> Plan:
+    """Return the plan with one search, of a few steps."""
+    probes = {name: probe for name, probe in plan.probes.items() if not name.startswith("ats")}
+    search = probes["idlg2020*"]
+    probes["idlg2020*"] = search.model_copy(update={"attack": preset("idlg2020", iterations=3)})
+    return plan.model_copy(update={"probes": probes})
+
+
+def audited(folder: Path, truth: bool = False, **settings) -> list[Record]:
+    plan = captured(folder, truth=folder.parent / "truth.safetensors" if truth else None, **settings)
+    return run(brief(plan), folder.parent / f"audit-{truth}")
+
+
+def noted(folder: Path) -> list[Record]:
+    """Return what is noted of captures, without an attack on them."""
+    cells = [cell for cell in captured(folder).cells() if cell.purpose == "measure"]
+    runs = [cell.scenario.observe(cell.scenario.train(cell.defence, 0), cell.defence, asked(cell)) for cell in cells]
+    return [Record(cell=cell, status=Status.DONE, notes=dict(run.notes)) for cell, run in zip(cells, runs, strict=True)]
+
+
+def asked(cell: Cell) -> Observation:
+    return Observation(cell.stage, cell.batch_size, cell.victims, cell.seed)
+
+
+def flags(records) -> dict[str, str]:
+    return {flag.name: flag.sentence for flag in raise_flags(records)}
+
+
+def test_a_plan_follows_from_what_was_captured(recorded):
+    folder = recorded(messages=3)
+    plan = captured(folder)
+    assert plan.grid.batch_sizes == (1,)
+    assert plan.grid.victims == 3
+    assert list(plan.probes) == ["analytic", "idlg2020*", "ats2021-adam-cosine*"]
+    assert [cell.purpose for cell in plan.cells()].count("null") == 3
+    assert {cell.defence.kind for cell in plan.cells() if cell.purpose != "control"} == {"as_captured"}
+    graded = captured(folder, truth=folder.parent / "truth.safetensors")
+    assert "label_reading" in graded.probes
+    assert {cell.defence.kind for cell in graded.cells()} == {"none", "as_captured"}
+    assert Plan.model_validate(graded.to_dict()) == graded
+    assert captured(folder, thorough=True).probes["idlg2020"].attack.iterations == 300
+
+
+def test_entries_that_were_left_out_are_not_matched(recorded):
+    plan = captured(recorded(change=lambda tensor: torch.where(tensor.abs() > tensor.abs().median(), tensor, 0)))
+    assert plan.probes["idlg2020* (sent entries)"].attack.entries == "sent"
+
+
+def test_buffers_that_change_make_a_scenario_of_each_round(recorded):
+    assert list(captured(recorded("normed", messages=2, examples=4)).scenarios) == ["round 0", "round 1"]
+
+
+def test_a_model_that_nobody_names_is_asked_for(recorded):
+    folder = recorded()
+    for path in folder.glob("*.capture.json"):
+        path.write_text(path.read_text().replace("networks:linear", ""))
+    with pytest.raises(InvalidValue, match=r"Give it with `--model package.module:function`"):
+        captured(folder)
+    assert captured(folder, Factory(function="networks:linear")).grid.victims == 2
+
+
+def test_without_the_truth_only_the_attackers_objective_is_known(recorded):
+    folder = recorded()
+    records = audited(folder)
+    done = [record for record in records if record.cell.purpose == "measure" and record.reading(OBJECTIVE)]
+    assert {record.status for record in records} == {Status.DONE}
+    assert done
+    assert not any(record.reading("psnr") for record in records if record.cell.purpose != "control")
+    found = flags(records)
+    assert "no reconstruction or label is graded" in found["not_graded"]
+    assert "on noise of the same size" in found["objective_against_noise"]
+    assert summarise(records).verdict[0].startswith("Nothing is graded: without the private batches")
+    page = write_report(folder.parent / "audit-False").read_text()
+    assert page.count("data:image/png") == 2
+    assert "so that no picture below is graded" in page
+    redacted = write_report(folder.parent / "audit-False", redact=True).read_text()
+    assert "data:image/png" not in redacted
+    assert str(folder) not in redacted
+
+
+def test_with_the_truth_a_leak_is_graded_and_nothing_is_diagnosed(recorded):
+    records = audited(recorded(), truth=True)
+    psnr = {
+        (record.cell.defence.kind, record.cell.label): record.reading("psnr", "raw").value
+        for record in records
+        if record.cell.purpose == "measure" and record.reading("psnr")
+    }
+    assert psnr["none", "analytic"] > 60
+    assert psnr["as_captured", "analytic"] > 60
+    found = flags(records)
+    assert "Chance levels are those of a blank guess" in found["blank_chance"]
+    assert not found.keys() & {"not_graded", "captured_defence_works", "vanishing_gradients", "label_counts_unknown"}
+
+
+def test_a_defence_that_works_is_named(recorded):
+    folder = recorded(change=lambda tensor: tensor + 3 * torch.randn(tensor.shape, generator=torch.Generator().manual_seed(1)))
+    found = flags(audited(folder, truth=True))
+    assert found["captured_defence_works"].startswith("What the senders did works against analytic")
+
+
+def test_vanishing_gradients_are_named(recorded):
+    found = flags(noted(recorded(change=lambda tensor: tensor * 1e-8)))
+    assert found["vanishing_gradients"].startswith("2 of 2 captured messages are faint")
+
+
+def test_train_mode_batch_norm_and_dropout_are_named(recorded):
+    found = flags(noted(recorded("normed", messages=1, examples=4)))
+    assert found["batch_norm_in_training"].startswith("The model has 1 batch norm layers")
+    assert found["dropout_in_training"].startswith("The model has 1 dropout layers")
+    assert "labels were only estimated" in found["label_counts_unknown"]
+
+
+def test_unknown_steps_are_named(recorded):
+    found = flags(noted(recorded(steps=2, batch_size=1)))
+    assert found["local_steps_unknown"].startswith("How many local steps of what size made 2 of 2 captured updates is unknown")
+
+
+def test_an_unknown_number_of_examples_is_named(recorded):
+    folder = recorded()
+    for path in folder.glob("*.capture.json"):
+        path.write_text(path.read_text().replace('"examples": 1', '"examples": null'))
+    assert "Nobody told how many examples are behind 2 of 2" in flags(noted(folder))["label_counts_unknown"]
+
+
+def test_a_search_that_diverged_is_named(recorded):
+    [record, *_] = [one for one in noted(recorded()) if one.cell.label == "idlg2020*"]
+    lost = record.model_copy(update={"readings": (Reading(name=DIVERGED, value=1, n=2),)})
+    assert flags([lost])["diverged"].startswith("1 of 2 searches of idlg2020* diverged")
+
+
+def test_the_command_line_audits_captures(recorded, monkeypatch, capsys):
+    folder = recorded(messages=1)
+    monkeypatch.chdir(folder.parent)
+    monkeypatch.setattr("leaktight.cli.captured.captured", lambda *words, **more: brief(captured(*words, **more)))
+    words = ["audit", "--captured", "seen", "--truth", "truth.safetensors", "--workers", "1", "--out", "out"]
+    assert main(words) == 0
+    said = capsys.readouterr().out
+    assert "as captured" in said
+    assert "Report: out/report.html" in said
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["--truth", "truth.safetensors"], "Name their folder with `--captured`"),
+        (["--captured", "none"], "There is no folder `none` with captures"),
+        (["--captured", "seen", "--model", "mlp"], "must be given as `package.module:function`"),
+        (["--captured", "seen", "--shape", "1,a"], "must be positive whole numbers between commas"),
+        (["--captured", "seen", "--head", "fc"], "Give that with `--model"),
+        (["plan.toml", "--captured", "seen"], "or a plan, not both"),
+        (["--captured", "seen", "--truth", "none.safetensors"], "cannot be read: no such file"),
+        (["--captured", "seen", "--model", "networks:linear", "--head", "9"], "no linear layer named `9`"),
+    ],
+)
+def test_words_that_do_not_fit_are_one_sentence(recorded, monkeypatch, capsys, words, why):
+    monkeypatch.chdir(recorded(messages=1).parent)
+    assert main(["audit", *words]) == 2
+    said = capsys.readouterr().err
+    assert why in said
+    assert "Traceback" not in said
+
+
+def test_a_damaged_capture_is_named_before_the_audit_starts(recorded, monkeypatch, capsys):
+    folder = recorded()
+    monkeypatch.chdir(folder.parent)
+    path = folder / read_captures(folder)[1].manifest.tensors
+    path.write_bytes(path.read_bytes()[:-3])
+    assert main(["audit", "--captured", "seen", "--workers", "1"]) == 2
+    assert f"`{path.name}` must hold as many bytes as its header says" in capsys.readouterr().err

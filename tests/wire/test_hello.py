@@ -85,5 +85,7 @@ def test_the_other_party_does_not_decide_how_large_a_model_becomes():
     require_bounded(Columns(("a", "b"), (0, 1000)), 1000)
     with pytest.raises(PeerFault, match=r"at most 999 ids in all. Got 1000 instead; raise `most_ids`"):
         require_bounded(Columns(("a", "b"), (0, 1000)), 999)
+    with pytest.raises(PeerFault, match=r"images must have at most 999 numbers. Got 1000000000"):
+        require_bounded((1000, 1000, 1000), 999)
     with pytest.raises(PeerFault, match="must hold a column"):
         require_bounded(Columns((), ()), 999)

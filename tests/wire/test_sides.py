@@ -119,6 +119,27 @@ def test_parties_that_do_not_agree_say_so_and_nothing_is_written(pair, reference
     as_in_one_process(pair, reference, identical)
 
 
+def test_a_network_that_does_not_take_the_other_partys_columns_is_its_fault(pair):
+    for role in ROLES:
+        pair.documents[role]["scenario"]["model"] = "mlp"
+    waiting = pair.start("label-party")
+    wrong = pair.start("feature-party")
+    wrong.join()
+    assert "label-party does not go on: mlp takes numbers. Got ids in the column `3` instead" in str(wrong.error)
+    for document in pair.documents.values():
+        document["scenario"]["data"]["words"] = "one_hot"
+    pair.start("feature-party").result()
+    waiting.result()
+
+
+def test_a_defence_without_a_place_is_refused_before_anybody_is_waited_for(pair):
+    pair.label["defence"] = {"kind": "dp_sgd"}
+    refused = pair.start("label-party")
+    refused.join()
+    assert "split learning has no place for that" in str(refused.error)
+    assert refused.told == []
+
+
 def test_two_label_parties_have_nothing_to_say_to_each_other(pair, port):
     waiting = pair.start("label-party")
     pair.label["wire"] = {**pair.feature["wire"], "checkpoint": str(pair.folder / "second.safetensors")}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
@@ -141,11 +142,12 @@ def require_bounded(inputs: Columns | tuple[int, ...], most_ids: int) -> None:
     Raises:
         PeerFault: it would.
     """
-    total = sum(inputs.ids) if isinstance(inputs, Columns) else 0
+    total = sum(inputs.ids) if isinstance(inputs, Columns) else math.prod(inputs)
     if total > most_ids:
-        raise PeerFault(
-            f"The feature party's columns must have at most {most_ids} ids in all. Got {total} instead; raise `most_ids` if that is right."
+        what = (
+            "columns must have at most {} ids in all" if isinstance(inputs, Columns) else "images must have at most {} numbers"
         )
+        raise PeerFault(f"The feature party's {what.format(most_ids)}. Got {total} instead; raise `most_ids` if that is right.")
     if not inputs:
         raise PeerFault("The feature party must hold a column. Got none instead.")
 

@@ -14,10 +14,11 @@ from leaktight.core.errors import InvalidValue
 from leaktight.core.local import Memory
 from leaktight.core.message import Kind, Message
 from leaktight.core.random import seed_of
+from leaktight.data.columns import Columns
 from leaktight.learning.boundary import ACTIVATIONS, LABEL_PARTY, received
 from leaktight.learning.label_party import LabelParty
 from leaktight.learning.split import graded
-from leaktight.models.halves import halves
+from leaktight.models.halves import Halves, halves
 from leaktight.wire.answered import Answered
 from leaktight.wire.compression import expanded
 from leaktight.wire.fault import Lost, PeerFault
@@ -108,15 +109,7 @@ class LabelSide(Side):
             require_bounded(them.inputs, self.settings.wire.most_ids)
             columns = self.half.columns
             own = columns if columns is not None and len(columns) else None
-            made = halves(
-                self.common.model,
-                them.inputs,
-                self.half.classes,
-                seed_of(self.secret, "model"),
-                cut=self.common.cut,
-                own=own,
-                own_statistics=self.half.statistics() if self.common.normalise and own is not None else None,
-            )
+            made = self._halves(them, own)
             self._told = them
             self._party = LabelParty(
                 top=made.top.to(self.device),
@@ -131,6 +124,15 @@ class LabelSide(Side):
         elif self._told is not None and them.inputs != self._told.inputs:
             raise PeerFault(f"{self.peer} must come back with the columns that it had before. Got others instead.")
         return self._party
+
+    def _halves(self, them: Hello, own: Columns | None) -> Halves:
+        statistics = self.half.statistics() if self.common.normalise and own is not None else None
+        classes, seed, cut = self.half.classes, seed_of(self.secret, "model"), self.common.cut
+        try:
+            return halves(self.common.model, them.inputs, classes, seed, cut=cut, own=own, own_statistics=statistics)
+        except InvalidValue as error:
+            # It speaks of the network and of what the other party put into it.
+            raise PeerFault(str(error)) from None
 
     def _answer(self, frame: Frame, party: LabelParty) -> Message:
         """Take a step, and keep what must be kept before the answer goes out."""

@@ -77,7 +77,7 @@ class Wire(Value):
         every: steps between two checkpoints, at least 1; the same on both sides. With 1 no step is ever played twice.
         compression: of activations: `none`, `float16` or `int8`; the same on both sides.
         largest: MiB that one message may have at most, above 0.
-        most_ids: how many ids the feature party's columns may have in all, so that the model's size is bounded.
+        most_ids: how many ids the feature party's columns may have in all, or numbers an image, so that the model's size is bounded.
         heartbeat: seconds between two signs of life.
         timeout: seconds without one after which the other party counts as lost; longer than `heartbeat`.
         patience: seconds that a party waits for the other one to come, or to come back.
@@ -98,7 +98,7 @@ class Wire(Value):
     heartbeat: Seconds = 5.0
     timeout: Seconds = 30.0
     patience: Seconds = 600.0
-    secret: Annotated[int, Field(ge=0)] | None = None
+    secret: Annotated[int, Field(ge=0, lt=2**62)] | None = None
 
     @model_validator(mode="after")
     def _reachable(self) -> Wire:

@@ -18,6 +18,7 @@ from leaktight.core.errors import InvalidValue
 from leaktight.core.local import Local, Memory
 from leaktight.core.metric import Reading
 from leaktight.core.random import seed_of
+from leaktight.learning.boundary import require_placeable
 from leaktight.learning.feature_party import FeatureParty
 from leaktight.learning.label_party import LabelParty
 from leaktight.learning.order import Order
@@ -72,6 +73,7 @@ class Side(abc.ABC):
     role: ClassVar[str]
 
     def __init__(self, settings: PartyFile, watch: Watch | None = None) -> None:
+        require_placeable(settings.defence)
         self.settings, self.common, self.watch = settings, settings.agreement, watch
         self.peer = other(self.role)
         self.half = settings.half(self.role)

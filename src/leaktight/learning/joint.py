@@ -15,13 +15,15 @@ from pydantic import SerializeAsAny
 from torch import Tensor
 
 from leaktight.core.defence import Defence, Undefended
+from leaktight.core.errors import Refusal
 from leaktight.core.local import Memory
+from leaktight.core.message import Tensors
 from leaktight.core.metric import Reading
 from leaktight.core.party import Party
 from leaktight.core.private import write_private
 from leaktight.core.run import largest
 from leaktight.core.scenario import flat, nested
-from leaktight.core.task import Task
+from leaktight.core.task import Batch, Task
 from leaktight.core.value import Value
 from leaktight.data.source import Data, Source
 from leaktight.learning.client import Client
@@ -46,7 +48,7 @@ class Trained:
 
     Args:
         parameters: of the model, by its own names.
-        curve: how good it was after each round, without what parties reveal at the end.
+        curve: how good it was after each round, without what parties reveal at the end; no reading where nobody can tell without that.
         utility: how good it is in the end.
     """
 
@@ -117,7 +119,7 @@ class JointTraining(Value):
         curve: list[Round] = []
 
         def played(number: int) -> None:
-            curve.append(Round(number, utility(task, task.named(server.parameters), test)))
+            curve.append(Round(number, _judged(task, server.parameters, test)))
             if after is not None:
                 after(curve[-1])
 
@@ -126,6 +128,14 @@ class JointTraining(Value):
         final = self.defence.on_reveal(task, reveals)
         parameters = final.named(server.parameters)
         return Trained(parameters, tuple(curve), utility(final, parameters, test))
+
+
+def _judged(task: Task, parameters: Tensors, test: Batch) -> tuple[Reading, ...]:
+    """Return how good a model is, or nothing where that can be told only after parties have revealed something."""
+    try:
+        return utility(task, task.named(parameters), test)
+    except Refusal:
+        return ()
 
 
 def write_trained(folder: Path, training: JointTraining, trained: Trained, **about: Any) -> None:

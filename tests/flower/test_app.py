@@ -1,0 +1,214 @@
+"""Our parties as a Flower app, on a grid in this process: contexts are all that lasts between messages."""
+
+import json
+
+import pytest
+import torch
+from flwr.app import ConfigRecord, Context, Error, Message, RecordDict
+from flwr.supercore.task_identity import TaskIdentity
+from safetensors.torch import load_file
+
+from leaktight.core.defence import Undefended
+from leaktight.core.errors import LeaktightError
+from leaktight.data import Digits
+from leaktight.defences import DPSGD, ClassKeys, Polarization, TopK
+from leaktight.flower.app import FAILURE_FILE, PROGRESS_FILE, client_app, main
+from leaktight.flower.node_state import NodeState, Remembered, decode, encode
+from leaktight.flower.remote import Nodes
+from leaktight.learning.federated import Federated
+from leaktight.learning.joint import CURVE_FILE, MODEL_FILE, JointTraining
+from leaktight.learning.protocol import FedAvg, FedSGD, RoundRobin
+from leaktight.models import MLP
+
+
+class Nodeless:
+    """A grid whose nodes are made anew for every message; some of what they answer gets lost."""
+
+    def __init__(self, training, nodes=3, *, lose=(), forget=(), folder=None, numbers=None):
+        self.run_config = {"training": json.dumps(training.to_dict())}
+        self.numbers = dict(enumerate(numbers or range(nodes), start=10))
+        self.states = {node: RecordDict() for node in self.numbers}
+        self.lose, self.forget, self.folder = set(lose), set(forget), folder
+        self.replies, self.count, self.handled = {}, 0, []
+
+    def get_node_ids(self):
+        return list(self.numbers)
+
+    def push_messages(self, messages):
+        identities = []
+        for message in messages:
+            self.count += 1
+            identity = str(self.count)
+            message.metadata.__dict__["_message_id"] = identity
+            identities.append(identity)
+            reply = self.handle(message)
+            if reply is not None:
+                self.replies[identity] = reply
+        return identities
+
+    def pull_messages(self, identities):
+        return [self.replies.pop(one) for one in identities if one in self.replies]
+
+    def send_and_receive(self, messages, *, timeout=None):
+        return self.pull_messages(self.push_messages(messages))
+
+    def handle(self, message):
+        node = message.metadata.dst_node_id
+        settings = {"partition-id": self.numbers[node]}
+        if self.folder:
+            settings["state-folder"] = str(self.folder / str(node))
+        context = Context(run_id=1, node_id=node, node_config=settings, state=self.states[node], run_config=self.run_config)
+        self.handled.append((message.metadata.message_type, self.numbers[node]))
+        reply = client_app(message, context)
+        self.states[node] = RecordDict() if self.count in self.forget else context.state
+        reply.metadata.__dict__["_src_node_id"] = node
+        if self.count in self.lose:
+            return Message(Error(code=1, reason="gone"), reply_to=message)
+        return reply
+
+
+def training(defence=None, protocol=None, rounds=2):
+    scenario = Federated(
+        data=Digits(),
+        model=MLP(hidden=(4,)),
+        rounds=rounds,
+        participants=3,
+        batch_size=8,
+        protocol=protocol or FedAvg(local_steps=2),
+    )
+    return JointTraining(scenario=scenario, defence=defence or Undefended(), seed=2)
+
+
+def led(grid, one, **settings):
+    nodes = Nodes(grid, 3, **{"patience": 0.05, **settings})
+    return one.lead(nodes.parties(), nodes.gather)
+
+
+def same(found, wanted):
+    return found.utility == wanted.utility and all(torch.equal(found.parameters[n], t) for n, t in wanted.parameters.items())
+
+
+CASES = {
+    "fedsgd": (Undefended(), FedSGD()),
+    "residuals": (TopK(), FedAvg(local_steps=2)),
+    "private heads": (Polarization(), FedAvg(local_steps=2)),
+    "a budget": (DPSGD(), FedSGD()),
+    "turns and own parameters": (Undefended(), RoundRobin(order="random", download=0.5, local_steps=2)),
+}
+
+
+@pytest.fixture(autouse=True)
+def hasty(monkeypatch):
+    monkeypatch.setattr("leaktight.flower.remote._PAUSE", 0.0)
+    monkeypatch.setattr("leaktight.flower.remote._RETRY", 0.0)
+    for name, value in (("_run_id", 1), ("_node_id", 1), ("_task_id", 1)):
+        monkeypatch.setattr(TaskIdentity, name, value)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_model_is_that_of_the_local_engine_to_the_last_bit(case):
+    one = training(*CASES[case])
+    assert same(led(Nodeless(one), one), one.lead(one.parties()))
+
+
+def test_what_is_revealed_comes_with_the_last_answer():
+    one = training(ClassKeys())
+    grid = Nodeless(one)
+    found = led(grid, one)
+    assert same(found, one.lead(one.parties()))
+    assert [each.readings for each in found.curve] == [(), ()]
+    assert len(grid.handled) == 3 + 2 * 3
+
+
+def test_a_lost_answer_is_asked_for_again_and_applied_once():
+    one = training(TopK())
+    # The first three introduce, the next three answer round 0.
+    grid = Nodeless(one, lose={5, 9})
+    assert same(led(grid, one), one.lead(one.parties()))
+    assert [kind for kind, _ in grid.handled].count("train") == 8
+
+
+def test_a_node_started_anew_goes_on_from_its_own_folder(tmp_path):
+    one = training(TopK(), rounds=3)
+    grid = Nodeless(one, forget={5}, folder=tmp_path)
+    assert same(led(grid, one), one.lead(one.parties()))
+    kept = sorted(path.name for path in tmp_path.rglob("*.safetensors"))
+    assert kept == [f"1-client-{number}.safetensors" for number in range(3)]
+    assert {path.stat().st_mode & 0o777 for path in tmp_path.rglob("*.safetensors")} == {0o600}
+
+
+def test_a_node_started_anew_without_a_folder_ends_the_training():
+    one = training(TopK())
+    with pytest.raises(LeaktightError, match=r"client-1 was asked for round 1 and remembers none before it"):
+        led(Nodeless(one, forget={5}), one)
+
+
+def test_two_nodes_that_are_the_same_participant_end_the_training():
+    one = training()
+    with pytest.raises(
+        LeaktightError, match=r"Two nodes say that they are client-0. Give each node a `partition-id` of its own"
+    ):
+        led(Nodeless(one, numbers=[0, 0, 2]), one)
+
+
+def test_a_node_without_a_number_says_so():
+    one = training()
+    with pytest.raises(LeaktightError, match=r"The `partition-id` of a node must be a whole number from 0. Got 'one' instead"):
+        led(Nodeless(one, numbers=[0, "one", 2]), one)
+
+
+def test_participants_that_never_come_are_named():
+    one = training()
+    with pytest.raises(LeaktightError, match=r"The training needs 3 participants. Only 2 came: client-0, client-1."):
+        led(Nodeless(one, 2), one, attempts=1)
+
+
+def test_a_participant_that_never_answers_is_named():
+    one = training()
+    with pytest.raises(LeaktightError, match=r"No answer came from client-1, client-2 for 0.2 seconds"):
+        led(Nodeless(one, lose=range(5, 10_000)), one, patience=0.1, attempts=2)
+
+
+def test_nothing_private_is_in_what_a_node_sends():
+    one = training(Polarization())
+    grid = Nodeless(one)
+    contents = []
+    handle = grid.handle
+    grid.handle = lambda message: contents.append(handle(message)) or contents[-1]
+    led(grid, one)
+    secrets = {name for state in grid.states.values() for name in state}
+    assert secrets == {"leaktight.party"}
+    sent = {name for reply in contents for record in reply.content.array_records.values() for name in record}
+    assert sent == set(one.task.public_parameters())
+    assert not secrets & {name for reply in contents for name in reply.content}
+
+
+def test_the_server_writes_the_model_or_says_why_there_is_none(tmp_path):
+    one = training()
+    config = {"training": json.dumps(one.to_dict()), "out": str(tmp_path), "patience": 0.1}
+    context = Context(run_id=1, node_id=1, node_config={}, state=RecordDict(), run_config=config)
+    main(Nodeless(one), context)
+    assert json.loads((tmp_path / CURVE_FILE).read_text())["engine"] == "flower"
+    assert json.loads((tmp_path / PROGRESS_FILE).read_text())["played"] == 2
+    wanted = one.lead(one.parties()).parameters
+    assert all(torch.equal(load_file(tmp_path / MODEL_FILE)[name], tensor) for name, tensor in wanted.items())
+    with pytest.raises(LeaktightError):
+        main(Nodeless(one, numbers=[0, 0, 2]), context)
+    assert "Two nodes" in json.loads((tmp_path / FAILURE_FILE).read_text())["reason"]
+
+
+def test_a_strange_message_is_answered_with_a_sentence():
+    one = training()
+    grid = Nodeless(one)
+    message = Message(RecordDict({"config": ConfigRecord({"lr": 0.1})}), 10, "train")
+    [identity] = grid.push_messages([message])
+    assert "must be a message of Leaktight" in str(grid.replies[identity].content)
+
+
+def test_states_survive_their_archive():
+    state = NodeState(3, Remembered({"a": {"b": torch.ones(2)}}, {"epsilon": 1.0}), Remembered({"count": 2}, {"epsilon": 2.0}))
+    found = decode(encode(state))
+    assert (found.round, found.after, found.before.notes) == (3, state.after, {"epsilon": 1.0})
+    assert torch.equal(found.before.memory["a"]["b"], torch.ones(2))
+    with pytest.raises(LeaktightError, match=r"client-0 was asked for round 9 and remembers round 3 last"):
+        found.start(9, "client-0")

@@ -1,0 +1,213 @@
+"""Starting and stopping programs; no Flower is started here."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from leaktight.core.errors import LeaktightError
+from leaktight.data import Digits
+from leaktight.flower import engine, guard
+from leaktight.flower.app import FAILURE_FILE, PROGRESS_FILE
+from leaktight.flower.deploy import STARTS, Deployment, Keys, keys_in
+from leaktight.flower.engine import follow, workplace
+from leaktight.flower.processes import Programs, free_port, last_line
+from leaktight.flower.project import write_profile, write_project
+from leaktight.learning.federated import Federated
+from leaktight.learning.joint import CURVE_FILE, JointTraining
+from leaktight.models import MLP
+
+FAMILY = """
+import subprocess, sys, time
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(100)"], start_new_session=True)
+print(child.pid, flush=True)
+time.sleep(100)
+"""
+
+
+@pytest.fixture
+def family(tmp_path):
+    """Return a program that starts another one in a session of its own, by a name beside Python's."""
+    script = tmp_path / "family"
+    script.write_text(f"#!{sys.executable}\n{FAMILY}")
+    script.chmod(0o700)
+    return str(script)
+
+
+def child_of(programs, name):
+    until = time.monotonic() + 60
+    while time.monotonic() < until:
+        said = programs.log(name).read_text().split()
+        if said:
+            return int(said[0])
+        time.sleep(0.05)
+    raise AssertionError("no child")
+
+
+def training():
+    return JointTraining(scenario=Federated(data=Digits(), model=MLP(hidden=(4,)), rounds=2, participants=2), seed=2)
+
+
+def test_what_was_started_is_ended_with_all_below_it(tmp_path, family):
+    with pytest.raises(KeyboardInterrupt), Programs(tmp_path / "files") as programs:
+        started = programs.start("one", family)
+        child = child_of(programs, "one")
+        assert {started.pid, child} <= guard.parents().keys()
+        raise KeyboardInterrupt
+    assert not {started.pid, child} & guard.parents().keys()
+    assert (tmp_path / "files" / "one.log").stat().st_mode & 0o777 == 0o600
+
+
+def test_it_is_ended_even_if_whoever_started_it_is_killed(tmp_path, family):
+    code = f"""
+import sys, time
+sys.path.insert(0, "")
+from pathlib import Path
+import warnings
+warnings.simplefilter("ignore")
+from leaktight.flower.processes import Programs
+programs = Programs(Path({str(tmp_path / "files")!r}))
+print(programs.start("one", {family!r}).pid, flush=True)
+time.sleep(100)
+"""
+    owner = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    started = int(owner.stdout.readline())
+    owner.stdout.close()
+    until = time.monotonic() + 60
+    while not (tmp_path / "files" / "one.log").read_text() and time.monotonic() < until:
+        time.sleep(0.05)
+    child = int((tmp_path / "files" / "one.log").read_text())
+    owner.send_signal(signal.SIGKILL)
+    owner.wait()
+    until = time.monotonic() + 30
+    while {started, child} & guard.parents().keys() and time.monotonic() < until:
+        time.sleep(0.1)
+    assert not {started, child} & guard.parents().keys()
+
+
+def test_everything_that_tells_others_is_off(tmp_path, monkeypatch):
+    monkeypatch.setenv("FLWR_TELEMETRY_ENABLED", "1")
+    monkeypatch.setenv("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "1")
+    script = tmp_path / "tell"
+    script.write_text(f"#!{sys.executable}\nimport json, os\nprint(json.dumps(dict(os.environ)))\n")
+    script.chmod(0o700)
+    with Programs(tmp_path / "files") as programs:
+        found = json.loads(programs.do(str(script)))
+    off = ("FLWR_TELEMETRY_ENABLED", "RAY_USAGE_STATS_ENABLED", "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER")
+    assert [found[name] for name in off] == ["0", "0", "0"]
+    assert found["FLWR_DISABLE_UPDATE_CHECK"] == "1"
+    assert Path(found["FLWR_HOME"]).parent == tmp_path / "files"
+    assert found["PATH"].split(os.pathsep)[0] == str(Path(sys.executable).parent)
+
+
+def test_a_program_that_fails_is_one_sentence(tmp_path):
+    script = tmp_path / "fail"
+    script.write_text(f"#!{sys.executable}\nraise SystemExit('ERROR: The key is not known.')\n")
+    script.chmod(0o700)
+    with Programs(tmp_path / "files") as programs:
+        with pytest.raises(LeaktightError, match=r"fail register` failed: ERROR: The key is not known.$"):
+            programs.do(str(script), "register")
+        started = programs.start("superlink", str(script))
+        with pytest.raises(LeaktightError, match=r"Flower's superlink did not start: ERROR: The key is not known.$"):
+            programs.wait_for(started, "superlink", free_port())
+    assert last_line("\n ---\n") == "it said nothing"
+
+
+def test_the_project_is_what_flower_reads(tmp_path):
+    project = tomllib.loads((write_project(tmp_path / "p", training(), tmp_path / "o u't", 7) / "pyproject.toml").read_text())
+    config = project["tool"]["flwr"]["app"]["config"]
+    assert JointTraining.model_validate(json.loads(config["training"])) == training()
+    assert (config["out"], config["patience"]) == (str(tmp_path / "o u't"), 7.0)
+    write_profile(tmp_path, "127.0.0.1:9", tmp_path / "authority.pem")
+    held = tomllib.loads((tmp_path / "config.toml").read_text())["superlink"]
+    assert held[held["default"]] == {"address": "127.0.0.1:9", "root-certificates": str(tmp_path / "authority.pem")}
+    write_profile(tmp_path, "127.0.0.1:9", None)
+    assert tomllib.loads((tmp_path / "config.toml").read_text())["superlink"]["leaktight"]["insecure"] is True
+
+
+class Ended:
+    """A program that has ended, or ends after some looks at it."""
+
+    def __init__(self, looks=0):
+        self.looks = looks
+
+    def poll(self):
+        self.looks -= 1
+        return 0 if self.looks < 0 else None
+
+
+@pytest.fixture
+def programs(tmp_path, monkeypatch):
+    monkeypatch.setattr(engine, "_PAUSE", 0.0)
+    with workplace(tmp_path / "out") as made:
+        yield made
+
+
+def test_a_training_is_followed_to_its_model(programs, tmp_path):
+    out, told, tended = tmp_path / "out", [], []
+    programs.start = lambda *words: Ended(2)
+
+    def tend():
+        tended.append(1)
+        (out / PROGRESS_FILE).write_text(json.dumps({"played": len(tended), "utility": [{"name": "accuracy", "value": 0.5}]}))
+        (out / CURVE_FILE).write_text("{}")
+
+    follow(programs, training(), out, told.append, tend=tend)
+    assert [(one.played, one.readings[0].value) for one in told] == [(1, 0.5), (2, 0.5)]
+
+
+def test_a_training_that_failed_says_why(programs, tmp_path):
+    out = tmp_path / "out"
+    programs.start = lambda *words: Ended(10)
+    (out / FAILURE_FILE).write_text('{"reason": "client-1 is broken."}')
+    with pytest.raises(LeaktightError, match=r"^client-1 is broken.$"):
+        follow(programs, training(), out)
+    (out / FAILURE_FILE).unlink()
+    programs.start = lambda *words: Ended()
+    programs.log("run").write_text("ERROR: no federation\n")
+    with pytest.raises(LeaktightError, match=r"ended without a model \(ERROR: no federation\)"):
+        follow(programs, training(), out)
+
+
+def test_old_results_are_not_taken_for_new_ones(tmp_path):
+    for name in (CURVE_FILE, FAILURE_FILE, PROGRESS_FILE):
+        (tmp_path / name).write_text("{}")
+    with workplace(tmp_path) as programs:
+        assert list(tmp_path.iterdir()) == []
+        place = programs.folder
+        assert place.stat().st_mode & 0o777 == 0o700
+    assert not place.exists()
+
+
+def test_keys_are_made_once(tmp_path):
+    pytest.importorskip("cryptography")
+    first, more = keys_in(tmp_path, 1), keys_in(tmp_path, 2)
+    assert first.nodes["client-0"] == more.nodes["client-0"]
+    assert list(more.nodes) == ["client-0", "client-1"]
+    for path in (first.superlink.authority, first.superlink.certificate, first.superlink.key, *more.nodes["client-1"]):
+        assert path.is_file()
+    assert first.superlink == more.superlink
+
+
+def test_a_node_that_ends_is_started_again_but_not_for_ever(programs, tmp_path, monkeypatch):
+    monkeypatch.setattr("leaktight.flower.deploy.superlink", lambda *_, **__: "127.0.0.1:9")
+    monkeypatch.setattr("leaktight.flower.deploy.PAUSE", 0.0)
+    started, registered = [], []
+    programs.start = lambda name, *words: started.append(words) or Ended()
+    programs.do = lambda *words: registered.append(words)
+    keys = keys_in(tmp_path / "keys", 1)
+    deployment = Deployment(programs, Keys(keys.superlink, keys.nodes))
+    deployment.node(0)
+    programs.log("client-0").write_text("[code: 2004] Failed to activate SuperNode.\n")
+    with pytest.raises(LeaktightError, match=rf"client-0 ended {STARTS} times: \[code: 2004\] Failed to activate SuperNode.$"):
+        while True:
+            deployment.tend()
+    assert len(started) == STARTS
+    assert registered == [("flwr", "supernode", "register", str(keys.nodes["client-0"][1]), "leaktight")]
+    assert "--node-config" in started[0]

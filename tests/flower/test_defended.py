@@ -1,0 +1,120 @@
+"""A person's own training step under defences that need the model, the examples or each gradient."""
+
+import pytest
+import torch
+from flwr.app import ArrayRecord
+from torch import nn
+
+from leaktight.core.defence import Chain
+from leaktight.core.errors import InvalidValue, LeaktightError
+from leaktight.defences import DPSGD, ClassKeys, GaussianNoise, LayerGuard, Polarization, TopK
+from leaktight.flower import defended, notes_of
+
+INPUTS = torch.rand(6, 1, 4, 4, generator=torch.Generator().manual_seed(0))
+LABELS = torch.tensor([0, 1, 2, 0, 1, 2])
+
+
+def network():
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        return nn.Sequential(nn.Flatten(), nn.Linear(16, 8), nn.Tanh(), nn.Linear(8, 3))
+
+
+def trained(context, defence, steps=2, seed=0, net=None, rate=0.1):
+    """Train as a person would, and return the arrays of the reply and the network."""
+    net = net or network()
+    optimizer = torch.optim.SGD(net.parameters(), lr=rate)
+    own = defended(defence, net, context, LABELS, (1, 4, 4), seed=seed)
+    for _ in range(steps):
+        optimizer.zero_grad()
+        own.backward(INPUTS, LABELS)
+        optimizer.step()
+    return own.arrays(), net
+
+
+def plain(steps=2, rate=0.1):
+    net = network()
+    optimizer = torch.optim.SGD(net.parameters(), lr=rate)
+    for _ in range(steps):
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(net(INPUTS), LABELS).backward()
+        optimizer.step()
+    return net.state_dict()
+
+
+def close(record: ArrayRecord, state, tolerance=1e-5):
+    sent = record.to_torch_state_dict()
+    return list(sent) == list(state) and all(torch.allclose(sent[name], state[name], atol=tolerance) for name in state)
+
+
+def test_without_strength_it_is_the_persons_own_training(by_hand):
+    arrays, _ = trained(by_hand.context(), GaussianNoise(std=0, each="step"))
+    assert close(arrays, plain())
+
+
+def test_the_private_head_of_polarization_stays_and_goes_on(by_hand):
+    context = by_hand.context()
+    arrays, _ = trained(context, Polarization(alpha2=0.5, bits=4))
+    assert list(arrays) == ["1.weight", "1.bias", "3.weight", "3.bias"]
+    assert not close(arrays, plain(), 1e-3)
+    first = defended(Polarization(alpha2=0.5, bits=4), network(), context, LABELS, (1, 4, 4)).local.memory["private"]
+    trained(context, Polarization(alpha2=0.5, bits=4))
+    second = defended(Polarization(alpha2=0.5, bits=4), network(), context, LABELS, (1, 4, 4)).local.memory["private"]
+    assert first.keys() == second.keys() == {"head.private.weight", "head.private.bias"}
+    assert not torch.equal(first["head.private.weight"], second["head.private.weight"])
+
+
+def test_the_budget_of_dp_sgd_adds_up_over_messages(by_hand):
+    context, defence = by_hand.context(), DPSGD(clip=1.0, multiplier=1.0)
+    spent = []
+    for _ in range(3):
+        trained(context, defence)
+        spent.append(notes_of(context, defence)["dp_sgd.epsilon"])
+    assert spent[0] < spent[1] < spent[2]
+    alone = by_hand.context()
+    trained(alone, defence, steps=6)
+    assert notes_of(alone, defence)["dp_sgd.epsilon"] == pytest.approx(spent[2])
+
+
+def test_noise_is_never_drawn_twice(by_hand):
+    context, defence = by_hand.context(), DPSGD()
+    one, other = (trained(context, defence)[0].to_torch_state_dict() for _ in range(2))
+    assert not torch.isclose(one["1.weight"], other["1.weight"]).any()
+
+
+def test_a_chain_goes_through_all_its_hooks(by_hand):
+    chain = Chain(links=(Polarization(bits=4), TopK(share=0.1)))
+    arrays, _ = trained(by_hand.context(), chain)
+    start, sent = network().state_dict(), arrays.to_torch_state_dict()
+    moved = sum(int((sent[name] != start[name]).sum()) for name in start)
+    assert moved == 17  # of 163 entries a tenth, rounded up
+
+
+def test_a_guard_withholds_the_layer_that_it_is_told(by_hand):
+    guarded, net = trained(by_hand.context(), LayerGuard(layers=("3",)))
+    sent, start = guarded.to_torch_state_dict(), network().state_dict()
+    assert torch.equal(sent["3.weight"], start["3.weight"])
+    assert torch.allclose(sent["1.weight"], net.state_dict()["1.weight"])
+
+
+def test_what_would_change_the_public_model_is_refused(by_hand):
+    with pytest.raises(InvalidValue, match="changes the public model"):
+        defended(ClassKeys(), network(), by_hand.context(), LABELS, (1, 4, 4))
+
+
+def test_a_training_that_goes_around_it_is_not_sent(by_hand):
+    own = defended(DPSGD(), network(), by_hand.context(), LABELS, (1, 4, 4))
+    with pytest.raises(InvalidValue, match="must take its steps by `backward`"):
+        own.arrays()
+
+
+def test_an_update_that_is_not_finite_is_not_sent(by_hand):
+    with pytest.raises(LeaktightError, match="finite"):
+        trained(by_hand.context(), GaussianNoise(std=0.1, each="step"), rate=float("inf"))
+
+
+def test_batch_norm_in_training_mode_is_refused_with_the_fix(by_hand):
+    net = nn.Sequential(nn.Flatten(), nn.Linear(16, 8), nn.BatchNorm1d(8), nn.Linear(8, 3))
+    with pytest.raises(InvalidValue, match="Batch norm `2` in training mode"):
+        defended(DPSGD(), net, by_hand.context(), LABELS, (1, 4, 4))
+    assert net.training

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from leaktight.audit.gallery import SHOWN, decode, encode, gallery_of
-from leaktight.core.attack import Reconstruction, Scores
+from leaktight.core.attack import Reconstruction, Samples, Scores
 from leaktight.core.defence import Undefended
 from leaktight.core.errors import LeaktightError
 from leaktight.core.probe import Finding
@@ -99,3 +99,33 @@ def test_bytes_and_back(insides: tuple[Inside, ...]) -> None:
     assert decode(b"") == decode(None) == {}
     with pytest.raises(LeaktightError, match="The pictures of a cell cannot be read"):
         decode(encode(shown)[:-1])
+
+
+def samples(shape: tuple[int, ...], label: int) -> Samples:
+    made = torch.linspace(0, 1, 20)[:, None, None, None].expand(20, *shape)
+    return Samples((("all but client-1", 3),), made, label, torch.stack([made, 1 - made]), (0, 4))
+
+
+def test_made_up_examples_stand_beside_private_ones_of_their_class(insides: tuple[Inside, ...]) -> None:
+    label = int(insides[0].raw.labels[1])
+    shown = gallery_of(Finding((), samples((1, 2, 2), label), insides[:1]))
+    assert {name: tuple(tensor.shape) for name, tensor in shown.items()} == {
+        "owned": (1, 1, 2, 2),
+        "made": (SHOWN, 1, 2, 2),
+        "history": (2, SHOWN, 1, 2, 2),
+        "rounds": (2,),
+    }
+    assert shown["rounds"].tolist() == [0, 4]
+    assert torch.equal(shown["owned"][0].float(), (insides[0].raw.inputs[1].clamp(0, 1) * 255).round())
+    assert torch.equal(decode(encode(shown))["history"], shown["history"])
+
+
+def test_of_a_class_that_nobody_holds_there_is_no_private_example(insides: tuple[Inside, ...]) -> None:
+    shown = gallery_of(Finding((), samples((1, 2, 2), 99), insides))
+    assert len(shown["owned"]) == 0
+    assert len(decode(encode(shown))["made"]) == SHOWN
+
+
+def test_made_up_rows_of_a_table_are_no_pictures(insides: tuple[Inside, ...]) -> None:
+    rows = torch.rand(4, 7, generator=torch.Generator())
+    assert gallery_of(Finding((), Samples((("all", 0),), rows, 0, rows[None], (0,)), insides)) == {}

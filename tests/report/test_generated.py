@@ -1,0 +1,106 @@
+"""Made-up pictures: scores for every defence and attack, a grid over the rounds, and no picture in a redacted report."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from leaktight.core.metric import Reading
+from leaktight.defences import ClassKeys, TopK
+from leaktight.report.generated import MOST_ROUNDS, drawable, generated_section, picked
+from leaktight.report.page import Page
+from leaktight.report.redaction import redacted
+
+
+def readings(value):
+    return (
+        Reading(name="recognised", value=value, low=value, high=value, n=50, chance=0.1, leaks="high", each=(value,) * 50),
+        Reading(name="recognised_confidence", value=value, n=50, chance=0.1, leaks="high"),
+        Reading(name="nearest_private", value=0.5, low=0.48, high=0.52, n=50, chance=0.5, leaks="low", against="raw"),
+        Reading(name="sample_diversity", value=0.25, n=50, chance=0.0),
+    )
+
+
+@pytest.fixture
+def records(made):
+    return [
+        made.record(psnr=None, label="GAN", extra=readings(value), defence=defence)
+        for value, defence in ((0.9, None), (0.0, ClassKeys()), (0.8, TopK()))
+    ]
+
+
+def gallery(rounds=3, owned=2):
+    images = torch.randint(0, 255, (rounds, 4, 1, 8, 8), generator=torch.Generator().manual_seed(0), dtype=torch.uint8)
+    return {"owned": images[0, :owned], "made": images[-1], "history": images, "rounds": 4 * torch.arange(rounds)}
+
+
+@pytest.fixture
+def page(made):
+    def make(records, redact=False, pictures=lambda key: gallery()):
+        shown = redacted(records) if redact else records
+        return Page.of(shown, made.plan(), made.VERSIONS, (lambda key: None) if redact else pictures, redact)
+
+    return make
+
+
+def test_each_defence_has_a_line_of_scores_and_a_grid(page, records):
+    section = generated_section(page(records))
+    assert [line["defence"] for line in section.values["lines"]] == [
+        "no defence",
+        "class keys (dimensions 4096)",
+        "top-k (share 0.1)",
+    ]
+    assert section.values["lines"][0]["cells"] == ["90 % (90 to 90)", "90 %", "0.50 (0.48 to 0.52)", "0.25"]
+    assert [line["tone"] for line in section.values["lines"]] == ["leaks", "stops", "leaks"]
+    assert section.values["lines"][0]["chance"] == "10 %"
+    assert [grid.detail for grid in section.values["grids"]] == [f"GAN; {share} % recognised" for share in (90, 0, 80)]
+
+
+def test_a_grid_begins_with_private_examples_and_ends_with_the_end(page, records):
+    grid = generated_section(page(records)).values["grids"][0]
+    assert [strip.name for strip in grid.strips] == ["private examples", "round 1", "round 5", "round 9", "in the end"]
+    assert [strip.owned for strip in grid.strips] == [True, False, False, False, False]
+    assert all(strip.source.startswith("data:image/png;base64,") for strip in grid.strips)
+    assert all(strip.text for strip in grid.strips)
+
+
+def test_where_nobody_holds_the_class_there_is_no_row_of_private_examples(page, records):
+    grid = generated_section(page(records, pictures=lambda key: gallery(owned=0))).values["grids"][0]
+    assert grid.strips[0].name == "round 1"
+
+
+def test_of_many_rounds_some_are_shown_the_first_and_the_last_among_them():
+    for count in (1, MOST_ROUNDS, 12, 40):
+        places = picked(count)
+        assert len(places) == min(count, MOST_ROUNDS)
+        assert (places[0], places[-1]) == (0, count - 1)
+        assert places == sorted(set(places))
+
+
+def test_a_redacted_report_has_the_scores_and_no_picture(page, records, report):
+    section = generated_section(page(records, redact=True))
+    assert section.values["grids"] == []
+    assert section.values["lines"][0]["cells"][0] == "90 % (90 to 90)"
+    text = report(records, redact=True, gallery=lambda key: gallery())
+    assert "Pictures that the attacker made up" in text
+    assert "data:image" not in text
+    assert "left out of a redacted report" in text
+
+
+def test_an_open_report_shows_them_and_says_that_it_is_private(report, records):
+    text = report(records, gallery=lambda key: gallery())
+    assert text.count("data:image/png") == 3 * 5
+    assert "Private." in text
+
+
+def test_an_audit_without_such_samples_has_no_such_section(page, made):
+    assert generated_section(page(made.audit())) is None
+
+
+@pytest.mark.parametrize("spoilt", ["made", "history", "rounds"])
+def test_what_is_no_gallery_of_samples_is_not_drawn(page, records, spoilt):
+    partly = {name: tensor for name, tensor in gallery().items() if name != spoilt}
+    assert not drawable(partly)
+    assert generated_section(page(records, pictures=lambda key: partly)).values["grids"] == []
+    two = {**gallery(), "history": torch.zeros(3, 4, 2, 8, 8, dtype=torch.uint8)}
+    assert not drawable(two)

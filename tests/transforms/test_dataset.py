@@ -79,6 +79,8 @@ def test_a_copy_goes_on_where_the_original_was() -> None:
         assert torch.equal(copy(picture()), transform(picture()))
 
 
+# On a machine with one free core torch advises against two workers.
+@pytest.mark.filterwarnings("ignore:This DataLoader will create")
 def test_workers_draw_from_streams_of_their_own() -> None:
     def loaded(workers: int) -> Tensor:
         found = list(DataLoader(Pictures(POLICY.transform(seed=0), 16), batch_size=8, num_workers=workers))

@@ -10,6 +10,7 @@ from leaktight.audit import Plan, captured, run
 from leaktight.audit.flags import raise_flags
 from leaktight.audit.summary import summarise
 from leaktight.captures import read_captures
+from leaktight.captures.tensors import pack_tensors
 from leaktight.cli.main import main
 from leaktight.core.errors import InvalidValue
 from leaktight.core.metric import Reading
@@ -66,6 +67,19 @@ def test_a_plan_follows_from_what_was_captured(recorded):
 def test_entries_that_were_left_out_are_not_matched(recorded):
     plan = captured(recorded(change=lambda tensor: torch.where(tensor.abs() > tensor.abs().median(), tensor, 0)))
     assert plan.probes["idlg2020* (sent entries)"].attack.entries == "sent"
+
+
+def test_more_numbers_than_memory_can_hold_are_not_searched_for(recorded):
+    folder = recorded()
+
+    def told(examples):
+        for path in folder.glob("*.capture.json"):
+            lines = path.read_text().splitlines()
+            path.write_text("\n".join(f' "examples": {examples},' if '"examples"' in line else line for line in lines))
+        return captured(folder)
+
+    assert list(told(40_000).probes) == ["analytic", "ats2021-adam-cosine*"]
+    assert list(told(400_000).probes) == ["analytic"]
 
 
 def test_buffers_that_change_make_a_scenario_of_each_round(recorded):
@@ -180,6 +194,15 @@ def test_words_that_do_not_fit_are_one_sentence(recorded, monkeypatch, capsys, w
     said = capsys.readouterr().err
     assert why in said
     assert "Traceback" not in said
+
+
+def test_a_message_without_a_number_of_the_model_is_named(recorded, monkeypatch, capsys):
+    folder = recorded(messages=1)
+    monkeypatch.chdir(folder.parent)
+    path = folder / read_captures(folder)[0].manifest.tensors
+    path.write_bytes(pack_tensors({"1.weight": torch.ones(8, 16, dtype=torch.int64)}))
+    assert main(["audit", "--captured", "seen", "--workers", "1"]) == 2
+    assert "holds no tensor of the model's parameters" in capsys.readouterr().err
 
 
 def test_a_damaged_capture_is_named_before_the_audit_starts(recorded, monkeypatch, capsys):

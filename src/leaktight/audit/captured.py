@@ -30,6 +30,8 @@ from leaktight.models import Factory
 
 SPARSE = 0.3
 """The share of zeros in a message from which an attacker takes them for entries that were left out."""
+MOST_REMEMBERED, MOST_SEARCHED = 1 << 19, 1 << 22
+"""How many numbers a search may have that remembers its last hundred steps, and one that does not: a few gigabytes each."""
 VICTIMS = 8
 """How many messages of each batch size are attacked, evenly spread over rounds and senders."""
 
@@ -82,19 +84,28 @@ def _attacks(task: Task, captures: list[Capture], thorough: bool, graded: bool) 
     found: dict[str, Attack] = {"label_reading": LabelReading()} if graded else {}
     if isinstance(first, nn.Linear) and first.bias is not None and first.in_features == math.prod(task.shape):
         found["analytic"] = preset("analytic")
-    short: dict[str, Any] = {} if thorough else {"iterations": 60}
-    found[f"idlg2020{'' if thorough else '*'}"] = preset("idlg2020", **short)
-    if any(_left_out(capture) for capture in (captures[0], captures[-1])):
-        found["idlg2020* (sent entries)"] = preset("idlg2020", entries="sent", **short)
-    steps: dict[str, Any] = {} if thorough else {"iterations": 600}
-    found[f"ats2021-adam-cosine{'' if thorough else '*'}"] = preset("ats2021-adam-cosine", **steps)
+    numbers = math.prod(task.shape) * max(int(capture.manifest.facts()["examples"]) for capture in captures)
+    if numbers <= MOST_REMEMBERED:
+        short: dict[str, Any] = {} if thorough else {"iterations": 60}
+        found[f"idlg2020{'' if thorough else '*'}"] = preset("idlg2020", **short)
+        if any(_left_out(capture) for capture in (captures[0], captures[-1])):
+            found["idlg2020* (sent entries)"] = preset("idlg2020", entries="sent", **short)
+    if numbers <= MOST_SEARCHED:
+        steps: dict[str, Any] = {} if thorough else {"iterations": 600}
+        found[f"ats2021-adam-cosine{'' if thorough else '*'}"] = preset("ats2021-adam-cosine", **steps)
+    if not found:
+        raise InvalidValue(
+            f"The examples behind one captured message must have at most {MOST_SEARCHED} numbers to be searched for at once. "
+            f"Got {numbers} instead; record messages of fewer examples."
+        )
     return found
 
 
 def _left_out(capture: Capture) -> bool:
     """Return whether many entries of a message are exactly zero, as top-k sharing and pruning leave them."""
-    entries = torch.cat([tensor.flatten() for tensor in capture.tensors().values() if tensor.is_floating_point()])
-    return float((entries == 0).float().mean()) > SPARSE
+    tensors = [tensor for tensor in capture.tensors().values() if tensor.is_floating_point()]
+    zeros = sum(int((tensor == 0).sum()) for tensor in tensors)
+    return zeros > SPARSE * max(1, sum(tensor.numel() for tensor in tensors))
 
 
 def _threat(captures: list[Capture]) -> ThreatModel:
@@ -117,11 +128,13 @@ def _scenarios(scenario: Captured, captures: list[Capture]) -> dict[str, Scenari
     first: dict[int, Capture] = {}
     for capture in captures:
         first.setdefault(capture.manifest.round, capture)
-    states = {number: dict(scenario.module(capture).named_buffers()) for number, capture in first.items()}
-    [start, *others] = states.values()
-    if all(torch.equal(start[name], other[name]) for other in others for name in start):
+    names = [name for name, _ in scenario.module(captures[0]).named_buffers()]
+    if not names or len(first) == 1:
         return {"captured": scenario}
-    return {f"round {number}": scenario.model_copy(update={"rounds": (number,)}) for number in states}
+    [start, *others] = [capture.parameters() for capture in first.values()]
+    if all(torch.equal(start[name], other[name]) for other in others for name in names if name in start and name in other):
+        return {"captured": scenario}
+    return {f"round {number}": scenario.model_copy(update={"rounds": (number,)}) for number in first}
 
 
 @exposed.register

@@ -106,6 +106,8 @@ def _(scenario: Split, grid: Grid) -> set[str]:
 @present.register
 def _(scenario: Captured, grid: Grid) -> set[str]:
     # Every capture is opened once: a damaged one is better named now than in every cell.
-    for capture in scenario.captures():
-        exchange(capture, scenario.task(capture))
-    return {WIRE, *(capture.manifest.receiver for capture in scenario.captures())}
+    captures = scenario.captures()
+    task = scenario.task(captures[0])
+    for capture in captures:
+        exchange(capture, task)
+    return {WIRE, *(capture.manifest.receiver for capture in captures)}

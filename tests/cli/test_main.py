@@ -11,7 +11,20 @@ import leaktight as package
 from leaktight.cli import main as module
 from leaktight.core.errors import LeaktightError
 
-COMMANDS = ("audit", "report", "layers", "search", "reproduce", "export", "init", "list", "explain", "split", "certificates")
+COMMANDS = (
+    "audit",
+    "report",
+    "layers",
+    "search",
+    "reproduce",
+    "export",
+    "init",
+    "list",
+    "explain",
+    "train",
+    "split",
+    "certificates",
+)
 
 
 def python(code: str) -> str:

@@ -12,9 +12,11 @@ EXAMPLES = """
 Examples:
   leaktight certificates certificates                                    for two processes on one machine
   leaktight certificates certificates --host labels.example --host 10.0.0.7
-  leaktight certificates certificates --name superlink                   for another kind of deployment
+  leaktight certificates keys --name superlink --node client-0 --node client-1   for a deployment of Flower
 """
 PARTIES = ("label-party", "feature-party")
+NODES = "nodes"
+"""The folder of nodes' keys, where `leaktight train --deploy` looks for them."""
 
 
 def certificates(
@@ -26,14 +28,20 @@ def certificates(
         list[str] | None,
         typer.Option(help="Whom to make a certificate for; can be repeated.", show_default="both parties of split learning"),
     ] = None,
+    node: Annotated[
+        list[str] | None, typer.Option(help="A node of Flower to make a key for; can be repeated.", show_default=False)
+    ] = None,
     days: Annotated[int, typer.Option(help="How long they are good.")] = 365,
 ) -> None:
     """Make an authority, and a certificate with its private key for each party.
 
     The authority's own key is kept nowhere: nobody can make another certificate that these parties accept.
     """
-    from leaktight.core.certificates import make_certificates
+    from leaktight.core.certificates import make_certificates, make_node_key
 
     made = make_certificates(folder, name or PARTIES, host or (), days)
     for one in made.values():
         typer.echo(f"Wrote {one.key.parent}: give it to {one.name}, over a road that nobody else can read, and keep no copy.")
+    for one in node or ():
+        private, public = make_node_key(folder / NODES, one)
+        typer.echo(f"Wrote {private}: give it to {one}. The SuperLink is told of {public.name} by `flwr supernode register`.")

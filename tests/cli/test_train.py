@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from safetensors.torch import load_file
+
+from leaktight.cli.train import _stoppable
+
+Call = Callable[..., Any]
+PLAN = """
+[scenario]
+rounds = 2
+participants = 2
+data = "digits"
+model = {kind = "mlp", hidden = [4]}
+[[defences]]
+kind = "gaussian_noise"
+[[defences]]
+kind = "top_k"
+"""
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> Path:
+    (tmp_path / "plan.toml").write_text(PLAN)
+    return tmp_path
+
+
+def test_a_plan_is_trained_and_its_model_written(leaktight: Call, plan: Path) -> None:
+    said = leaktight("train", "plan.toml", "--defence", "top_k", "--seed", "3", "--out", "trained")
+    assert said.code == 0
+    held = json.loads((plan / "trained" / "training.json").read_text())
+    assert (held["training"]["seed"], held["training"]["defence"]["kind"], len(held["rounds"])) == (3, "top_k", 2)
+    accuracy = held["utility"][0]["value"]
+    assert f"Trained with top_k for 2 rounds: accuracy {accuracy:.3f}." in said.out
+    assert set(load_file(plan / "trained" / "model.safetensors")) == {
+        f"{part}.{what}" for part in ("body.linear1", "head") for what in ("weight", "bias")
+    }
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (
+            (),
+            "A training takes one defence, and the plan has several. Choose by `--defence`: `none`, `gaussian_noise`, `top_k`.",
+        ),
+        (("--defence", "none", "--deploy", "keys"), "`--deploy keys` is for Flower. Add `--engine flower`, or leave it out."),
+        (("--defence", "none", "--workers", "0"), "The number of workers must be at least 1. Got 0 instead."),
+    ],
+)
+def test_what_makes_no_sense_is_one_sentence(leaktight: Call, plan: Path, words: tuple[str, ...], message: str) -> None:
+    said = leaktight("train", "plan.toml", *words)
+    assert (said.code, said.err.strip()) == (2, f"Error: {message}")
+
+
+def test_without_flower_one_sentence_says_what_to_install(leaktight: Call, plan: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.startswith("leaktight.flower")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "flwr", None)
+    said = leaktight("train", "plan.toml", "--defence", "none", "--engine", "flower")
+    assert said.code == 2
+    assert "The engine `flower` needs the package flwr, which is not installed here. Install `leaktight[flower]`" in said.err
+
+
+def test_a_request_to_terminate_ends_the_block_as_an_error_does() -> None:
+    ended = []
+    with pytest.raises(SystemExit) as error, _stoppable():
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+        finally:
+            ended.append(True)
+    assert (error.value.code, ended) == (143, [True])
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+def test_one_command_makes_certificates_and_keys_for_a_deployment(leaktight: Call, tmp_path: Path) -> None:
+    pytest.importorskip("cryptography")
+    said = leaktight("certificates", "keys", "--name", "superlink", "--node", "client-0", "--node", "client-1")
+    assert said.code == 0
+    assert "Wrote keys/nodes/client-1: give it to client-1." in said.out
+    assert (tmp_path / "keys" / "superlink" / "certificate.pem").is_file()
+    for name in ("client-0", "client-1"):
+        assert (tmp_path / "keys" / "nodes" / name).stat().st_mode & 0o777 == 0o600
+        assert (tmp_path / "keys" / "nodes" / f"{name}.pub").read_text().startswith("ecdsa-sha2-nistp384 ")

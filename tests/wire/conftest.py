@@ -26,6 +26,8 @@ from leaktight.learning.checkpoint_file import read_checkpoint
 from leaktight.learning.exchange import play
 from leaktight.models import WideDeep
 from leaktight.wire import parse_party_file, take_part
+from leaktight.wire.feature_side import FeatureSide
+from leaktight.wire.label_side import LabelSide
 
 if not all(map(importlib.util.find_spec, ("grpc", "cryptography"))):
     collect_ignore_glob = ["test_*.py"]
@@ -179,9 +181,8 @@ class Running(threading.Thread):
         return self.outcome
 
 
-@pytest.fixture
-def pair(tables, tmp_path, port) -> Pair:
-    """Two parties over loopback without TLS; the label party listens, and defends itself."""
+def documents_of(tables: Path, folder: Path, port: int) -> dict[str, dict]:
+    """Return both parties' documents, over loopback without TLS; the label party listens, and defends itself."""
     documents = {}
     for role, name, address in (("label-party", "labels", "listen"), ("feature-party", "features", "connect")):
         documents[role] = {
@@ -201,7 +202,7 @@ def pair(tables, tmp_path, port) -> Pair:
             "wire": {
                 address: f"127.0.0.1:{port}",
                 "insecure": True,
-                "checkpoint": str(tmp_path / f"{role}.safetensors"),
+                "checkpoint": str(folder / f"{role}.safetensors"),
                 "every": 10,
                 "heartbeat": 0.5,
                 "timeout": 10.0,
@@ -211,7 +212,22 @@ def pair(tables, tmp_path, port) -> Pair:
         }
     documents["label-party"]["scenario"]["data"]["label"] = "bought"
     documents["label-party"]["defence"] = {"kind": "isotropic_noise", "ratio": 0.5}
-    return Pair(tmp_path, documents)
+    return documents
+
+
+@pytest.fixture
+def pair(tables, tmp_path, port) -> Pair:
+    """Return two parties that have not begun."""
+    return Pair(tmp_path, documents_of(tables, tmp_path, port))
+
+
+@pytest.fixture(scope="session")
+def sides(tables, tmp_path_factory):
+    """Return both sides, without a door."""
+    settings = documents_of(tables, tmp_path_factory.mktemp("sides"), 1)
+    label = LabelSide(parse_party_file(settings["label-party"]))
+    yield label, FeatureSide(parse_party_file(settings["feature-party"]))
+    label.close()
 
 
 def same(one: dict, other: dict) -> bool:

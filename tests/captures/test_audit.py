@@ -158,6 +158,13 @@ def test_an_unknown_number_of_examples_is_named(recorded):
     assert "Nobody told how many examples are behind 2 of 2" in flags(noted(folder))["label_counts_unknown"]
 
 
+def test_messages_without_a_truth_are_counted(recorded):
+    [record, *_] = noted(recorded())
+    assert "without_truth" not in flags([record])
+    left = record.model_copy(update={"notes": {**record.notes, "captures.left_out": 3.0}})
+    assert flags([left])["without_truth"].startswith("3 captured messages were left out")
+
+
 def test_a_search_that_diverged_is_named(recorded):
     [record, *_] = [one for one in noted(recorded()) if one.cell.label == "idlg2020*"]
     lost = record.model_copy(update={"readings": (Reading(name=DIVERGED, value=1, n=2),)})

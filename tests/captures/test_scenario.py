@@ -112,7 +112,9 @@ def test_only_messages_with_a_truth_are_graded(recorded):
     from leaktight.captures import write_truth
 
     write_truth(folder.parent / "truth.safetensors", write_only)
-    assert list(observed(scenario(folder, truth=True), AsCaptured()).inside) == [("model", 1)]
+    run = observed(scenario(folder, truth=True), AsCaptured())
+    assert list(run.inside) == [("model", 1)]
+    assert run.notes["captures.left_out"] == 2
 
 
 def test_other_defences_are_refused(recorded):

@@ -247,3 +247,21 @@ def test_arrays_of_torch_are_protected(by_hand):
     assert int(sent["num_batches_tracked"]) == 0
     assert not torch.equal(sent["running_mean"], model.running_mean)
     assert isinstance(reply.content["arrays"]["weight"], Array)
+
+
+def test_older_clients_are_protected_too(by_hand):
+    from flwr.client import NumPyClient
+    from flwr.clientapp import ClientApp
+    from flwr.common import FitIns, ndarrays_to_parameters
+    from flwr.compat.common.recorddict_compat import fitins_to_recorddict
+
+    class Old(NumPyClient):
+        def fit(self, parameters, config):
+            return [array + 1 for array in parameters], 10, {"loss": 0.5}
+
+    app = ClientApp(client_fn=lambda context: Old().to_client(), mods=[protect(TopK(share=0.25))])
+    asked = by_hand.ask(by_hand.arrays(**ZEROS))
+    asked.content = fitins_to_recorddict(FitIns(ndarrays_to_parameters([np.zeros(4, np.float32)]), {}), keep_input=True)
+    reply = app(asked, by_hand.context())
+    [record] = reply.content.array_records.values()
+    assert [array.numpy().sum() for array in record.values()] == [1]

@@ -21,6 +21,7 @@ from leaktight.audit.flags_captures import (
     not_graded,
     objective_against_noise,
     vanishing_gradients,
+    without_truth,
 )
 from leaktight.audit.flags_soundness import (
     control_not_exact,
@@ -46,6 +47,7 @@ CHECKS: tuple[Check, ...] = (
     privacy_without_epsilon,
     incomplete,
     not_graded,
+    without_truth,
     objective_against_noise,
     blank_chance,
     vanishing_gradients,

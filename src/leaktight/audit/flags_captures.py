@@ -26,6 +26,16 @@ def not_graded(records: Sequence[Record]) -> list[Flag]:
     return [Flag("not_graded", said, _keys(blind))] if blind else []
 
 
+def without_truth(records: Sequence[Record]) -> list[Flag]:
+    """With the truth, messages whose batch it does not hold are not looked at."""
+    found = [record for record in _captured(records) if record.notes.get("captures.left_out", 0)]
+    if not found:
+        return []
+    groups = {record.cell.scenario.key: record.notes["captures.left_out"] for record in found}
+    said = f"{sum(groups.values()):.0f} captured messages were left out, because the truth holds no private batch for them."
+    return [Flag("without_truth", said, _keys(found), "info")]
+
+
 def objective_against_noise(records: Sequence[Record]) -> list[Flag]:
     """What an attack is left with on noise of the same size is what an attack that explains nothing is left with."""
     flags = []

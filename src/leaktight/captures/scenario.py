@@ -66,11 +66,14 @@ class Captured(Scenario):
         """With the truth, what would have been sent without defence; without it, the captures are all there is."""
         return Undefended() if self.truth else AsCaptured()
 
-    def captures(self) -> list[Capture]:
-        """Return the messages that are looked at, by round and sender."""
+    def seen(self) -> list[Capture]:
+        """Return the messages of the chosen rounds, by round and sender."""
         found = read_captures(Path(self.folder))
-        if self.rounds:
-            found = [capture for capture in found if capture.manifest.round in self.rounds]
+        return [capture for capture in found if not self.rounds or capture.manifest.round in self.rounds]
+
+    def captures(self) -> list[Capture]:
+        """Return the messages that are looked at: all that were seen, or those whose private batch is known."""
+        found = self.seen()
         if self.truth:
             known = self.batches(found)
             found = [capture for capture in found if capture.manifest.name in known]
@@ -154,6 +157,7 @@ class Captured(Scenario):
         pairs = zip(transcript[::2], transcript[1::2], strict=True)
         return {
             "captures.messages": float(len(chosen)),
+            "captures.left_out": float(len(self.seen()) - len(self.captures())),
             "captures.unknown_steps": float(sum(manifest.unknown_steps for manifest in manifests)),
             "captures.unknown_examples": float(sum(manifest.examples is None for manifest in manifests)),
             "captures.several_examples": float(sum(manifest.facts()["examples"] > 1 for manifest in manifests)),

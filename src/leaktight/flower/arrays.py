@@ -11,7 +11,8 @@ from torch import Tensor
 
 from leaktight.core.errors import InvalidValue
 
-NUM_EXAMPLES = "num-examples"
+NUM_EXAMPLES = ("num-examples", "num_examples")
+"""What replies call their number of examples: Flower's messages, and its older clients."""
 
 
 def tensors_of(record: ArrayRecord) -> dict[str, Tensor]:
@@ -55,5 +56,5 @@ def examples_in(content: RecordDict) -> int | None:
         12
     """
     metrics: list[MetricRecord] = list(content.metric_records.values())
-    told = [metric[NUM_EXAMPLES] for metric in metrics if NUM_EXAMPLES in metric]
+    told = [metric[name] for metric in metrics for name in NUM_EXAMPLES if name in metric]
     return int(told[0]) if told and isinstance(told[0], int | float) and told[0] >= 1 else None

@@ -25,7 +25,7 @@ from leaktight.flower.quiet import OFF
 from leaktight.models import Factory
 from leaktight.report import write_report
 
-pytestmark = [pytest.mark.flower, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.flower, pytest.mark.timeout(600)]
 APP = Path(__file__).parent / "quickstart"
 TOOLS = Path(sys.executable).parent
 PROTECT = "app = ClientApp(mods=[protect(Chain(links=(TopK(share=0.1), GaussianNoise(std=0.002))), seed=7)])"
@@ -109,7 +109,7 @@ def trained(tmp_path_factory):
         settings = f"examples=1 batch-size=1 save-to='{folder / 'final.safetensors'}'"
         nodes = "num-supernodes=2 client-resources-num-cpus=1"
         words = [TOOLS / "flwr", "run", ".", "ours", "--stream", "-c", settings, "--federation-config", nodes]
-        done = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, timeout=150, check=False)
+        done = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, timeout=400, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return folder, done.stdout
 

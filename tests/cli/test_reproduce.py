@@ -13,7 +13,7 @@ import pytest
 from rich.console import Console
 
 from leaktight.audit import Grid, Plan
-from leaktight.cli.beside import parts, show, table
+from leaktight.cli.beside import parts, show
 from leaktight.cli.main import main
 from leaktight.data import Digits
 from leaktight.defences import GaussianNoise
@@ -170,30 +170,31 @@ def test_the_help_names_every_paper(capsys: pytest.CaptureFixture[str]) -> None:
         assert name in said
 
 
-def test_crowded_tables_show_numbers_without_intervals() -> None:
-    few = {"key": "a", "x": 1.5, "x_low": 1.25, "x_high": 1.75}
-    many = {**few, **dict.fromkeys("bcde", 2.0)}
-    for row, shown in ((few, True), (many, False)):
-        out = Console(file=StringIO(), width=200)
-        out.print(table("t", [row], [], ("key",)))
-        assert isinstance(out.file, StringIO)
-        assert ("1.5 (1.25 to 1.75)" in out.file.getvalue()) is shown
+@pytest.mark.parametrize(("width", "shown"), [(200, True), (60, False)])
+def test_intervals_are_shown_where_they_have_room(width: int, shown: bool) -> None:
+    row = {"key": "a"}
+    for number in range(4):
+        row |= {f"x{number}": 1.5, f"x{number}_low": 1.25, f"x{number}_high": 1.75}
+    out = Console(file=StringIO(), width=width)
+    [found] = parts("t", [row], [], ("key",), out)
+    assert list(found.columns[1].cells) == ["1.5 (1.25 to 1.75)" if shown else "1.5"]
+    assert len(found.columns) == 5
 
 
 def test_columns_without_a_number_are_left_out_and_missing_ones_are_a_dash() -> None:
     rows = [{"key": "a", "x": None, "y": 1.0}, {"key": "b", "x": None, "y": None}]
-    found = table("t", rows, [{"key": "a", "y": 0.5}], ("key",))
+    [found] = parts("t", rows, [{"key": "a", "y": 0.5}], ("key",), Console(width=80))
     assert [column.header for column in found.columns] == ["key", "y", "y, published"]
     assert [list(column.cells) for column in found.columns] == [["a", "b"], ["1", "-"], ["0.5", "-"]]
 
 
 def test_too_many_columns_are_shown_in_parts_that_all_name_their_rows() -> None:
     row = {"key": "a", **{f"x{number}": 1.0 for number in range(11)}}
-    shown = parts("t", [row], [{"key": "a", "x9": 0.5}], ("key",))
+    shown = parts("t", [row], [{"key": "a", "x9": 0.5}], ("key",), Console(width=80))
     assert [part.title for part in shown] == ["t (1 of 2)", "t (2 of 2)"]
     headers = [[str(column.header) for column in part.columns] for part in shown]
     assert headers == [["key", *(f"x{n}" for n in range(6))], ["key", "x6", "x7", "x8", "x9", "x9, published", "x10"]]
-    [whole] = parts("t", [{"key": "a", "x": 1.0}], [], ("key",))
+    [whole] = parts("t", [{"key": "a", "x": 1.0}], [], ("key",), Console(width=80))
     assert whole.title == "t"
 
 

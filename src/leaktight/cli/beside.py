@@ -13,8 +13,6 @@ from leaktight.papers.reproduction import CLAIM, Check, Reproduction, Row
 
 WIDE = 200
 NOTHING = "-"
-CROWDED = 4
-"""With more columns of numbers than this a table shows no intervals; the file has them all."""
 MANY = 8
 """With more than this it is shown in parts, each with the columns that name a row."""
 _ENDS = ("_low", "_high")
@@ -35,7 +33,7 @@ def show(paper: Paper, done: Reproduction, console: Console | None = None) -> No
     _say(where, f"{paper.title}, scale {done.scale}, seed {done.seed}, {done.seconds:.0f} seconds")
     for name, rows in done.tables.items():
         published = done.published.get(name, [])
-        for part in parts(name, rows, published, paper.keys[name]):
+        for part in parts(name, rows, published, paper.keys[name], where):
             where.print(part)
         for row in published:
             if CLAIM in row:
@@ -50,28 +48,35 @@ def show(paper: Paper, done: Reproduction, console: Console | None = None) -> No
         _say(where, f"\n{remark}")
 
 
-def parts(name: str, rows: Sequence[Row], published: Sequence[Row], keys: Sequence[str]) -> list[Table]:
-    """Return a table, or several with some of its columns each if it has too many for one line."""
+def parts(name: str, rows: Sequence[Row], published: Sequence[Row], keys: Sequence[str], where: Console) -> list[Table]:
+    """Return a table, or several with some of its columns each if it has too many for one line; with intervals where they have room."""
     numbers = _numbers(rows, keys)
     count = max(1, math.ceil(len(numbers) / MANY))
-    if count == 1:
-        return [table(name, rows, published, keys)]
     size = math.ceil(len(numbers) / count)
-    return [
-        table(f"{name} ({part + 1} of {count})", rows, published, keys, numbers[part * size : (part + 1) * size])
-        for part in range(count)
-    ]
+    found = []
+    for part in range(count):
+        title = name if count == 1 else f"{name} ({part + 1} of {count})"
+        only = numbers[part * size : (part + 1) * size]
+        whole = table(title, rows, published, keys, only)
+        # Measured with room to spare: no table is measured wider than the room it is given.
+        fits = where.measure(whole, options=where.options.update(width=10 * WIDE)).maximum <= where.width
+        found.append(whole if fits else table(title, rows, published, keys, only, intervals=False))
+    return found
 
 
 def table(
-    name: str, rows: Sequence[Row], published: Sequence[Row], keys: Sequence[str], only: Sequence[str] | None = None
+    name: str,
+    rows: Sequence[Row],
+    published: Sequence[Row],
+    keys: Sequence[str],
+    numbers: Sequence[str],
+    intervals: bool = True,
 ) -> Table:
     """Return a table of ours with a column more for each number that was published.
 
-    A number and the ends of its interval become one column; a column without any number is left out.
+    A number and the ends of its interval become one column; without intervals, which the file has all, it takes less room.
     """
     known = {tuple(row.get(key) for key in keys): row for row in published if CLAIM not in row}
-    numbers = _numbers(rows, keys) if only is None else only
     shared = [column for column in numbers if any(column in row for row in known.values())]
     found = Table(title=name, title_justify="left")
     for key in keys:
@@ -84,7 +89,7 @@ def table(
         other = known.get(tuple(row[key] for key in keys), {})
         cells = [_text(row[key]) for key in keys]
         for column in numbers:
-            cells.append(_text(row[column]) if len(numbers) > CROWDED else _measured(row, column))
+            cells.append(_measured(row, column) if intervals else _text(row[column]))
             if column in shared:
                 cells.append(_text(other.get(column)))
         found.add_row(*cells)

@@ -26,7 +26,7 @@ def reproduce(
     paper: Annotated[
         str,
         typer.Argument(
-            help="Which paper: polarization-network, split-label-leakage, layer-leakage or transformation-search.",
+            help="Which paper: polarization-network, split-label-leakage, layer-leakage, transformation-search or class-keys.",
             metavar="PAPER",
             show_default=False,
         ),

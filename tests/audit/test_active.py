@@ -160,13 +160,12 @@ def test_an_attackers_own_code_is_part_of_what_its_training_is_made_from(
 
 
 def test_accomplices_sit_in_the_training_too(sitter: Any, plan: Any, tmp_path: Path) -> None:
-    everybody = sitter(seat="client-0", accomplices=("client-1", "client-2"))
-    found = measured(audit.run(plan({"sitter": everybody}), tmp_path / "out"))["sitter"]
+    both = sitter(seat="client-0", accomplices=("client-1",))
+    found = measured(audit.run(plan({"sitter": both}), tmp_path / "out"))["sitter"]
     course = Trainings(tmp_path).course(found.cell)
     end = Trainings(tmp_path / "out" / TRAINING_FOLDER).get(course).snapshots["end"]
-    assert {name: memory["sitter"]["turns"] for name, memory in end.memories.items()} == {
-        f"client-{n}": ROUNDS for n in range(3)
-    }
+    turns = {name: memory["sitter"]["turns"] for name, memory in end.memories.items() if "sitter" in memory}
+    assert turns == {"client-0": ROUNDS, "client-1": ROUNDS}
     assert found.reading("turns").value == TURNS
 
 

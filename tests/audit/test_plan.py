@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from leaktight.audit import quick
 from leaktight.audit.plan import Grid, Plan
 from leaktight.core.defence import Undefended
 from leaktight.core.errors import InvalidValue
@@ -105,3 +106,14 @@ def test_replacing_settings_of_every_scenario(toy_plan: Plans, toys: ModuleType)
     assert plan.with_seed(9).grid.seeds == (9,)
     with pytest.raises(InvalidValue, match="at least 0"):
         plan.with_seed(-1)
+
+
+def test_a_plan_may_leave_out_what_another_has_measured_without_defence() -> None:
+    plan = quick()
+    less = plan.model_copy(update={"bare": False})
+    assert plan.bare
+    assert "bare" not in plan.to_dict()
+    assert Plan.model_validate(less.to_dict()) == less
+    measured = [cell for cell in less.cells() if cell.purpose == "measure"]
+    assert {cell.defence for cell in measured} == set(plan.defences)
+    assert {cell.purpose for cell in less.cells()} == {"measure", "control"}

@@ -52,10 +52,10 @@ def test_progress_says_which_plan(toy: Paper, tmp_path: Path) -> None:
 def test_what_fails_leaves_a_gap_and_is_told(toy: Paper, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     train = Federated.train
 
-    def sometimes(self: Federated, defence: Any, seed: int, progress: Any = None) -> Any:
+    def sometimes(self: Federated, defence: Any, seed: int, progress: Any = None, enter: Any = None) -> Any:
         if getattr(defence, "std", 0) == 1.0:
             raise ValueError("No luck")
-        return train(self, defence, seed, progress)
+        return train(self, defence, seed, progress, enter)
 
     monkeypatch.setattr(Federated, "train", sometimes)
     done = reproduce(toy, Order(), tmp_path)

@@ -19,6 +19,7 @@ KNOWN = {
     Knows.AUXILIARY: "public data of the same kind",
     Knows.LOCAL_STEPS: "how many local steps are behind an update, and how they are taken",
     Knows.HINTS: "the true labels of a few examples behind each message",
+    Knows.KEYS: "the class keys of the other participants",
 }
 ALWAYS = "how many examples are behind each message"
 SEATS = {

@@ -9,7 +9,7 @@ from flwr.app import Array, ArrayRecord, ConfigRecord, Message, RecordDict
 
 from leaktight.core.defence import Chain, Defence, Undefended
 from leaktight.core.errors import InvalidValue
-from leaktight.defences import DPSGD, GaussianNoise, LaplaceNoise, Polarization, Pruning, TopK
+from leaktight.defences import DPSGD, GaussianNoise, LaplaceNoise, LocalDP, Polarization, Pruning, TopK
 from leaktight.flower import notes_of, protect
 
 ZEROS = {"conv__weight": np.zeros((4, 5), np.float32), "scale": np.float32(2.0), "norm__steps": np.int64(3)}
@@ -118,6 +118,15 @@ def test_what_is_spent_adds_up_over_messages(by_hand):
     for _ in range(3):
         played(by_hand, protect(defence), context)
     assert notes_of(context, defence) == {"counting.epsilon": 30.0}
+
+
+def test_the_budget_of_local_privacy_adds_up_over_messages(by_hand):
+    context, defence = by_hand.context(), LocalDP(multiplier=4.0)
+    spent = []
+    for _ in range(3):
+        assert not played(by_hand, protect(defence), context).has_error()
+        spent.append(notes_of(context, defence)["local_dp.epsilon"])
+    assert spent[0] < spent[1] < spent[2]
 
 
 def test_chains_work_and_each_link_has_its_own_memory(by_hand):

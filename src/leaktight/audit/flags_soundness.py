@@ -23,6 +23,8 @@ EXACT_AUC = 0.999
 """The leak AUC from which a control cell of split learning counts as exact: of a thousand pairs one may be a tie of rounding."""
 
 
+ACCOUNTED = {"dp_sgd", "local_dp"}
+"""Defences that promise differential privacy and count what they spend."""
 NOISES = {"gaussian_noise", "laplace_noise"}
 LABEL_NOISES = {"isotropic_noise", "sumkl"}
 """Defences that add noise and have no epsilon: to what the examples made, and to what their labels made."""
@@ -129,9 +131,9 @@ def privacy_without_epsilon(records: Sequence[Record]) -> list[Flag]:
     for record in (r for r in records if r.status is Status.DONE and r.cell.purpose == "measure"):
         kinds = {link.kind for link in links(record.cell.defence)}
         epsilon = epsilon_of(record.notes)
-        if "dp_sgd" in kinds and (epsilon is None or not math.isfinite(epsilon)):
+        if kinds & ACCOUNTED and (epsilon is None or not math.isfinite(epsilon)):
             bare.append(record)
-        elif "dp_sgd" not in kinds and kinds & NOISES:
+        elif not kinds & ACCOUNTED and kinds & NOISES:
             noisy.setdefault(family_of(record.cell.defence), []).append(record.cell.key)
         elif kinds & LABEL_NOISES:
             hiding.setdefault(family_of(record.cell.defence), []).append(record.cell.key)

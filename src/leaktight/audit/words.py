@@ -55,6 +55,7 @@ def plain(kind: str) -> str:
     """
     names = {
         "dp_sgd": "DP-SGD",
+        "local_dp": "local DP",
         "top_k": "top-k",
         "gaussian_noise": "Gaussian noise",
         "laplace_noise": "Laplace noise",

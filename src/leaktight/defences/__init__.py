@@ -6,6 +6,7 @@ from leaktight.defences.gaussian import GaussianNoise
 from leaktight.defences.isotropic import IsotropicNoise
 from leaktight.defences.laplace import LaplaceNoise
 from leaktight.defences.layer_guard import LayerGuard
+from leaktight.defences.local_dp import LocalDP
 from leaktight.defences.max_norm import MaxNorm
 from leaktight.defences.polarization import Polarization
 from leaktight.defences.pruning import Pruning
@@ -21,6 +22,7 @@ __all__ = [
     "IsotropicNoise",
     "LaplaceNoise",
     "LayerGuard",
+    "LocalDP",
     "MaxNorm",
     "Polarization",
     "Pruning",

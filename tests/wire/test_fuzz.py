@@ -19,7 +19,7 @@ from leaktight.wire.hello import read_hello
 from leaktight.wire.line import Line
 from leaktight.wire.payload import pack_tensors, pack_words, unpack_tensors, unpack_words
 
-CASES = int(os.environ.get("LEAKTIGHT_FUZZ", "300"))
+CASES = int(os.environ.get("LEAKTIGHT_FUZZ", "240"))
 LIMIT = 4096
 
 

@@ -63,7 +63,7 @@ class Listener:
         grpc = _grpc()
         self.wire, self.peer, self.name = wire, peer, name
         self._lines: queue.Queue[Line] = queue.Queue()
-        self._busy = threading.Lock()
+        self._busy, self._stopping = threading.Lock(), threading.Event()
         self._pool = ThreadPoolExecutor(4, thread_name_prefix="line")
         # Two processes that share a port would each get some of the connections.
         options = [*_options(wire), ("grpc.so_reuseport", 0)]
@@ -93,7 +93,11 @@ class Listener:
 
     def stop(self) -> None:
         """Stop listening, after what was sent."""
+        self._stopping.set()
         self._server.stop(1.0).wait()
+        # Somebody may have come whom nobody took.
+        while not self._lines.empty():
+            self._lines.get().close()
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def _serve(self, requests: Iterator[bytes], context: Any) -> Iterator[bytes]:
@@ -107,6 +111,8 @@ class Listener:
             reader = threading.Thread(target=line.feed, args=(_quiet(requests, self.wire, self.peer),), daemon=True)
             reader.start()
             self._lines.put(line)
+            if self._stopping.is_set():
+                line.close()
             yield from line.drain()
         finally:
             self._busy.release()

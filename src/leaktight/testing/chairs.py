@@ -75,7 +75,10 @@ def active_run(attack: Attack, *, defence: Defence | None = None, rounds: int = 
     for number in range(rounds):
         protocol.round(server, parties, number)
     inside: dict[MessageKey, Inside] = {}
-    transcript = protocol.round(server, [_Watched(clients[0], inside), parties[1]], rounds)
+    honest = clients[0]
+    # Whoever is watched sends noise in the last round too, if there is to be nothing to learn.
+    watched = seated(Seat(honest.name, public, honest.data, honest.local, _Watched(honest, inside)))
+    transcript = protocol.round(server, [watched, parties[1]], rounds)
     return Run(
         transcript=tuple(transcript),
         public=public,

@@ -4,7 +4,7 @@ import pytest
 
 from leaktight.audit.summary import summarise
 from leaktight.core.metric import Reading
-from leaktight.defences import GaussianNoise, TopK
+from leaktight.defences import GaussianNoise, LayerGuard, TopK
 from leaktight.report.page import Page
 from leaktight.report.plots import tradeoff, tradeoff_section
 
@@ -77,3 +77,15 @@ def test_each_scenario_has_plots_of_its_own(made):
     found = section(made, records)
     assert list(found.plots) == ["plot-tradeoff-1", "plot-strength-1-0", "plot-tradeoff-2", "plot-strength-2-0"]
     assert found.values["captions"]["plot-tradeoff-2"] == "Accuracy against leakage, scenario 2"
+
+
+def test_a_number_that_is_swept_inside_a_defence_makes_one_line_too(made):
+    guards = [LayerGuard(layers=("head",), guard=GaussianNoise(std=std)) for std in (0.01, 0.1)]
+    records = [made.record(psnr=38, accuracy=0.82)] + [made.record(guard, psnr=20, accuracy=0.7) for guard in guards]
+    line, _ = tradeoff(judgements(records))["data"]
+    assert line["name"] == "layer guard (guard Gaussian noise, count 1, layers head)"
+    assert list(line["text"]) == ["0.01", "0.1"]
+    plots = section(made, records).plots
+    assert list(plots) == ["plot-tradeoff-1", "plot-strength-1-0"]
+    assert list(plots["plot-strength-1-0"]["data"][0]["x"]) == ["none", "0.01", "0.1"]
+    assert plots["plot-strength-1-0"]["layout"]["xaxis"]["title"]["text"] == "std (weak to strong)"

@@ -6,6 +6,7 @@ that one figure serves light, dark and print.
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections.abc import Sequence
 from typing import Any
@@ -16,6 +17,7 @@ from leaktight.audit.label_leak import place_of, tells_labels
 from leaktight.audit.pool import high, low
 from leaktight.audit.property_leak import GUESSING, tells_property, whence
 from leaktight.audit.rows import PSNR, STATEMENT, Row
+from leaktight.audit.sweep import sweeps
 from leaktight.audit.utility import ACCURACY, utility_name, utility_text
 from leaktight.audit.verdict import Judgement
 from leaktight.audit.words import capital, family_of, name_of, percent, strength_of, title_of, undefended
@@ -25,6 +27,45 @@ from leaktight.report.page import Page, Section
 # Okabe and Ito's palette, told apart also by readers with colour blindness; black is left to the undefended point.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6bb1", "#7f7f7f")
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "triangle-down", "cross", "pentagon", "hexagon")
+
+
+@dataclasses.dataclass(frozen=True)
+class Line:
+    """What a plot joins: one defence at several values of one of its numbers, or at the only one that was measured.
+
+    Args:
+        name: the defence without that number.
+        field: the number's name.
+        values: the number, from weak to strong; None where there is none.
+        rows: what the strongest attack got at each.
+    """
+
+    name: str
+    field: str
+    values: tuple[float | None, ...]
+    rows: tuple[Row, ...]
+
+
+def lines_of(judged: Sequence[Judgement]) -> list[Line]:
+    """Return the lines of a plot; a number may be swept anywhere in a defence, in a link of a chain or in what a guard applies."""
+    rows = {judgement.defence.key: judgement.worst for judgement in judged}
+    found = [
+        Line(
+            sweep.family, sweep.field, tuple(value for value, _ in sweep.members), tuple(rows[d.key] for _, d in sweep.members)
+        )
+        for sweep in sweeps([judgement.defence for judgement in judged])
+    ]
+    joined = {row.defence.key for line in found for row in line.rows}
+    alone = [judgement.defence for judgement in judged if judgement.defence.key not in joined]
+    return found + [
+        Line(
+            family_of(defence),
+            defence.strength.field if defence.strength else "",
+            (strength_of(defence),),
+            (rows[defence.key],),
+        )
+        for defence in alone
+    ]
 
 
 def tradeoff_section(page: Page) -> Section | None:
@@ -43,10 +84,10 @@ def tradeoff_section(page: Page) -> Section | None:
             plots[f"plot-tradeoff-{place}"] = figure
             utility = next((j.worst.utility for j in judged if j.worst.utility is not None), None)
             captions[f"plot-tradeoff-{place}"] = f"{capital(utility_name(utility))} against {leak}{suffix}"
-        for number, (family, swept) in enumerate(_swept(judged).items()):
+        for number, line in enumerate(_swept(judged)):
             name = f"plot-strength-{place}-{number}"
-            plots[name] = over_strength(swept)
-            captions[name] = f"{capital(family)}: {leak} over strength{suffix}"
+            plots[name] = over_strength(line)
+            captions[name] = f"{capital(line.name)}: {leak} over strength{suffix}"
     if not plots:
         return None
     return Section("trade-off", "Protection against usefulness", "tradeoff.html", {"captions": captions}, plots)
@@ -61,16 +102,13 @@ def tradeoff(judged: Sequence[Judgement]) -> dict[str, Any] | None:
     placed = [j for j in placed if j.worst.leak is not None and j.worst.leak.name == leak.name]
     share = leak.name == STATEMENT
     figure = go.Figure()
-    families: dict[str, list[Judgement]] = {}
-    for judgement in placed:
-        families.setdefault(family_of(judgement.defence), []).append(judgement)
     number = 0
     # The undefended point comes last, so that no other covers it.
-    for family, group in sorted(families.items(), key=lambda item: undefended(item[1][0].defence)):
-        bare = undefended(group[0].defence)
+    for line in sorted(lines_of(placed), key=lambda line: undefended(line.rows[0].defence)):
+        bare = undefended(line.rows[0].defence)
         colour, symbol = ("#6b7280", "star") if bare else (COLOURS[number % len(COLOURS)], SYMBOLS[number % len(SYMBOLS)])
         number += not bare
-        figure.add_trace(_line(family, [j.worst for j in group], colour, symbol, 100 if share else 1))
+        figure.add_trace(_line(line, colour, symbol, 100 if share else 1))
     figure.update_layout(**layout(height=460))
     use = placed[0].worst.utility
     figure.update_xaxes(title_text=f"{utility_name(use)} of the trained model", ticksuffix=" %" if _scale(use) > 1 else "")
@@ -84,11 +122,11 @@ def tradeoff(judged: Sequence[Judgement]) -> dict[str, Any] | None:
     return plain_figure(figure)
 
 
-def _line(family: str, rows: Sequence[Row], colour: str, symbol: str, scale: float) -> go.Scatter:
-    utilities = [row.utility for row in rows if row.utility is not None]
-    leaks = [row.leak for row in rows if row.leak is not None]
+def _line(line: Line, colour: str, symbol: str, scale: float) -> go.Scatter:
+    utilities = [row.utility for row in line.rows if row.utility is not None]
+    leaks = [row.leak for row in line.rows if row.leak is not None]
     return go.Scatter(
-        name=family,
+        name=line.name,
         x=[_scale(reading) * reading.value for reading in utilities],
         y=[scale * reading.value for reading in leaks],
         error_x=error_bars(utilities, _scale(utilities[0]), colour),
@@ -99,16 +137,16 @@ def _line(family: str, rows: Sequence[Row], colour: str, symbol: str, scale: flo
         textfont={"size": 11},
         line={"color": colour, "width": 1.5, "dash": "dot"},
         marker={"color": colour, "symbol": symbol, "size": 15 if symbol == "star" else 10},
-        text=["" if (value := strength_of(row.defence)) is None else f"{value:g}" for row in rows],
-        customdata=[_hover(row) for row in rows],
+        text=["" if value is None else f"{value:g}" for value in line.values],
+        customdata=[_hover(row) for row in line.rows],
         hovertemplate="%{customdata}<extra></extra>",
     )
 
 
-def over_strength(rows: Sequence[Row]) -> dict[str, Any]:
+def over_strength(line: Line) -> dict[str, Any]:
     """Return what the strongest attack gets of one kind of defence, from off to strong, with the chance level."""
-    readings = [reading for row in rows if (reading := _gradual(row)) is not None]
-    labels = ["none" if undefended(row.defence) else f"{strength_of(row.defence):g}" for row in rows]
+    readings = [reading for row in line.rows if (reading := _gradual(row)) is not None]
+    labels = ["none" if value is None else f"{value:g}" for value in line.values]
     figure = go.Figure(
         go.Scatter(
             name="strongest attack",
@@ -118,7 +156,7 @@ def over_strength(rows: Sequence[Row]) -> dict[str, Any]:
             mode="lines+markers",
             line={"color": COLOURS[1], "width": 1.5},
             marker={"color": COLOURS[1], "size": 9},
-            text=[_hover(row) for row in rows],
+            text=[_hover(row) for row in line.rows],
             hovertemplate="%{text}<extra></extra>",
         )
     )
@@ -134,26 +172,27 @@ def over_strength(rows: Sequence[Row]) -> dict[str, Any]:
                 hovertemplate="chance: %{y:.3g}<extra></extra>",
             )
         )
-    swept = rows[-1].defence.strength
     figure.update_layout(**{**layout(height=260), "showlegend": False})
-    figure.update_xaxes(title_text=f"{swept.field if swept else 'strength'} (weak to strong)", type="category")
+    figure.update_xaxes(title_text=f"{line.field or 'strength'} (weak to strong)", type="category")
     figure.update_yaxes(title_text=_axis(readings[0]), rangemode="tozero")
     if tells_labels(readings[0]) or tells_property(readings[0]):
         figure.update_yaxes(range=_auc_range(readings))
     return plain_figure(figure)
 
 
-def _swept(judged: Sequence[Judgement]) -> dict[str, list[Row]]:
-    """Return the rows of each kind of defence that was measured at several strengths, no defence first."""
-    bare = [j.worst for j in judged if undefended(j.defence)][:1]
-    families: dict[str, list[Row]] = {}
-    for judgement in judged:
-        if strength_of(judgement.defence) is not None:
-            families.setdefault(family_of(judgement.defence), []).append(judgement.worst)
-    names = {
-        family: {reading.name if (reading := _gradual(row)) else "" for row in bare + rows} for family, rows in families.items()
-    }
-    return {family: bare + rows for family, rows in families.items() if len(bare + rows) > 1 and len(names[family]) == 1}
+def _swept(judged: Sequence[Judgement]) -> list[Line]:
+    """Return the lines over a strength, each from no defence on, of which all points have the same reading."""
+    bare = tuple(j.worst for j in judged if undefended(j.defence))[:1]
+    lines = [
+        dataclasses.replace(line, values=(*[None] * len(bare), *line.values), rows=(*bare, *line.rows))
+        for line in lines_of(judged)
+        if None not in line.values
+    ]
+    return [line for line in lines if len(line.rows) > 1 and len({_name(_gradual(row)) for row in line.rows}) == 1]
+
+
+def _name(reading: Reading | None) -> str:
+    return "" if reading is None else reading.name
 
 
 def _gradual(row: Row) -> Reading | None:

@@ -1,6 +1,7 @@
 """The map of the house: imports go upwards only, and the front door is light."""
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -27,6 +28,16 @@ def test_imports_only_go_upwards(path):
         return
     below = {name for name in imported(path) if name in ROOMS and ROOMS.index(name) > ROOMS.index(room)}
     assert not below
+
+
+@pytest.mark.parametrize(("package", "room"), [("flwr", "flower"), ("grpc", "wire")])
+def test_a_foreign_framework_has_one_room(package, room):
+    importers = {
+        path.relative_to(SOURCE).parts[0]
+        for path in FILES
+        if re.search(rf"^\s*(from|import) {package}\b", path.read_text(), re.M)
+    }
+    assert importers <= {room}
 
 
 def test_importing_leaktight_does_not_import_torch():

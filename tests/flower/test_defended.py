@@ -7,7 +7,7 @@ from torch import nn
 
 from leaktight.core.defence import Chain
 from leaktight.core.errors import InvalidValue, LeaktightError
-from leaktight.defences import DPSGD, ClassKeys, GaussianNoise, LayerGuard, Polarization, TopK
+from leaktight.defences import DPSGD, ClassKeys, GaussianNoise, LayerGuard, Polarization, TopK, Transformation
 from leaktight.flower import defended, notes_of
 
 INPUTS = torch.rand(6, 1, 4, 4, generator=torch.Generator().manual_seed(0))
@@ -95,6 +95,15 @@ def test_a_guard_withholds_the_layer_that_it_is_told(by_hand):
     sent, start = guarded.to_torch_state_dict(), network().state_dict()
     assert torch.equal(sent["3.weight"], start["3.weight"])
     assert torch.allclose(sent["1.weight"], net.state_dict()["1.weight"])
+
+
+def test_examples_are_changed_before_each_step(by_hand):
+    arrays, _ = trained(by_hand.context(), Transformation(crop_flip=True), steps=1)
+    assert not close(arrays, plain(1), 1e-4)
+    both = Chain(links=(Transformation(crop_flip=True), DPSGD()))
+    context = by_hand.context()
+    trained(context, both, steps=1)
+    assert notes_of(context, both)["dp_sgd.epsilon"] > 0
 
 
 def test_what_would_change_the_public_model_is_refused(by_hand):

@@ -45,15 +45,21 @@ def right(out):
 
 
 def test_the_simulation_trains_the_same_model_and_leaves_nothing_running(tmp_path):
-    before, told = guard.below([os.getpid()]), []
-    simulate(training(), tmp_path, told.append, workers=2)
+    told, seen = [], set()
+
+    def after(played):
+        told.append(played.played)
+        seen.update(guard.below([os.getpid()]) - {os.getpid()})
+
+    simulate(training(), tmp_path, after, workers=2)
     assert right(tmp_path)
-    assert told[-1].played == 2
-    assert guard.below([os.getpid()]) <= before
+    assert told[-1] == 2
+    assert len(seen) > 3
+    assert not seen & guard.parents().keys()
 
 
 def test_a_deployment_refuses_a_wrong_key_and_survives_the_death_of_a_node(tmp_path):
-    before, killed = guard.below([os.getpid()]), []
+    killed, seen = [], set()
     with workplace(tmp_path / "out") as programs:
         deployment = Deployment(programs, keys_in(tmp_path / "keys", 2))
         stranger = deployment.node(1, make_node_key(tmp_path, "stranger")[0])
@@ -68,10 +74,14 @@ def test_a_deployment_refuses_a_wrong_key_and_survives_the_death_of_a_node(tmp_p
                 os.kill(node.pid, signal.SIGKILL)
             deployment.tend()
 
-        follow(programs, training(), tmp_path / "out", tend=tend)
+        def after(played):
+            seen.update(guard.below([os.getpid()]) - {os.getpid()})
+
+        follow(programs, training(), tmp_path / "out", after, tend=tend)
     assert killed
     assert right(tmp_path / "out")
-    assert guard.below([os.getpid()]) <= before
+    assert len(seen) > 3
+    assert not seen & guard.parents().keys()
 
 
 def test_ctrl_c_stops_what_was_started(tmp_path):

@@ -45,9 +45,10 @@ def below(pids: Iterable[int]) -> set[int]:
 
 def parents() -> dict[int, int]:
     """Return the parent of every process that lives."""
-    listed = subprocess.run(["ps", "-A", "-o", "pid=,ppid=,stat="], capture_output=True, text=True, check=True).stdout  # noqa: S607
-    rows = [line.split() for line in listed.splitlines()]
-    return {int(pid): int(parent) for pid, parent, state in rows if not state.startswith("Z")}
+    with subprocess.Popen(["ps", "-A", "-o", "pid=,ppid=,stat="], stdout=subprocess.PIPE, text=True) as listing:  # noqa: S607
+        rows = [line.split() for line in listing.communicate()[0].splitlines()]
+    # It lists itself.
+    return {int(pid): int(up) for pid, up, state in rows if not state.startswith("Z") and int(pid) != listing.pid}
 
 
 def main() -> None:

@@ -1,0 +1,315 @@
+"""What an audit of a thousand clients or a split of a billion rows costs on N machines, reckoned from unit costs that are measured here.
+
+Unit costs: a participant's round, a victim's attack, what the driver does for each cell, what starting a worker takes; for split learning
+what each party does for a row, and how many bytes of it cross the wire. The costs of an audit on N workers come from a simulation in virtual time that
+deals jobs out as the driver does: trainings first, each cell as soon as its training is there, one job per worker, the driver alone writing.
+The simulation is checked against the real thing: the same plan is run with one and with two local processes, and both times are predicted from
+the one-worker run's own jobs. With `--page docs/scale.md` the tables of that page are written.
+"""
+
+# ruff: noqa: E402
+from __future__ import annotations
+
+import dataclasses
+import heapq
+import platform
+import re
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+
+from leaktight.core.threads import cores, rest_soon
+
+rest_soon()  # torch reads it when it is imported
+
+import torch
+from _rows import Row, parser, show
+
+from leaktight import audit
+from leaktight.audit.engine import engine_of
+from leaktight.audit.job import Job
+from leaktight.audit.store import Store
+from leaktight.audit.trainings import Trainings
+from leaktight.core.local import Local
+from leaktight.core.random import stream
+from leaktight.core.record import Record
+from leaktight.data import Columns
+from leaktight.learning import FeatureParty, LabelParty, Order
+from leaktight.models import WideDeep, halves
+
+NUMBERS, WORDS, BUCKETS = 13, 26, 1000
+DEFENCES, ROUNDS, ITERATIONS, SEEDS = 4, 100, 300, 3
+MACHINES = (1, 4, 16, 64, 256)
+CORES = 8
+GIGABIT = 1e9 / 8
+
+
+@dataclasses.dataclass(frozen=True)
+class Units:
+    """Unit costs, in seconds unless said otherwise.
+
+    Args:
+        round: one participant's answer in one round of a training.
+        attack: one victim and iteration of gradient matching.
+        driver: what the driver does for one cell: its key, its job, its record in the store.
+        start: from hiring a worker until it takes its first job.
+        feature: what the feature party does for one row.
+        label: what the label party does for one row.
+        wire: bytes of one row that cross the wire, both ways.
+        memory: bytes of one row that both parties hold, with the order of rows.
+    """
+
+    round: float
+    attack: float
+    driver: float
+    start: float
+    feature: float
+    label: float
+    wire: float
+    memory: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Shape:
+    """An audit as the simulation sees it: trainings, and so many equal cells that wait for each."""
+
+    trainings: int
+    training: float
+    cells: int
+    cell: float
+
+
+def simulated(shape: Shape, workers: int, driver: float, start: float) -> float:
+    """Return how long an audit takes on some workers: jobs are dealt out in virtual time, as the driver does it.
+
+    Args:
+        shape: its jobs.
+        workers: how many work at the same time.
+        driver: seconds of the driver, which is one process, for each cell.
+        start: seconds until a worker takes its first job.
+
+    Example:
+        >>> simulated(Shape(2, 10.0, 4, 1.0), workers=2, driver=0.0, start=0.0)
+        14.0
+    """
+    free = [start] * workers
+    heapq.heapify(free)
+    ready: list[tuple[float, float, int]] = [(0.0, shape.training, shape.cells) for _ in range(shape.trainings)]
+    heapq.heapify(ready)
+    written = 0.0
+    while ready:
+        at, seconds, follow = heapq.heappop(ready)
+        end = max(heapq.heappop(free), at) + seconds
+        heapq.heappush(free, end)
+        for _ in range(follow):
+            heapq.heappush(ready, (end, shape.cell, 0))
+        if not follow:
+            # Records wait in line for the one who writes them.
+            written = max(written, end) + driver
+    return written
+
+
+def planned(cells: int, iterations: int, rounds: int, victims: int) -> audit.Plan:
+    """Return a plan whose trainings and cells are all equally long."""
+    return audit.parse_plan(
+        {
+            "scenario": {"data": "photos", "model": "dlnet", "rounds": rounds, "participants": 4},
+            "defences": [{"kind": "gaussian_noise", "std": [1e-6 * number for number in range(1, cells)]}],
+            "attacks": [{"kind": "gradient_matching", "iterations": iterations, "descent": {"kind": "adam"}}],
+            "grid": {"victims": victims},
+        }
+    )
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """Return how long some work takes."""
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def ran(plan: audit.Plan, workers: int) -> tuple[float, list[Record]]:
+    """Run an audit in a new folder; return how long it took, and its records."""
+    found: list[Record] = []
+    with tempfile.TemporaryDirectory() as folder:
+        spent = seconds(lambda: found.extend(audit.run(plan, Path(folder) / "audit", workers=workers)))
+    return spent, found
+
+
+def audit_units(iterations: int, rounds: int, victims: int) -> tuple[float, float, float, float]:
+    """Measure a participant's round, a victim's iteration, the driver's share of a cell, and the start of a worker."""
+    plan = planned(2, iterations, rounds, victims)
+    cell = next(cell for cell in plan.cells() if cell.purpose == "measure")
+    with tempfile.TemporaryDirectory() as folder:
+        trainings = Trainings(Path(folder))
+        untrained = next(cell for cell in planned(2, iterations, 0, victims).cells() if cell.purpose == "measure")
+        # What a training takes without a round: data, the model and its test.
+        spent = [seconds(partial(trainings.get, trainings.course(one))) for one in (untrained, cell)]
+        round_cost = max(0.0, spent[1] - spent[0]) / max(1, rounds * 4)
+        with engine_of(1, Path(folder)) as here:
+            attacked = []
+            for _ in range(2):
+                here.submit(Job(cell))
+                attacked.append(here.next(lambda *_: None).record)
+        first = attacked[-1]
+        attack = (first.seconds if first else 0.0) / (victims * iterations)
+        with engine_of(2, Path(folder)) as crew:
+            crew.submit(Job(cell))
+            start = seconds(lambda: crew.next(lambda *_: None)) - (first.seconds if first else 0.0)
+        with Store.create(Path(folder) / "store") as store:
+            store.begin(plan)
+            many = [first.model_copy(update={"seconds": float(number)}) for number in range(50)] if first else []
+
+            def recorded() -> None:
+                for one in many:
+                    trainings.course(one.cell)
+                    store.write(one)
+
+            driver = seconds(recorded) / max(1, len(many))
+    return round_cost, attack, driver, max(0.0, start)
+
+
+def split_units(batch: int, steps: int) -> tuple[float, float, float, float]:
+    """Measure what each party does for a row, what crosses the wire for it, and what both hold of it."""
+    columns = Columns(tuple(map(str, range(NUMBERS + WORDS))), (0,) * NUMBERS + (BUCKETS + 1,) * WORDS)
+    rng, count = stream(0, "rows"), 2 * batch
+    numbers, ids = torch.randn(count, NUMBERS, generator=rng), torch.randint(0, BUCKETS + 1, (count, WORDS), generator=rng)
+    rows, labels = torch.cat([numbers, ids], 1), (torch.rand(count, generator=rng) < 0.25).long()
+    made = halves(WideDeep(), columns, 2, 0, own=columns.take(range(NUMBERS)))
+    feature = FeatureParty(made.bottom, rows, Order(count, batch, 0), Local("feature-party", 0))
+    label = LabelParty(made.top, labels, Order(count, batch, 0), Local("label-party", 0), made.shape, numbers)
+    message = feature.respond(label.opening())
+    spent: dict[str, list[float]] = {"feature": [], "label": []}
+    crossed = 0.0
+    for _ in range(steps + 1):
+        start = time.perf_counter()
+        gradient = label.respond(message)
+        middle = time.perf_counter()
+        message = feature.respond(gradient)
+        spent["label"].append(middle - start)
+        spent["feature"].append(time.perf_counter() - middle)
+        crossed = sum(t.numel() * t.element_size() for one in (message, gradient) for t in one.tensors.values()) / batch
+    held = sum(t.numel() * t.element_size() for t in (rows, numbers, labels)) / count
+    orders = 2 * torch.empty(0, dtype=torch.long).element_size()
+    by_row = {name: statistics.median(times[1:] or times) / batch for name, times in spent.items()}
+    return by_row["feature"], by_row["label"], crossed, held + orders
+
+
+def checked(cells: int, iterations: int, rounds: int, victims: int) -> list[Row]:
+    """Run the same plan with one and two workers, and predict both from the one-worker run's own jobs."""
+    plan = planned(cells, iterations, rounds, victims)
+    one, records = ran(plan, 1)
+    two, _ = ran(plan, 2)
+    spent = [record.seconds for record in records]
+    trainings = len({(record.cell.scenario.key, record.cell.defence.key) for record in records})
+    training = max(0.0, one - sum(spent)) / trainings
+    shape = Shape(trainings, training, round(len(spent) / trainings), statistics.fmean(spent))
+    start = audit_units(iterations, rounds, victims)[3]
+    predicted = simulated(shape, 2, 0.0, start)
+    return [
+        Row(f"one worker, {len(records)} cells", one, "s"),
+        Row("two workers, measured", two, "s"),
+        Row("two workers, simulated from the jobs of one", predicted, "s"),
+        Row("simulated against measured", predicted / two, "x"),
+    ]
+
+
+def audit_table(units: Units, clients: Sequence[int] = (100, 1000), machines: Sequence[int] = MACHINES) -> list[str]:
+    """Return the table of audits: every client is attacked once for each defence, stage and seed."""
+    lines = [
+        "| clients | machines | workers | trainings | cells | hours | speed-up |",
+        "|---:|---:|---:|---:|---:|---:|---:|",
+    ]
+    for count in clients:
+        victims = min(count, 32)
+        per_training = 3 * -(-count // victims)
+        shape = Shape(DEFENCES * SEEDS, count * ROUNDS * units.round, per_training, victims * ITERATIONS * units.attack)
+        alone = simulated(shape, CORES, units.driver, units.start)
+        for number in machines:
+            hours = simulated(shape, CORES * number, units.driver, units.start)
+            cells = shape.trainings * per_training
+            lines.append(
+                f"| {count:,} | {number} | {CORES * number:,} | {shape.trainings} | {cells:,} | {hours / 3600:.2f} | {alone / hours:.1f}x |"
+            )
+    return lines
+
+
+def split_table(units: Units, rows: Sequence[float] = (1e6, 1e8, 1e9), lines: Sequence[float] = (1, 10)) -> list[str]:
+    """Return the table of splits: one pass over all rows; the parties take turns, and so does the wire."""
+    found = [
+        "| rows | wire, Gbit/s | hours of a pass | of it computing | of it on the wire | traffic, GB | memory of both parties, GB |",
+        "|---:|---:|---:|---:|---:|---:|---:|",
+    ]
+    for count in rows:
+        for speed in lines:
+            computing = count * (units.feature + units.label) / 3600
+            wire = count * units.wire / (speed * GIGABIT) / 3600
+            found.append(
+                f"| {count:.0e} | {speed:g} | {computing + wire:.2f} | {computing:.2f} | {wire:.2f} "
+                f"| {count * units.wire / 1e9:,.0f} | {count * units.memory / 1e9:,.1f} |"
+            )
+    return found
+
+
+def unit_table(units: Units, checks: Sequence[Row]) -> list[str]:
+    """Return the table of unit costs, and how well the simulation predicts what can be run here."""
+    rows = [
+        ("a participant's answer in one round", f"{1000 * units.round:.3g} ms"),
+        ("one victim and iteration of gradient matching", f"{1000 * units.attack:.3g} ms"),
+        ("the driver, for one cell", f"{1000 * units.driver:.3g} ms"),
+        ("the start of a worker", f"{units.start:.2g} s"),
+        ("feature party, one row", f"{1e6 * units.feature:.3g} µs"),
+        ("label party, one row", f"{1e6 * units.label:.3g} µs"),
+        ("on the wire, one row", f"{units.wire:.0f} bytes"),
+        ("in memory, one row", f"{units.memory:.0f} bytes"),
+        *((row.name, f"{row.value:.3g} {row.unit}") for row in checks),
+    ]
+    head = [
+        f"Measured with {cores()} cores ({platform.machine()}), one torch thread each.",
+        "",
+        "| unit | cost |",
+        "|---|---:|",
+    ]
+    return head + [f"| {name} | {value} |" for name, value in rows]
+
+
+def write_page(path: Path, tables: dict[str, list[str]]) -> None:
+    """Put tables between the marks `<!-- name -->` and `<!-- end -->` of a page."""
+    text = path.read_text(encoding="utf-8")
+    for name, lines in tables.items():
+        place = re.search(rf"<!-- {name} -->\n(.*?)<!-- end -->", text, re.DOTALL)
+        if place is None:
+            raise SystemExit(f"The page {path} has no place for the table `{name}`.")
+        text = "\n".join([text[: place.start(1)], *lines, "", text[place.end(1) :]])
+    path.write_text(text, encoding="utf-8")
+
+
+def main() -> None:
+    """Measure unit costs, check the simulation, and print or write the tables."""
+    options = parser(__doc__)
+    options.add_argument("--iterations", type=int, default=100, help="of each attack that is timed")
+    options.add_argument("--rounds", type=int, default=20, help="of each training that is timed")
+    options.add_argument("--victims", type=int, default=16, help="in each cell")
+    options.add_argument("--cells", type=int, default=12, help="defences of the plan that checks the simulation")
+    options.add_argument("--batch", type=int, default=4096, help="rows of a split step")
+    options.add_argument("--steps", type=int, default=20, help="split steps that are timed")
+    options.add_argument("--page", type=Path, help="write the tables of this page")
+    chosen = options.parse_args()
+    torch.set_num_threads(1)
+    how = chosen.iterations, chosen.rounds, chosen.victims
+    units = Units(*audit_units(*how), *split_units(chosen.batch, chosen.steps))
+    checks = checked(chosen.cells, *how)
+    tables = {"units": unit_table(units, checks), "audits": audit_table(units), "splits": split_table(units)}
+    for name, lines in tables.items():
+        print("\n".join(["", name, *lines]))
+    if chosen.page:
+        write_page(chosen.page, tables)
+    costs = [Row(f"unit cost: {name}", value, "s" if value < 1 else "") for name, value in dataclasses.asdict(units).items()]
+    show([*costs, *checks], chosen.json)
+
+
+if __name__ == "__main__":
+    main()

@@ -41,7 +41,7 @@ class LabelSide(Side):
 
     role: ClassVar[str] = LABEL_PARTY
     _party: LabelParty | None = None
-    _told: Hello | None = None
+    _inputs: list[int] | None = None
 
     def __init__(self, settings: PartyFile, watch: Watch | None = None) -> None:
         super().__init__(settings, watch)
@@ -55,6 +55,7 @@ class LabelSide(Side):
         else:
             known = newest.get("losses", self.losses[:0])[: self.common.rounds]
             self.losses[: len(known)] = known
+            self._inputs = newest["inputs"].tolist() if "inputs" in newest else None
 
     @property
     def party(self) -> LabelParty | None:
@@ -80,9 +81,9 @@ class LabelSide(Side):
             line.receive(Sort.DONE)
 
     def kept(self) -> Memory:
-        """The loss of each step so far."""
+        """The loss of each step so far, and what the other party said that it puts into the network."""
         step = 0 if self._party is None else self._party.step
-        return {"losses": self.losses[:step].clone()}
+        return {"losses": self.losses[:step].clone(), "inputs": torch.tensor(self._inputs or [], dtype=torch.long)}
 
     def close(self) -> None:
         """Close the file of answered steps."""
@@ -94,23 +95,24 @@ class LabelSide(Side):
         compare(self.hello(), them, self.peer)
         party = self._made(them)
         self.bound(line, party.shape)
-        if not self.history.steps:
-            # It is on disk before it is told, so that a process that dies now does not come back with another training.
-            self.checkpoint()
-        steps = self.steps
-        feature, label = meeting(them.steps, steps)
+        feature, label = meeting(them.steps, self.steps)
         line.send(self.hello(classes=self.half.classes).frame())
         self.stand(label)
         return party, feature < self.common.rounds
 
     def _made(self, them: Hello) -> LabelParty:
-        """Return the party, made at the first handshake."""
+        """Return the party, made at the first handshake, or anew for other columns as long as nothing was learned."""
+        inputs = [len(them.shape), *them.shape, *them.ids]
+        if self._inputs not in (None, inputs):
+            if self.steps[-1]:
+                raise PeerFault(f"{self.peer} must come back with the columns that it had before. Got others instead.")
+            self._party = None
         if self._party is None:
             require_bounded(them.inputs, self.settings.wire.most_ids)
             columns = self.half.columns
             own = columns if columns is not None and len(columns) else None
             made = self._halves(them, own)
-            self._told = them
+            self._inputs = inputs
             self._party = LabelParty(
                 top=made.top.to(self.device),
                 labels=self.half.train.labels.to(self.device),
@@ -121,8 +123,9 @@ class LabelSide(Side):
                 optimiser=self.common.optimiser,
                 defence=self.settings.defence,
             )
-        elif self._told is not None and them.inputs != self._told.inputs:
-            raise PeerFault(f"{self.peer} must come back with the columns that it had before. Got others instead.")
+            if not any(self.history.steps):
+                # It is on disk before it is told, so that a process that dies now does not come back with another training.
+                self.checkpoint()
         return self._party
 
     def _halves(self, them: Hello, own: Columns | None) -> Halves:

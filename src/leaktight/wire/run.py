@@ -62,7 +62,7 @@ def take_part(role: str, settings: PartyFile, tell: Tell, watch: Watch | None = 
     side: Side = LabelSide(settings, watch) if role == LABEL_PARTY else FeatureSide(settings, watch)
     door = open_door(settings.wire, side.peer, settings.peer(role))
     since, sent, received = time.monotonic(), 0, 0
-    reached, progress = side.steps[-1], time.monotonic()
+    taken, progress = 0, time.monotonic()
     try:
         verb = "Waiting for" if door.listens else "Connecting to"
         tell(f"{verb} {side.peer} at {settings.wire.address}, from step {side.steps[-1]} of {settings.agreement.rounds}.")
@@ -76,8 +76,8 @@ def take_part(role: str, settings: PartyFile, tell: Tell, watch: Watch | None = 
             sent, received = sent + line.sent, received + line.received
             if done:
                 break
-            if side.steps[-1] > reached or door.listens:
-                reached, progress = side.steps[-1], time.monotonic()
+            if side.taken > taken or door.listens:
+                taken, progress = side.taken, time.monotonic()
             elif time.monotonic() - progress > settings.wire.patience:
                 raise LeaktightError(f"{side.peer} was reached again and again, and no step was taken. Look at its messages.")
             time.sleep(PAUSE)

@@ -81,6 +81,7 @@ class Side(abc.ABC):
         self.history = History(Path(settings.wire.checkpoint).expanduser())
         self.device = device_of(self.common.device)
         self.readings: tuple[Reading, ...] = ()
+        self.taken = 0
         self.training, self.secret = self._remembered()
 
     @property
@@ -138,7 +139,8 @@ class Side(abc.ABC):
         line.limit = min(self.settings.wire.limit, max(CONTROL_LIMIT, 2 * needed))
 
     def stepped(self, line: Line, since: float, loss: float | None = None) -> None:
-        """Say how far the training is."""
+        """Count the step, and say how far the training is."""
+        self.taken += 1
         if self.watch is not None and self.party is not None:
             seconds = time.monotonic() - since
             self.watch(Standing(self.party.step, self.common.rounds, loss, line.sent, line.received, seconds, line.round_trip))

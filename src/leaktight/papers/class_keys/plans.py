@@ -22,6 +22,8 @@ from leaktight.probes import Utility
 LEARNING, PARTICIPANTS, SHARED, CENTRAL = "learning", "participants", "shared", "central"
 GUESSED, KNOWN, CROWD = "guessed", "known", "crowd"
 UTILITY = "utility"
+BEHIND = 16
+"""How many examples are behind a message once training is over; what the attacker has learned by then does not depend on it."""
 Owned = tuple[tuple[int, ...], ...]
 
 
@@ -136,7 +138,7 @@ def _guessed(study: Study, seed: int, repeat: int) -> Plan:
         scenarios={"one attacker": federation(study, dealt(study.classes, 2), study.rounds, spare=1)},
         defences=tuple(defence for name, defence in compared.items() if name != PLAIN),
         probes={RANDOM: attempt(attack)},
-        grid=_end(study, 2, seed + repeat),
+        grid=_end(2, seed + repeat),
     )
 
 
@@ -148,7 +150,7 @@ def _known(study: Study, seed: int, repeat: int) -> Plan:
         scenarios={"one attacker": federation(study, dealt(study.classes, 2), study.rounds, spare=1)},
         defences=(ClassKeys(dimensions=study.dimensions),),
         probes={name: attempt(each) for name, each in guesses(attack, study.distances).items()},
-        grid=_end(study, 2, seed + repeat),
+        grid=_end(2, seed + repeat),
         bare=False,
     )
 
@@ -162,7 +164,7 @@ def _crowd(study: Study, seed: int) -> Plan:
         scenarios={f"{study.crowd - 1} attackers": federation(study, _crowded(study), study.rounds, spare=1)},
         defences=(ClassKeys(dimensions=study.dimensions),),
         probes={RANDOM: attempt(attack)},
-        grid=_end(study, study.crowd, *range(seed, seed + study.seeds)),
+        grid=_end(study.crowd, *range(seed, seed + study.seeds)),
         bare=False,
     )
 
@@ -173,8 +175,8 @@ def _crowded(study: Study) -> Owned:
     return victim, *(tuple(rest[place] for place in part) for part in dealt(len(rest), study.crowd - 1))
 
 
-def _end(study: Study, participants: int, *seeds: int) -> Grid:
-    return Grid(seeds=seeds, stages=("end",), batch_sizes=(study.batch_size,), victims=participants)
+def _end(participants: int, *seeds: int) -> Grid:
+    return Grid(seeds=seeds, stages=("end",), batch_sizes=(BEHIND,), victims=participants)
 
 
 def _central(one: Central, seed: int) -> Plan:

@@ -141,8 +141,8 @@ def test_vanishing_gradients_are_named(recorded):
 
 def test_train_mode_batch_norm_and_dropout_are_named(recorded):
     found = flags(noted(recorded("normed", messages=1, examples=4)))
-    assert found["batch_norm_in_training"].startswith("The model has 1 batch norm layers")
-    assert found["dropout_in_training"].startswith("The model has 1 dropout layers")
+    assert found["batch_norm_in_training"].startswith("Batch norm (layers: 1) normalised by the private batch")
+    assert found["dropout_in_training"].startswith("Dropout (layers: 1) drew at random")
     assert "labels were only estimated" in found["label_counts_unknown"]
 
 

@@ -92,8 +92,8 @@ def batch_norm_in_training(records: Sequence[Record]) -> list[Flag]:
         records,
         "batch_norms",
         "batch_norm_in_training",
-        "The model has {count} batch norm layers, which normalised by the private batch while attacks replay them by running statistics: a "
-        "failure may be that mismatch. Train with them in evaluation mode, or read the numbers as a lower bound of the leak.",
+        "Batch norm (layers: {count}) normalised by the private batch, while attacks replay it by running statistics: a failure may be that "
+        "mismatch. Train with it in evaluation mode, or read the numbers as a lower bound of the leak.",
     )
 
 
@@ -103,7 +103,7 @@ def dropout_in_training(records: Sequence[Record]) -> list[Flag]:
         records,
         "dropouts",
         "dropout_in_training",
-        "The model has {count} dropout layers, whose draws no attack here knows: a failure may be that. Read the numbers as a lower bound.",
+        "Dropout (layers: {count}) drew at random, and no attack here knows its draws: a failure may be that. Read the numbers as a lower bound.",
     )
 
 

@@ -144,6 +144,23 @@ def test_other_activations_for_a_step_that_was_answered_get_no_second_answer(pai
     waiting.result()
 
 
+@pytest.mark.parametrize("role", ROLES)
+def test_nobody_goes_back_to_the_beginning_because_the_other_one_has_lost_its_checkpoints(pair, role):
+    """A step before the oldest checkpoint would be answered again, and nobody remembers for what it was answered first."""
+    for one in pair.run().values():
+        one.result()
+    other = "feature-party" if role == "label-party" else "label-party"
+    for path in pair.folder.glob(f"{role}*"):
+        path.unlink()
+    pair.label["wire"]["patience"] = 1.0
+    for document in pair.documents.values():
+        document["scenario"]["rounds"] = 80
+    both = pair.run()
+    sentence = "must have a step in common" if role == "feature-party" else "has begun another one"
+    assert sentence in str(both["feature-party"].error)
+    assert pair.state(other)["party"]["step"] == 60
+
+
 def test_a_gradient_that_is_wrong_stops_the_feature_party_and_changes_nothing(pair, monkeypatch):
     from leaktight.learning.label_party import LabelParty
 

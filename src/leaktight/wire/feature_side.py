@@ -104,6 +104,7 @@ class FeatureSide(Side):
                 optimiser=self.common.optimiser,
                 defence=self.settings.defence,
             )
+            self.go_on()
         return self._party
 
     def _gradient(self, frame: Frame, party: FeatureParty) -> Message:

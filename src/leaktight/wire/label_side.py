@@ -123,6 +123,7 @@ class LabelSide(Side):
                 optimiser=self.common.optimiser,
                 defence=self.settings.defence,
             )
+            self.go_on()
             if not any(self.history.steps):
                 # It is on disk before it is told, so that a process that dies now does not come back with another training.
                 self.checkpoint()

@@ -86,17 +86,17 @@ class PartyTable(Value):
                 f"The file `{self.path}` must have a column for the feature party to learn from. Got none instead."
             )
         columns = self._fitted([header[at] for at in kept], train[:, kept])
-        labels, classes = self._labels(header, train, test)
-        parts = [
-            None if cells is None else Batch(_encoded(columns, cells[:, kept]), own)
-            for cells, own in zip((train, test), labels, strict=True)
-        ]
+        ours, theirs, classes = self._labels(header, train, train[:0] if test is None else test)
         public = Columns(
             tuple(column.name for column in columns for _ in column.ids), tuple(ids for column in columns for ids in column.ids)
         )
-        if parts[0] is None:
-            raise InvalidValue(f"The file `{self.path}` must have training rows. Got none instead.")
-        return Half(parts[0], parts[1], public, classes, self._people(header, train, test))
+        return Half(
+            Batch(_encoded(columns, train[:, kept]), ours),
+            None if test is None else Batch(_encoded(columns, test[:, kept]), theirs),
+            public,
+            classes,
+            self._people(header, train, test),
+        )
 
     def _cells(self, path: str) -> tuple[list[str], NDArray[Any]]:
         """Return the header and the cells of a file, in the order of their ids if there are any."""
@@ -148,20 +148,16 @@ class PartyTable(Value):
             for at, name in enumerate(header)
         ]
 
-    def _labels(self, header: list[str], *parts: NDArray[Any] | None) -> tuple[list[Tensor], int]:
-        """Return the labels of training and test rows, and how many classes there are; -1 stands for a label that nobody has here."""
+    def _labels(self, header: list[str], train: NDArray[Any], test: NDArray[Any]) -> tuple[Tensor, Tensor, int]:
+        """Return the labels of training and test rows, and how many classes there are; -1 stands for a label that is not here."""
         if not self.label:
-            return [torch.full((0 if cells is None else len(cells),), -1) for cells in parts], 0
-        at = header.index(self.label)
-        what = f"The labels of `{self.path}`"
-        train, test = (
-            as_ids(np.array([] if cells is None else cells[:, at].tolist(), dtype=str), what) if cells is not None else None
-            for cells in parts
-        )
-        if train is None:
-            raise InvalidValue(f"{what} must be there. Got none instead.")
-        ours, theirs, names = number(train, train[:0] if test is None else test, what, self.positive)
-        return [torch.from_numpy(ours), torch.from_numpy(theirs)], len(names)
+            return torch.full((len(train),), -1), torch.full((len(test),), -1), 0
+        what, at = f"The labels of `{self.path}`", header.index(self.label)
+        ids = as_ids(train[:, at].astype(str), what)
+        # Without test rows there is nothing that could be of another type.
+        others = as_ids(test[:, at].astype(str), what) if len(test) else ids[:0]
+        ours, theirs, names = number(ids, others, what, self.positive)
+        return torch.from_numpy(ours), torch.from_numpy(theirs), len(names)
 
 
 def _encoded(columns: Sequence[Column], cells: NDArray[Any]) -> Tensor:

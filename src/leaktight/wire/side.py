@@ -125,6 +125,11 @@ class Side(abc.ABC):
         if self.party is not None and self.party.step != step:
             self.party.restore(self.history.read(step)["party"])
 
+    def go_on(self) -> None:
+        """Take a new party to the last checkpoint at once: a step before the oldest one is never played again."""
+        if self.history.steps:
+            self.stand(self.history.steps[-1])
+
     def local(self) -> Local:
         """Return what this party never sends."""
         return Local(self.role, seed_of(self.secret, self.role, "secret"))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import socket
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -136,23 +138,44 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> Any:
     return install
 
 
-def test_several_machines_must_speak_tls(installed: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+@pytest.fixture
+def address() -> Iterator[str]:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        yield f"127.0.0.1:{listener.getsockname()[1]}"
+
+
+def test_several_machines_must_speak_tls(installed: Any, address: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     ray = installed(Reachable(2))
-    with Cluster(address="head:6379") as cluster, pytest.raises(InvalidValue, match=r"is 2 machines that speak without TLS"):
+    with Cluster(address=address) as cluster, pytest.raises(InvalidValue, match=r"is 2 machines that speak without TLS"):
         cluster(Work(made, tmp_path))
     assert ray.stopped
     monkeypatch.setenv("RAY_USE_TLS", "1")
-    with Cluster(8, "head:6379") as cluster:
+    with Cluster(8, address) as cluster:
         assert cluster(Work(made, tmp_path))._size == 3
-    assert ray.asked["address"] == "head:6379"
+    assert ray.asked["address"] == address
 
 
-def test_an_address_where_nothing_is(installed: Any, tmp_path: Path) -> None:
-    installed(Reachable(1, ConnectionError("Could not find any running Ray instance. Please start one.")))
+def test_an_address_where_no_ray_is(installed: Any, address: str, tmp_path: Path) -> None:
+    installed(Reachable(1, ConnectionError("ray.init() found nothing. Please start one.\nMore.")))
     with (
-        Cluster(address="auto") as cluster,
-        pytest.raises(InvalidValue, match=r"no Ray to be reached at `auto`: Could not find"),
+        Cluster(address=address) as cluster,
+        pytest.raises(InvalidValue, match=r"no Ray to be reached at `127.*: ray.init\(\) found"),
     ):
+        cluster(Work(made, tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("address", "message"),
+    [
+        ("127.0.0.1:1", r"no Ray to be reached at `127.0.0.1:1`: connection refused"),
+        ("head", r"must have the form `host:port`. Got 'head' instead"),
+        ("head:many", r"must have the form `host:port`. Got 'head:many' instead"),
+        ("127.0.0.1:99999", r"no Ray to be reached at `127.0.0.1:99999`"),
+    ],
+)
+def test_an_address_where_nobody_is(installed: Any, tmp_path: Path, address: str, message: str) -> None:
+    installed(Reachable(1))
+    with Cluster(address=address) as cluster, pytest.raises(InvalidValue, match=message):
         cluster(Work(made, tmp_path))
 
 

@@ -19,15 +19,15 @@ def test_processes_here_are_a_number() -> None:
 
 
 def test_ray_is_a_cluster_that_nobody_has_started_yet() -> None:
-    with staff("ray", 2, "auto") as workers:
+    with staff("ray", 2, "head:1") as workers:
         assert isinstance(workers, Cluster)
-        assert (workers._workers, workers._address, workers._ray) == (2, "auto", None)
+        assert (workers._workers, workers._address, workers._ray) == (2, "head:1", None)
 
 
 def test_an_address_is_for_ray() -> None:
     with (
-        pytest.raises(InvalidValue, match=r"`--address auto` is that of a Ray cluster. Add `--engine ray`"),
-        staff("local", 1, "auto"),
+        pytest.raises(InvalidValue, match=r"`--address head:1` is that of a Ray cluster. Add `--engine ray`"),
+        staff("local", 1, "head:1"),
     ):
         pass
 

@@ -1,10 +1,12 @@
 """Trainings on a real Flower: its simulation, and a deployment of processes on loopback with TLS and authentication."""
 
+import contextlib
 import os
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 import torch
@@ -44,16 +46,29 @@ def right(out):
     return found.keys() == wanted.keys() and all(torch.allclose(found[n], t, rtol=0, atol=1e-6) for n, t in wanted.items())
 
 
+def listening(pids):
+    """Return the addresses, in hexadecimal, on which processes listen."""
+    inodes = set()
+    for link in (link for pid in pids for link in Path(f"/proc/{pid}/fd").glob("*")):
+        with contextlib.suppress(OSError):
+            inodes.add(os.readlink(link).removeprefix("socket:[").removesuffix("]"))
+    rows = [line.split() for name in ("tcp", "tcp6") for line in Path("/proc/net", name).read_text().splitlines()[1:]]
+    return {row[1].partition(":")[0] for row in rows if row[3] == "0A" and row[9] in inodes}
+
+
 def test_the_simulation_trains_the_same_model_and_leaves_nothing_running(tmp_path):
-    told, seen = [], set()
+    told, seen, heard = [], set(), set()
 
     def after(played):
         told.append(played.played)
         seen.update(guard.below([os.getpid()]) - {os.getpid()})
+        heard.update(listening(seen))
 
     simulate(training(), tmp_path, after, workers=2)
     assert right(tmp_path)
     assert told[-1] == 2
+    assert "0100007F" in heard
+    assert heard <= {"0100007F", "0000000000000000FFFF00000100007F"}
     assert len(seen) > 3
     assert not seen & guard.parents().keys()
 

@@ -5,31 +5,38 @@ from __future__ import annotations
 import gc
 import os
 import shutil
+import socket
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, MutableMapping
 from contextlib import contextmanager
 from types import ModuleType, TracebackType
 from typing import Self
 
 from leaktight.audit.crew import Crew, Work
 from leaktight.core.errors import InvalidValue, LeaktightError
+from leaktight.core.private import reason
 from leaktight.core.threads import cores
 
 LOOPBACK = "127.0.0.1"
+_PATIENCE = 10.0
 _OFF = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # what Ray will do by itself soon, and warns of until then
 }
 
 
-def private_environment() -> None:
-    """Let a Ray that is started from this process tell nobody about itself and listen on loopback alone; call it before Ray is imported.
+def private_environment(environment: MutableMapping[str, str] | None = None) -> None:
+    """Let a Ray that is started in an environment tell nobody about itself and listen on loopback alone.
 
     Ray listens on all interfaces where it believes that it may become a cluster; the variable is its switch for systems where it may not.
+
+    Args:
+        environment: of the process that starts it; None is this one, and Ray must not have been imported yet.
     """
-    os.environ.update(_OFF)
-    os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
+    where = os.environ if environment is None else environment
+    where.update(_OFF)
+    where["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
 
 
 class Cluster:
@@ -42,8 +49,8 @@ class Cluster:
 
     Args:
         workers: how many, at least 1, each with one torch thread; None is one for each processor that Ray knows of.
-        address: of the cluster's head as `host:port`, or `auto` for the one that runs here; None starts one. If it is more than one machine,
-            it must speak TLS (`RAY_USE_TLS=1`): models and private heads travel.
+        address: of the cluster's head as `host:port`; None starts one here. If it is more than one machine, it must speak TLS
+            (`RAY_USE_TLS=1`): models and private heads travel.
 
     Example:
         >>> Cluster(workers=0)
@@ -134,6 +141,7 @@ def _careless() -> Iterator[None]:
 
 
 def _join(ray: ModuleType, address: str) -> None:
+    _knock(address)
     try:
         ray.init(address=address, log_to_driver=False, logging_level="ERROR")
     except (ConnectionError, ValueError, RuntimeError) as error:
@@ -148,3 +156,17 @@ def _join(ray: ModuleType, address: str) -> None:
             f"The Ray at `{address}` is {len(machines)} machines that speak without TLS, and models and private heads would travel. "
             "Start it with `RAY_USE_TLS=1` and certificates, and set the same here."
         )
+
+
+def _knock(address: str) -> None:
+    """Raise if nobody listens at an address; Ray itself would try for minutes."""
+    host, colon, port = address.rpartition(":")
+    if not colon or not host or not port.isdigit():
+        raise InvalidValue(f"The address of a Ray cluster must have the form `host:port`. Got {address!r} instead.")
+    try:
+        socket.create_connection((host, int(port)), timeout=_PATIENCE).close()
+    except (OSError, OverflowError) as error:
+        said = reason(error) if isinstance(error, OSError) else str(error)
+        raise InvalidValue(
+            f"There is no Ray to be reached at `{address}`: {said}. Check the address, or leave it out."
+        ) from error

@@ -42,6 +42,6 @@ def certificates(
     made = make_certificates(folder, name or PARTIES, host or (), days)
     for one in made.values():
         typer.echo(f"Wrote {one.key.parent}: give it to {one.name}, over a road that nobody else can read, and keep no copy.")
-    for one in node or ():
-        private, public = make_node_key(folder / NODES, one)
-        typer.echo(f"Wrote {private}: give it to {one}. The SuperLink is told of {public.name} by `flwr supernode register`.")
+    for each in node or ():
+        private, public = make_node_key(folder / NODES, each)
+        typer.echo(f"Wrote {private}: give it to {each}. The SuperLink is told of {public.name} by `flwr supernode register`.")

@@ -18,7 +18,7 @@ Workers = Annotated[int | None, typer.Option(help="How many work at the same tim
 Engine = Annotated[Literal["local", "ray"], typer.Option(help="Who works: processes here, or Ray.")]
 Address = Annotated[
     str | None,
-    typer.Option(help="A Ray cluster's, as host:port, or auto.", show_default="a Ray is started here and stopped after"),
+    typer.Option(help="A Ray cluster's, as host:port.", show_default="a Ray is started here and stopped after"),
 ]
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from leaktight.core.errors import LeaktightError
+from leaktight.core.metric import Reading
 from leaktight.core.private import private_folder
 from leaktight.flower.app import FAILURE_FILE, PROGRESS_FILE
 from leaktight.flower.processes import LOOPBACK, Programs, free_port
@@ -97,8 +98,6 @@ def _told(out: Path, seen: int, after: After | None) -> int:
     if found is None or found["played"] <= seen:
         return seen
     if after is not None:
-        from leaktight.core.metric import Reading
-
         after(Round(found["played"], tuple(Reading.model_validate(reading) for reading in found["utility"])))
     return int(found["played"])
 

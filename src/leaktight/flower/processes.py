@@ -110,14 +110,15 @@ class Programs:
         return [str(Path(sys.executable).parent / words[0]), *words[1:]]
 
     def _environment(self) -> dict[str, str]:
-        private_environment()
         # Flower starts its own helpers by name.
         path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
         places = {
             "FLWR_HOME": str(private_folder(self.folder / "home")),
             "RAY_TMPDIR": str(private_folder(self.folder / "ray")),
         }
-        return {**os.environ, **OFF, **places, "PATH": path, "OMP_NUM_THREADS": "1"}
+        found = {**os.environ, **OFF, **places, "PATH": path, "OMP_NUM_THREADS": "1"}
+        private_environment(found)
+        return found
 
 
 def free_port() -> int:

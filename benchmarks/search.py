@@ -2,8 +2,8 @@
 
 Bundled photos of 32x32, the small smooth network after a little training, 100 images, 21 blends. The literal loop does what the paper's
 formulas say for a few of the same candidates, each function applied by Pillow to one image, and its time is scaled to all of them; one
-thread is its fastest. The search draws the candidates of one seed, with one worker and with one per core, exhaustively and racing; starting
-workers and the little training are left out of neither, but the training is done before and kept. Scores of both are compared on the way.
+thread is its fastest. The search draws the candidates of one seed, with one worker and with one per core, exhaustively and racing. Its time
+has the start of workers in it; the little training, which both need, was done before. Scores of both are compared on the way.
 """
 
 from __future__ import annotations

@@ -54,6 +54,7 @@ def test_one_command_says_policy_scores_and_how_to_use_it(tmp_path: Path, capsys
     [
         (["--library", "3,50"], "The `library` of Search must be made of indices in 0..49. Got 50 instead."),
         (["--library", "3;1"], "The `--library` must be indices of functions, as 3,1,7. Got '3;1' instead."),
+        (["--library", "9" * 5000], "The `--library` must be indices of functions, as 3,1,7."),
         (["--functions", "99"], "The `functions` of Search must be at most 6. Got 99 instead."),
         (["--data", "nothing.npz"], "There is no file or folder `nothing.npz`"),
         (["--data", "parity", "--model", "convent"], "Did you mean `convnet`"),

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from leaktight.core.errors import InvalidValue, Refusal
+from leaktight.core.random import stream
 from leaktight.data import Csv, Digits, Npz, Photos
 from leaktight.learning import Sgd
 from leaktight.learning.evaluate import utility
@@ -39,8 +40,9 @@ def test_where_the_test_part_is_small_they_are_training_images_that_are_not_trai
     found = material(search).examples.inputs
     held = places(found, data.train.inputs)
     assert len(held) == 30
-    order = torch.randperm(len(data.train), generator=torch.Generator())
-    assert len(order) == 864
+    trained = torch.randperm(len(data.train), generator=stream(search.seed, "search", "training"))[: len(data.train) // 10]
+    assert len(trained) == 86
+    assert held.isdisjoint(trained.tolist())
     # With a share of nearly all there is nothing left to score on.
     with pytest.raises(InvalidValue, match=r"The `images` of a search must be at most 9: .* Got 30 instead"):
         material(settings(data=Photos(), images=30, share=0.99))

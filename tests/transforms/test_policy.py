@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import cast
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from torch import Tensor
 from leaktight.core.errors import InvalidValue, Refusal
 from leaktight.core.random import Stream, stream
 from leaktight.core.value import Value
-from leaktight.transforms import LIBRARY, OPERATIONS, Policy, same_as
+from leaktight.transforms import LIBRARY, OPERATIONS, Policy, outcomes, same_as
 from leaktight.transforms.batched import as_image, as_pixels
 from leaktight.transforms.policy import Probability
 
@@ -63,7 +64,7 @@ def test_a_policy_in_a_value_is_its_text() -> None:
     assert Holder.model_validate({"policy": {"branches": [[3, 1, 7], [43, 18, 18]]}}) == holder
 
 
-@pytest.mark.parametrize("text", ["", "3-", "-3", "3+", "3 - 1", "a", "3.5", "1--2", "²"])
+@pytest.mark.parametrize("text", ["", "3-", "-3", "3+", "3 - 1", "a", "3.5", "1--2", "²", "9" * 5000])
 def test_other_texts_are_refused(text: str) -> None:
     with pytest.raises(InvalidValue, match="A policy must be indices joined by `-`, and branches by `\\+`"):
         Policy.of(text)
@@ -190,6 +191,18 @@ def test_pixels_out_of_range_are_refused(bad: float, said: str) -> None:
 def test_whole_numbers_are_refused() -> None:
     with pytest.raises(InvalidValue, match=r"must be floating point numbers in \[0, 1\]\. Got torch\.uint8 instead\."):
         Policy.of("0").apply(torch.zeros(1, 1, 4, 4, dtype=torch.uint8), stream(0))
+
+
+def test_another_probability_is_refused_and_does_not_weaken_the_policy() -> None:
+    sentence = r"The `probability` of a policy must be `always` or `listed`. Got 'Always' instead."
+    policy, wrong = Policy.of("0"), cast("Probability", "Always")
+    for refuse in (
+        lambda: policy.apply(images(1), stream(0), wrong),
+        lambda: policy.transform(probability=wrong),
+        lambda: outcomes(policy, (3, 16, 16), wrong),
+    ):
+        with pytest.raises(InvalidValue, match=sentence):
+            refuse()
 
 
 def test_bytes_are_the_nearest() -> None:

@@ -50,8 +50,8 @@ def search(
 ) -> None:
     """Search for image transformations after which gradients say little about the images, and the model still learns.
 
-    Images are scored that no attack is measured on: test images after the first 100, or else training images that the model of
-    the search is not trained on. Finished scores are kept in a folder beside the file: after an interruption the same command goes on.
+    Scored are test images after the first 100, or where these are too few training images that the model of the search is not
+    trained on. Finished scores are kept in a folder beside the file: after an interruption the same command goes on.
     """
     from leaktight.cli.progress import Bar
     from leaktight.data import from_text as data_from
@@ -85,11 +85,12 @@ def search(
 def _indices(text: str | None) -> tuple[int, ...] | None:
     """Return the indices in a text like 3,1,7."""
     from leaktight.core.errors import InvalidValue
+    from leaktight.transforms.library import is_index
 
     if text is None:
         return None
     parts = [part.strip() for part in text.split(",")]
-    if not all(part.isascii() and part.isdigit() for part in parts):
+    if not all(map(is_index, parts)):
         raise InvalidValue(f"The `--library` must be indices of functions, as 3,1,7. Got {text!r} instead.")
     return tuple(map(int, parts))
 
@@ -115,7 +116,7 @@ def told(result: Result, out: Path) -> list[str]:
         "",
         "  [[defences]]",
         '  kind = "transformation"',
-        f"  file = {json.dumps(str(out))}",
+        f"  file = {json.dumps(str(out), ensure_ascii=False)}",
         "",
         "In PyTorch, as the transform of a Dataset:",
         "",

@@ -28,11 +28,6 @@ class Candidate:
     def __str__(self) -> str:
         return "-".join(map(str, self.indices))
 
-    @property
-    def uses(self) -> frozenset[int]:
-        """The functions it is made of."""
-        return frozenset(self.acts)
-
 
 def canonical(indices: Indices) -> Indices:
     """Return what a sequence does: without identities, each function by the lowest index that does the same.

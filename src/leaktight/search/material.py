@@ -18,7 +18,7 @@ from leaktight.search.settings import Search
 from leaktight.transforms.images import require_images
 
 ATTACKED = 100
-"""The first test images are those that attacks are measured on; no policy is chosen by them."""
+"""The paper attacks the first test images, and chooses no policy by them; audits here attack training images."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,17 +41,18 @@ class Material:
 def material(search: Search) -> Material:
     """Return what a search scores on.
 
-    Images come from the test part, which is public, without its first 100, which attacks are measured on; if that leaves too few, from
-    the training examples that the little training does not use.
+    Images come from the test part, which is public, without its first 100, which the paper attacks; if that leaves too few, from the
+    training examples that the little training does not use.
 
     Raises:
-        InvalidValue: there are too few images, or all are of one class.
+        InvalidValue: there are too few images, or all are of one class, or pixels are out of range.
         Refusal: the data are not images.
     """
     data = search.data.load()
     require_images(data.test.inputs[:1])
     task = search.scenario().task(data, search.seed)
     examples = _scored(search, data).to(task.device)
+    require_images(examples.inputs)
     # Row by row: a search for longer policies has the same signs in the first places, and keeps its scores.
     rng = stream(search.seed, "search", "signs")
     signs = torch.stack([2 * torch.randint(2, (search.images,), generator=rng) - 1 for _ in range(search.functions)])

@@ -48,7 +48,8 @@ def write_policy(path: Path, result: Result) -> None:
     shown = ("method", "functions", "policies", "threshold", "images", "epochs", "share", "batch_size")
     settings |= {name: getattr(search, name) for name in (*shown, "similarity", "blends", "seed")}
     lines += ["", "[search]", *_table(settings), f"library = {json.dumps(list(search.library))}"]
-    write_private(path, "\n".join([*lines, ""]).encode())
+    # The name of a folder may hold bytes that are no text.
+    write_private(path, "\n".join([*lines, ""]).encode(errors="replace"))
 
 
 def _scores(one: Scored) -> dict[str, _Cell]:
@@ -65,4 +66,5 @@ def _table(cells: Mapping[str, _Cell]) -> list[str]:
 
 def _written(cell: _Cell) -> str:
     # A text of JSON is one of TOML too, unless it holds a delete character; a number is written alike in both.
-    return json.dumps(cell, allow_nan=False).replace("\x7f", "\\u007f")
+    # Unlike JSON, TOML has no pairs of escapes for one character, so that letters are written as they are.
+    return json.dumps(cell, allow_nan=False, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -30,7 +30,7 @@ from leaktight.search.result import Result, Scored
 from leaktight.search.settings import Search
 from leaktight.search.workers import Engine, Hired, InProcess, one_thread, scorer_of, work_of
 
-JOURNAL, MODEL = "journal.jsonl", "model.safetensors"
+KEPT, JOURNAL, MODEL = ".search", "journal.jsonl", "model.safetensors"
 DRAWS = 10
 """How often as many candidates are drawn again before a search gives up."""
 _CHOICE = ("candidates", "functions", "policies", "threshold", "method", "library")
@@ -53,7 +53,11 @@ def search(settings: Search, out: str | Path, workers: Workers = 1, progress: Pr
         raise InvalidValue(f"The `workers` of a search must be at least 1. Got {workers} instead.")
     path = Path(out)
     check_writable(path)
-    folder = path.with_suffix(".search")
+    folder = path.with_suffix(KEPT)
+    if folder == path:
+        raise InvalidValue(
+            f"The file for the policy must not end in `{KEPT}`, as the folder beside it does. Got `{path}` instead."
+        )
     with one_thread(), contextlib.ExitStack() as stack:
         material(settings)  # what is wrong with the data is said before the long part
         origin = _origin(settings)

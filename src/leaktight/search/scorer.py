@@ -6,7 +6,6 @@ import hashlib
 from collections import OrderedDict
 
 import numpy as np
-from numpy.typing import NDArray
 
 from leaktight.core.message import Tensors
 from leaktight.probes.accuracy_score import accuracy_score
@@ -15,9 +14,10 @@ from leaktight.search.candidates import Indices
 from leaktight.search.job import Job
 from leaktight.search.material import Material
 from leaktight.search.settings import Search
-from leaktight.transforms.batched import Pixels, batched
+from leaktight.transforms.batched import Pixels
 from leaktight.transforms.images import as_bytes, from_bytes
-from leaktight.transforms.library import Function, function_at
+from leaktight.transforms.library import function_at
+from leaktight.transforms.policy import applied
 
 MEMORY = 256 * 2**20
 """How many bytes of transformed images are kept, the latest used ones."""
@@ -62,7 +62,8 @@ class Scorer:
             return self._first
         if acts not in self._images:
             before = self.images(acts[:-1])
-            self._images[acts] = _applied(function_at(acts[-1]), before, self._signs[len(acts) - 1])
+            every = np.ones(len(before), dtype=np.bool_)
+            self._images[acts] = applied(function_at(acts[-1]), before, self._signs[len(acts) - 1], every)
             self.applied += 1
             while len(self._images) > max(1, self._memory // self._first.nbytes):
                 self._images.popitem(last=False)
@@ -79,13 +80,3 @@ class Scorer:
     def _accuracy(self, pixels: Pixels) -> tuple[float, ...]:
         images = from_bytes(pixels, self._material.examples.inputs)
         return (accuracy_score(self._material.task, self._untrained, images),)
-
-
-def _applied(function: Function, pixels: Pixels, signs: NDArray[np.int64]) -> Pixels:
-    """Return images after one function, each with its sign."""
-    if not function.signed:
-        return batched(function.operation, pixels, function.value, 1)
-    found = np.empty_like(pixels)
-    for sign in (1, -1):
-        found[signs == sign] = batched(function.operation, pixels[signs == sign], function.value, sign)
-    return found

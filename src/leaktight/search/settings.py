@@ -47,6 +47,9 @@ class Search(Value):
         >>> Search(data=Photos(), model=DLNet()).candidates
         1500
 
+    Differs from the paper: T_acc is relative to the score of untransformed images, so that it means the same for any network and number of
+    images; racing is the default; the little training steps by Adam.
+
     References:
         Gao et al., Privacy-preserving Collaborative Learning with Automatic Transformation Search, 2021, Algorithm 1 and section 5.
     """

@@ -19,6 +19,8 @@ from leaktight.transforms.shear import AXES, sheared, taps
 Pixels = NDArray[np.uint8]
 """(images, channels, height, width), 0 to 255."""
 _KEPT = 64
+MOVES = frozenset({"translateX", "translateY", "rotate"})
+"""What puts whole pixels elsewhere."""
 
 
 def batched(name: str, pixels: Pixels, value: float | None, sign: int) -> Pixels:
@@ -41,7 +43,7 @@ def batched(name: str, pixels: Pixels, value: float | None, sign: int) -> Pixels
         rows = pixels.reshape(len(pixels), -1)
         return np.asarray(operation.apply(Image.fromarray(rows), value, sign)).reshape(pixels.shape)
     signed = (value or 0.0) * (sign if operation.signed else 1)
-    if name in _MOVES:
+    if name in MOVES:
         return _moved(pixels, sampled(name, pixels.shape[2], pixels.shape[3], signed))
     if name in AXES:
         return sheared(pixels, taps(name, pixels.shape[2], pixels.shape[3], signed))
@@ -147,7 +149,6 @@ def _looked_up(pixels: Pixels, table: Pixels, entries: NDArray[np.int64]) -> Pix
 
 
 _POINTWISE = frozenset({"invert", "posterize", "solarize", "brightness"})
-_MOVES = frozenset({"translateX", "translateY", "rotate"})
 _OWN: Mapping[str, Callable[[Pixels, float], Pixels]] = {
     "color": _color,
     "contrast": _contrast,

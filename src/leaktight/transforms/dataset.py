@@ -13,7 +13,7 @@ from leaktight.core.errors import Refusal
 from leaktight.core.random import stream
 from leaktight.transforms.batched import as_image, as_pixels
 from leaktight.transforms.images import as_bytes
-from leaktight.transforms.policy import Policy, Probability
+from leaktight.transforms.policy import Policy, Probability, require_probability
 
 Picture = TypeVar("Picture", Image.Image, Tensor)
 
@@ -36,6 +36,7 @@ class PolicyTransform:
     """
 
     def __init__(self, policy: Policy, seed: int = 0, probability: Probability = "always") -> None:
+        require_probability(probability)
         self.policy, self.seed, self.probability = policy, seed, probability
         self.calls = 0
 
@@ -46,6 +47,10 @@ class PolicyTransform:
         self.calls += 1
         if isinstance(image, Tensor):
             return self.policy.apply(image[None], rng, self.probability)[0]
+        if not isinstance(image, Image.Image):
+            raise Refusal(
+                f"A transformation needs a Pillow image or a tensor. Got {type(image).__name__} instead; convert it first."
+            )
         if image.mode not in ("L", "RGB"):
             raise Refusal(
                 f"A transformation needs a grey (L) or colour (RGB) image. Got mode {image.mode} instead; convert it first."

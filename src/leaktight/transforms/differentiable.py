@@ -13,9 +13,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from leaktight.core.errors import Refusal
-from leaktight.transforms.batched import sampled
-from leaktight.transforms.images import CHANNELS
+from leaktight.transforms.batched import MOVES, sampled
+from leaktight.transforms.images import require_shape
 from leaktight.transforms.library import Function
 from leaktight.transforms.operation import OPERATIONS
 from leaktight.transforms.shear import AXES, taps
@@ -42,10 +41,9 @@ def differentiable(function: Function, shape: tuple[int, ...], sign: int = 1) ->
         >>> differentiable(LIBRARY[15], (1, 1, 2), sign=-1)(torch.tensor([[[[100.0, 200.0]]]])).tolist()
         [[[[50.0, 100.0]]]]
     """
-    if len(shape) != 3 or shape[0] not in CHANNELS:
-        raise Refusal(f"A transformation needs images of 1 or 3 channels. Got examples of shape {shape} instead.")
+    require_shape(shape)
     name, value = function.operation, (function.value or 0.0) * (sign if OPERATIONS[function.operation].signed else 1)
-    if name in ("translateX", "translateY", "rotate"):
+    if name in MOVES:
         return _mover(name, shape, value)
     if name in AXES:
         return _shearer(name, shape, value)

@@ -40,6 +40,19 @@ def require_images(images: Tensor) -> None:
         raise InvalidValue(f"The pixels of a transformation must be in [0, 1]. Got numbers from {low:g} to {high:g} instead.")
 
 
+def require_shape(shape: tuple[int, ...]) -> None:
+    """Raise if examples of this shape are not images of 1 or 3 channels.
+
+    Raises:
+        Refusal: they are not.
+
+    Example:
+        >>> require_shape((3, 32, 32))
+    """
+    if len(shape) != 3 or shape[0] not in CHANNELS:
+        raise Refusal(f"A transformation needs images of 1 or 3 channels. Got examples of shape {shape} instead.")
+
+
 def as_bytes(images: Tensor) -> Pixels:
     """Return images in [0, 1] as an array of their own, rounded to 0..255.
 

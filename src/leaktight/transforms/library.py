@@ -74,6 +74,16 @@ def function_at(index: int) -> Function:
     return LIBRARY[index]
 
 
+def is_index(text: str) -> bool:
+    """Whether a text is a whole number, which may be an index; Python itself refuses to read thousands of digits.
+
+    Example:
+        >>> is_index("49"), is_index("-1"), is_index("9" * 5000)
+        (True, False, False)
+    """
+    return text.isascii() and text.isdigit() and len(text) < 10
+
+
 @functools.cache
 def same_as(index: int) -> int:
     """Return the lowest index of a function that always does the same; both identities are the same function.

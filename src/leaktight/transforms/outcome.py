@@ -8,11 +8,10 @@ from collections.abc import Callable, Iterator
 
 from torch import Tensor
 
-from leaktight.core.errors import Refusal
 from leaktight.transforms.differentiable import differentiable, rounded
-from leaktight.transforms.images import CHANNELS
+from leaktight.transforms.images import require_shape
 from leaktight.transforms.library import LIBRARY, Function, same_as
-from leaktight.transforms.policy import Policy, Probability
+from leaktight.transforms.policy import Policy, Probability, require_probability
 
 MOST = 64
 """How many outcomes an attacker looks at; of more, the most likely."""
@@ -50,8 +49,8 @@ def outcomes(policy: Policy, shape: tuple[int, ...], probability: Probability = 
         >>> [(found.weight, found.name) for found in outcomes(Policy.of("3-0"), (3, 32, 32))]
         [(0.5, '3+ 0'), (0.5, '3- 0')]
     """
-    if len(shape) != 3 or shape[0] not in CHANNELS:
-        raise Refusal(f"A transformation needs images of 1 or 3 channels. Got examples of shape {shape} instead.")
+    require_shape(shape)
+    require_probability(probability)
     weights: dict[tuple[Step, ...], float] = {}
     for branch in policy.branches:
         for weight, steps in _paths(branch, shape[0] == 1, probability):

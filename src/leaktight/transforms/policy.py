@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 import numpy as np
 import torch
@@ -15,7 +15,7 @@ from leaktight.core.random import Stream
 from leaktight.core.value import Value
 from leaktight.transforms.batched import Pixels, batched
 from leaktight.transforms.images import as_bytes, from_bytes, require_images
-from leaktight.transforms.library import LIBRARY, Function, function_at
+from leaktight.transforms.library import LIBRARY, Function, function_at, is_index
 
 if TYPE_CHECKING:
     from leaktight.transforms.dataset import PolicyTransform
@@ -45,8 +45,8 @@ class Policy(Value):
         >>> Policy.of("0").apply(torch.zeros(1, 1, 2, 2), stream(0)).unique().tolist()
         [1.0]
 
-    Differs from the paper: none known in "always". The paper's text lists a probability for each function, its code never reads it;
-    "listed" does.
+    Differs from the paper: none known in "always". The published library lists a probability for each function, which the paper's code
+    never reads; "listed" does.
 
     References:
         Gao et al., "Privacy-preserving Collaborative Learning with Automatic Transformation Search", 2021, sections 4.4 and 5.1.
@@ -93,7 +93,7 @@ class Policy(Value):
         """Return every image after one branch, in 8 bit steps of [0, 1].
 
         The draws of the first functions do not depend on how many follow: with a stream in the same state, `3-1` makes what `3-1-7`
-        has after two functions. Indices that do the same make the same.
+        has after two functions. Indices that do the same make the same, unless their listed probabilities count and differ.
 
         Args:
             images: (n, channels, height, width) in [0, 1], of 1 or 3 channels; rounded to 8 bits first, as Pillow needs it.
@@ -101,6 +101,7 @@ class Policy(Value):
             probability: `always` applies every function of the branch, `listed` each with its probability in the library.
         """
         require_images(images)
+        require_probability(probability)
         branch, signs, chances = self._drawn(len(images), rng)
         found = torch.empty_like(images, memory_format=torch.contiguous_format, requires_grad=False)
         for start in range(0, len(images), _CHUNK):
@@ -111,7 +112,7 @@ class Policy(Value):
                 chosen = pixels[rows]
                 for place, function in enumerate(map(function_at, indices)):
                     share = 1.0 if probability == "always" else function.probability
-                    chosen = _applied(function, chosen, signs[place][part][rows], chances[place][part][rows] < share)
+                    chosen = applied(function, chosen, signs[place][part][rows], chances[place][part][rows] < share)
                 pixels[rows] = chosen
             found[part] = from_bytes(pixels, images)
         return found
@@ -132,8 +133,20 @@ class Policy(Value):
         return branch, signs, chances
 
 
-def _applied(function: Function, pixels: Pixels, signs: NDArray[Any], wanted: NDArray[np.bool_]) -> Pixels:
-    """Return images after one function, each with its sign, where it is wanted."""
+def require_probability(probability: str) -> None:
+    """Raise if this is no way to apply a policy: a word that nobody knows must not weaken it.
+
+    Example:
+        >>> require_probability("Always")
+        Traceback (most recent call last):
+        leaktight.core.errors.InvalidValue: The `probability` of a policy must be `always` or `listed`. Got 'Always' instead.
+    """
+    if probability not in get_args(Probability):
+        raise InvalidValue(f"The `probability` of a policy must be `always` or `listed`. Got {probability!r} instead.")
+
+
+def applied(function: Function, pixels: Pixels, signs: NDArray[Any], wanted: NDArray[np.bool_]) -> Pixels:
+    """Return images after one function, each with its sign, where it is wanted; the same array if nothing changes."""
     if function.identity:
         return pixels
     groups = [(sign, wanted & (signs == sign)) for sign in (1, -1)] if function.signed else [(1, wanted)]
@@ -149,7 +162,7 @@ def _applied(function: Function, pixels: Pixels, signs: NDArray[Any], wanted: ND
 
 def _parsed(text: str) -> tuple[tuple[int, ...], ...]:
     parts = [branch.split("-") for branch in text.split("+")]
-    if not all(part.isascii() and part.isdigit() for branch in parts for part in branch):
+    if not all(is_index(part) for branch in parts for part in branch):
         raise InvalidValue(
             f"A policy must be indices joined by `-`, and branches by `+`, as `3-1-7+43-18-18`. Got {text!r} instead."
         )

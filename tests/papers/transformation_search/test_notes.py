@@ -6,8 +6,8 @@ from leaktight.papers.transformation_search.notes import (
     COUNTERFACTUAL,
     EARLY,
     INTERVALS,
+    NOISE,
     PICTURES,
-    SIGNS,
     TRANSFORMED,
     notes_of,
 )
@@ -17,7 +17,7 @@ from leaktight.transforms.policy import Policy
 
 def test_what_is_always_so_is_always_told(study: Study, sets: str) -> None:
     for one in (study, study_of(Order()), study_of(Order(scale="paper", data=sets))):
-        assert {INTERVALS, TRANSFORMED, ADAPTIVE, COUNTERFACTUAL, SIGNS, PICTURES} <= set(notes_of(one, {}))
+        assert {INTERVALS, TRANSFORMED, ADAPTIVE, COUNTERFACTUAL, NOISE, PICTURES} <= set(notes_of(one, {}))
 
 
 def test_what_was_searched_comes_first(study: Study) -> None:

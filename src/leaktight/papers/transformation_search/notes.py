@@ -19,7 +19,7 @@ ADAPTIVE = (
     "The attackers of the table `adaptive` know the policy, search for the original image through the expected transformation or through each "
     "possible one, and start from the mean public image of the class; what they find is to be read off `psnr_original`. The paper has none."
 )
-SIGNS = "Gaussian and Laplace noise have a standard deviation and a scale of 0.001 and 0.01; the paper writes N(0, 0.001), which may mean a variance."
+NOISE = "Gaussian and Laplace noise have a standard deviation and a scale of 0.001 and 0.01; the paper writes N(0, 0.001), which may mean a variance."
 COUNTERFACTUAL = (
     "Scores and attacks of the tables `points` and `correlation` are on one undefended training, whose gradients are made anew under each policy; "
     "its semi-trained model is that after a tenth of the rounds."
@@ -48,5 +48,5 @@ def notes_of(study: Study, found: Found) -> list[str]:
         )
     if study.attacked != "end":
         told.append(EARLY)
-    told += [INTERVALS, TRANSFORMED, ADAPTIVE, COUNTERFACTUAL, SIGNS, PICTURES]
+    told += [INTERVALS, TRANSFORMED, ADAPTIVE, COUNTERFACTUAL, NOISE, PICTURES]
     return told

@@ -119,12 +119,12 @@ class Study(Value):
         compared_attack: how hard.
         samples: on how many images privacy and accuracy are scored (Fig. 2, 5).
         moments: at how many moments of a training accuracy is measured (Fig. 3).
-        path: how hard is attacked while similarity is written down (Fig. 6).
+        path: how hard is attacked while similarity is written down (Fig. 6); its victims are those of `variants`, which share the audit.
         seeds: how often the trainings of Tables 1 and 3 are repeated; 2 or more give intervals over trainings.
         few: how often those of Table 4.
         epsilon: the PSNR in dB below which a reconstruction counts as failed (Definition 2).
         delta: which share of reconstructions may succeed.
-        gamma: which share of accuracy may be lost.
+        gamma: how much accuracy may be lost.
         device: where tensors live.
     """
 

@@ -221,9 +221,10 @@ def _options(wire: Wire) -> list[tuple[str, Any]]:
     return [
         ("grpc.max_receive_message_length", most),
         ("grpc.max_send_message_length", -1),
-        # Messages of a megabyte in few frames take two thirds of the time under TLS.
+        # Messages of a megabyte are quicker in few frames, and without waiting for a window to open.
         ("grpc.http2.max_frame_size", (1 << 24) - 1),
-        ("grpc.http2.lookahead_bytes", 1 << 24),
+        ("grpc.http2.lookahead_bytes", 1 << 23),
+        ("grpc.http2.bdp_probe", 0),
         ("grpc.optimization_target", "throughput"),
     ]
 

@@ -117,3 +117,7 @@ def test_the_probe_is_found_by_its_kind_and_refuses() -> None:
         AccuracyScore(samples=1)
     with pytest.raises(Refusal, match="accuracy_score needs public examples"):
         AccuracyScore().read(dataclasses.replace(toy_run(), auxiliary=None), stream(0))
+
+
+def test_policies_are_scored_on_the_same_examples() -> None:
+    assert AccuracyScore(policy="0-3").draws == AccuracyScore().draws != AccuracyScore(samples=5).draws

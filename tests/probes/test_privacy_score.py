@@ -186,3 +186,16 @@ def test_the_probe_is_found_by_its_kind_and_refuses() -> None:
     table = toy_run(task=toy_task(shape=(12,)))
     with pytest.raises(Refusal, match="needs images of shape"):
         PrivacyScore(policy="3").read(table, stream(0))
+
+
+def test_policies_are_scored_on_the_same_examples_from_the_same_noise(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, other = PrivacyScore(policy="0-3", samples=4), PrivacyScore(policy="28", samples=4)
+    assert one.draws == other.draws == PrivacyScore(samples=4).draws != PrivacyScore(samples=5).draws
+    seen = []
+    monkeypatch.setattr(
+        "leaktight.probes.privacy_score.privacy_scores",
+        lambda task, parameters, images, labels, noise, *how: seen.append((labels, noise)) or torch.ones(4),
+    )
+    for probe in (one, other):
+        probe.read(run, stream(0, probe.draws))
+    assert all(torch.equal(first, second) for first, second in zip(*seen, strict=True))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from leaktight.audit.control import nulled
 from leaktight.audit.gallery import Gallery, gallery_of
 from leaktight.audit.trainings import Trainings
-from leaktight.audit.words import attack_of
 from leaktight.core.random import Stream, stream
 from leaktight.core.record import Cell, Record, Status
 from leaktight.core.scenario import Observation
@@ -38,6 +37,5 @@ def measure(cell: Cell, trainings: Trainings) -> tuple[Record, Gallery]:
 
 def _stream(cell: Cell, name: str) -> Stream:
     """Return a random stream that neither the order of cells, nor the number of workers, nor a label or a metric changes."""
-    probe = attack_of(cell.probe) or cell.probe
-    place = (cell.scenario.key, cell.defence.key, cell.stage, cell.batch_size, cell.victims, cell.purpose, probe.key)
+    place = (cell.scenario.key, cell.defence.key, cell.stage, cell.batch_size, cell.victims, cell.purpose, cell.probe.draws)
     return stream(cell.seed, *place, name)

@@ -42,6 +42,11 @@ class Probe(Kinded):
         """What of the probe takes a chair in the training, too, without what does not change it; None if it needs no such training."""
         return None
 
+    @property
+    def draws(self) -> str:
+        """What the probe's random draws are named by: probes of one name draw the same, so that they are compared on the same examples."""
+        return self.key
+
     def enter(self, seat: Seat) -> Party:
         """Return who sits in this chair while the run lasts."""
         return seat.honest
@@ -63,6 +68,11 @@ class Attempt(Probe):
     def entrant(self) -> Attempt | None:
         """The attempt without its metrics, if its attack is active."""
         return self.model_copy(update={"metrics": ()}) if self.attack.active else None
+
+    @property
+    def draws(self) -> str:
+        """The attack alone: neither who sits where nor how it is graded changes what it draws."""
+        return self.attack.key
 
     def enter(self, seat: Seat) -> Party:
         """Let an attack take its chairs, and tell it there what the threat model grants."""

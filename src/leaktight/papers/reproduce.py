@@ -28,7 +28,9 @@ class Reproduced:
     failed: tuple[Record, ...] = ()
 
 
-def reproduce(paper: Paper, order: Order, out: str | Path, workers: Workers = 1, progress: Progress | None = None) -> Reproduced:
+def reproduce(
+    paper: Paper, order: Order, out: str | Path, workers: Workers = 1, progress: Progress | None = None
+) -> Reproduced:
     """Run a paper's experiment and return its tables beside the published ones.
 
     Each plan is an audit in a folder of its own below `out`, so it is resumed after an interruption, and `leaktight report` shows

@@ -15,7 +15,7 @@ from leaktight.core.probe import Finding, Probe
 from leaktight.core.random import Stream
 from leaktight.core.run import Run
 from leaktight.core.task import Task
-from leaktight.probes.public import latest, transformed_examples
+from leaktight.probes.public import latest, public_examples, through
 from leaktight.transforms.policy import Policy, Probability
 
 EPSILON = 1e-5
@@ -103,9 +103,15 @@ class AccuracyScore(Probe):
     probability: Probability = "always"
     samples: int = Field(100, ge=2)
 
+    @property
+    def draws(self) -> str:
+        """The probe without its policy: all policies are scored on the same examples."""
+        return self.model_copy(update={"policy": None}).key
+
     def read(self, run: Run, rng: Stream) -> Finding:
         """Score public examples at the latest parameters."""
         parameters = latest(run, self.kind)
-        examples = transformed_examples(run, self.kind, self.samples, self.policy, self.probability, rng)
+        plain = public_examples(run, self.kind, self.samples, rng)
+        examples = through(plain, self.policy, self.probability, rng)
         value = accuracy_score(run.public, parameters, examples.inputs)
         return Finding((Reading(name=self.kind, value=value, n=len(examples)),))

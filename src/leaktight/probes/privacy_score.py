@@ -17,7 +17,7 @@ from leaktight.core.random import Stream, uniform_like
 from leaktight.core.run import Run
 from leaktight.core.task import Batch, Task
 from leaktight.learning.gradient import gradient
-from leaktight.probes.public import latest, transformed_examples
+from leaktight.probes.public import latest, public_examples, through
 from leaktight.transforms.policy import Policy, Probability
 
 Similarity = Literal["whole", "per_tensor"]
@@ -135,12 +135,19 @@ class PrivacyScore(Probe):
     similarity: Similarity = "whole"
     blends: int = Field(BLENDS, ge=2)
 
+    @property
+    def draws(self) -> str:
+        """The probe without its policy: all policies are scored on the same examples."""
+        return self.model_copy(update={"policy": None}).key
+
     def read(self, run: Run, rng: Stream) -> Finding:
         """Score public examples at the latest parameters."""
         parameters = latest(run, self.kind)
-        examples = transformed_examples(run, self.kind, self.samples, self.policy, self.probability, rng)
-        images, noise = examples.inputs, uniform_like(examples.inputs, rng)
-        each = privacy_scores(run.public, parameters, images, examples.labels, noise, self.similarity, self.blends).double()
+        plain = public_examples(run, self.kind, self.samples, rng)
+        # Before the policy draws anything, so that every policy is scored from the same noise.
+        noise = uniform_like(plain.inputs, rng)
+        images = through(plain, self.policy, self.probability, rng).inputs
+        each = privacy_scores(run.public, parameters, images, plain.labels, noise, self.similarity, self.blends).double()
         low, high = bootstrap(each, rng)
         reading = Reading(
             name=self.kind,

@@ -56,28 +56,20 @@ def public_examples(run: Run, kind: str, count: int, rng: Stream) -> Batch:
     return run.auxiliary.take(drawn.to(run.auxiliary.labels.device))
 
 
-def transformed_examples(
-    run: Run, kind: str, count: int, policy: Policy | None, probability: Probability, rng: Stream
-) -> Batch:
-    """Return at most so many of the run's public examples after a policy; without one, as they are.
+def through(examples: Batch, policy: Policy | None, probability: Probability, rng: Stream) -> Batch:
+    """Return examples after a policy; without one, as they are.
 
     Args:
-        run: what happened.
-        kind: the probe that asks.
-        count: how many are wanted.
+        examples: with images as inputs.
         policy: what they go through; None for nothing.
         probability: `always`, or `listed` for the library's probabilities.
         rng: where the draws come from.
 
     Example:
         >>> from leaktight.core.random import stream
-        >>> from leaktight.testing import toy_run
-        >>> plain, inverted = (
-        ...     transformed_examples(toy_run(), "privacy_score", 5, policy, "always", stream(0, "draw"))
-        ...     for policy in (None, Policy.of("0"))
-        ... )
+        >>> from leaktight.testing import toy_batch
+        >>> plain, inverted = (through(toy_batch(3), policy, "always", stream(0)) for policy in (None, Policy.of("0")))
         >>> torch.allclose(plain.inputs, 1 - inverted.inputs, atol=1 / 255)
         True
     """
-    found = public_examples(run, kind, count, rng)
-    return found if policy is None else dataclasses.replace(found, inputs=policy.apply(found.inputs, rng, probability))
+    return examples if policy is None else dataclasses.replace(examples, inputs=policy.apply(examples.inputs, rng, probability))

@@ -9,7 +9,7 @@ from leaktight.core.metric import Reading
 from leaktight.core.record import Cell
 from leaktight.defences import Pruning, Transformation
 from leaktight.papers.paper import Records
-from leaktight.papers.transformation_search.measured import Measured, Place, told
+from leaktight.papers.transformation_search.measured import Measured, Place, _by_seed, told
 from leaktight.papers.transformation_search.plans import POLICIES, SCORES, TRANSFER, score_of
 from leaktight.papers.transformation_search.settings import Study
 from leaktight.transforms.policy import Policy
@@ -93,3 +93,8 @@ def test_one_training_has_its_own_interval_and_several_have_that_over_them() -> 
     # Student's t with one degree of freedom is 12.706; the error of the mean is 0.1.
     assert row["psnr_high"] == pytest.approx(7.1 + 1.2706, rel=1e-3)
     assert told("psnr", []) == {"psnr": None, "psnr_low": None, "psnr_high": None}
+
+
+def test_policies_that_share_a_training_count_once_for_it() -> None:
+    assert _by_seed([(0, 1.0), (1, 3.0), (0, 2.0), (1, 5.0)]) == [1.5, 4.0]
+    assert _by_seed([(0, 1.0), (0, 2.0)]) == [1.0, 2.0]

@@ -101,29 +101,37 @@ class Measured:
         """Compare the PSNR on the same images: over trainings if there are several, over the images of one."""
         pairs = self._pairs(place, defences, PSNR, "used")
         if len(pairs) == 1:
-            [(before, after)] = pairs
+            [(_, before, after)] = pairs
             return _over([one - other for one, other in zip(before.each, after.each, strict=False)])
-        return _over([before.value - after.value for before, after in pairs])
+        return _over(_by_seed([(seed, before.value - after.value) for seed, before, after in pairs]))
 
     def _change(self, place: Place, defences: Sequence[Defence]) -> Estimate | None:
         pairs = self._pairs(place, defences, ACCURACY, None)
         if len(pairs) == 1:
-            [(before, after)] = pairs
+            [(_, before, after)] = pairs
             return difference(_estimate(after), _estimate(before))
-        return _over([after.value - before.value for before, after in pairs])
+        return _over(_by_seed([(seed, after.value - before.value) for seed, before, after in pairs]))
 
     def _pairs(
         self, place: Place, defences: Sequence[Defence], name: str, against: str | None
-    ) -> list[tuple[Reading, Reading]]:
-        """Return the readings without a policy and with one of the defences, of the same seed."""
+    ) -> list[tuple[int, Reading, Reading]]:
+        """Return each seed with its readings without a policy and with one of the defences."""
         plain = self.done(place, undefended(self.study))
         found = []
         for defence in defences:
             for seed, record in self.done(place, defence).items():
                 before, after = plain[seed].reading(name, against) if seed in plain else None, record.reading(name, against)
                 if before is not None and after is not None:
-                    found.append((before, after))
+                    found.append((seed, before, after))
         return found
+
+
+def _by_seed(values: Sequence[tuple[int, float]]) -> list[float]:
+    """Return one mean for each seed, because its values share a training; of a single seed, the values themselves."""
+    seeds = dict.fromkeys(seed for seed, _ in values)
+    if len(seeds) == 1:
+        return [value for _, value in values]
+    return [fmean(value for own, value in values if own == seed) for seed in seeds]
 
 
 def told(name: str, readings: Sequence[Reading]) -> Row:

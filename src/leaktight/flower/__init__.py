@@ -1,4 +1,4 @@
-"""Flower: defend and audit apps that are there already. The only importer of flwr."""
+"""Flower: defend and audit apps that are there already, and train with our own parties on it. The only importer of flwr."""
 
 from leaktight.flower.quiet import quiet
 

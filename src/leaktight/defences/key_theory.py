@@ -20,7 +20,7 @@ def random_keys(count: int, dimensions: int, rng: Stream) -> Tensor:
         >>> random_keys(3, 64, torch.Generator()).norm(dim=1).allclose(torch.ones(3))
         True
 
-    References: Sariyildiz, Cinbis and Ayday 2019, section 4.3.
+    References: Sariyildiz, Cinbis and Ayday 2020, section 4.3.
     """
     return F.normalize(torch.randn(count, dimensions, generator=rng), dim=1)
 
@@ -43,7 +43,7 @@ def key_at_distance(key: Tensor, distance: float, rng: Stream) -> Tensor:
 
     Differs from the paper: its code searches for such a key by descent; here the distance is exact.
 
-    References: Sariyildiz, Cinbis and Ayday 2019, section 5.3, experiment II.
+    References: Sariyildiz, Cinbis and Ayday 2020, section 5.3, experiment II.
     """
     if not 0 <= distance <= 2:
         raise InvalidValue(f"The distance of two keys must be in [0, 2], as both have length 1. Got {distance!r} instead.")
@@ -68,7 +68,7 @@ def largest_overlap(dimensions: int, pairs: int = 1, level: float = 0.5) -> floa
         >>> [round(largest_overlap(d, pairs=4950 * 1000), 2) for d in (128, 1024, 16384)]
         [0.43, 0.16, 0.04]
 
-    References: Sariyildiz, Cinbis and Ayday 2019, section 4.3 and Figure 2.
+    References: Sariyildiz, Cinbis and Ayday 2020, section 4.3 and Figure 2.
     """
     tail = -math.expm1(math.log(level) / pairs)
     shape = (dimensions - 1) / 2
@@ -87,7 +87,7 @@ def closest(keys: Tensor) -> Tensor:
         >>> (torch.eye(2) @ closest(torch.eye(2))).tolist()
         [0.7071067690849304, 0.7071067690849304]
 
-    References: Sariyildiz, Cinbis and Ayday 2019, section 5.4 and Figure 8.
+    References: Sariyildiz, Cinbis and Ayday 2020, section 5.4 and Figure 8.
     """
     return F.normalize(keys.sum(0), dim=0)
 
@@ -112,7 +112,7 @@ def expected_exponential(length: float, dimensions: int | None = None) -> float:
     Differs from the paper: it derives its loss for Gaussian keys and uses normalised ones. The second formula shows that these
     have a constant denominator as well.
 
-    References: Sariyildiz, Cinbis and Ayday 2019, Eq. 6 to 9 and Appendix A.
+    References: Sariyildiz, Cinbis and Ayday 2020, Eq. 6 to 9 and Appendix A.
     """
     if dimensions is None:
         return math.exp(length**2 / 2)

@@ -26,7 +26,7 @@ def share(attack: GanAttack, cell: Cell) -> float:
     if not isinstance(cell.defence, ClassKeys):
         return {"none": 0.9, "polarization": 0.8, "top_k": 0.7, "gaussian_noise": 0.6}[cell.defence.kind]
     if attack.class_key == "distance":
-        return 0.9 - 0.6 * attack.distance
+        return max(0.0, 0.9 - 1.7 * attack.distance)
     return 0.95 if attack.class_key == "exact" else 8 / cell.defence.dimensions
 
 

@@ -18,7 +18,8 @@ from leaktight.papers.reproduction import Check, Tables
 class KeyProtectedClassification(Paper):
     """The GAN attack on the plain collaborative framework and on class keys, with what the attacker knows of a key, and what keys cost.
 
-    Every number is the mean over seeds, with the t-interval of it where there are two or more; each seed attacks another class.
+    Every number is the mean over seeds, with the t-interval of it where there are two or more; each seed attacks another class, but
+    several attackers at once are always after the first.
 
     Differs from the paper: It shows pictures; here samples are scored (`metrics.generated`). Participants take two steps in a turn at the scales
     `smoke` and `small`, on part of MNIST, and the generator is small and trained by Adam. Accuracy over training is that of the joint model

@@ -21,17 +21,18 @@ NORMAL, UNIFORM = "normal", "uniform"
 def overlap_rows(scope: Scope, seed: int) -> list[Row]:
     """Return the largest inner product among keys over all repeats, beside what theory says of Gaussian ones.
 
-    `low` and `high` are the ends of the interval that holds 95 % of such experiments.
+    `theory_low` and `theory_high` are the ends of intervals that in 95 % of such experiments hold at all dimensions together.
     """
     pairs = scope.repeats * KEYS * (KEYS - 1) // 2
+    tail = (1 - 0.95 ** (1 / len(scope.powers))) / 2
     return [
         {
             "distribution": distribution,
             "dimensions": 2**power,
             "largest": _largest(2**power, scope.repeats, distribution, stream(seed, "overlap", distribution, power)),
             "theory": largest_overlap(2**power, pairs),
-            "theory_low": largest_overlap(2**power, pairs, 0.025),
-            "theory_high": largest_overlap(2**power, pairs, 0.975),
+            "theory_low": largest_overlap(2**power, pairs, tail),
+            "theory_high": largest_overlap(2**power, pairs, 1 - tail),
         }
         for distribution in (NORMAL, UNIFORM)
         for power in scope.powers

@@ -11,10 +11,11 @@ SCORED = (
     "wholly or not at all, so that shares vary much between trainings: see `sample_diversity`, where 0 is a single picture."
 )
 CHOSEN = (
-    "How the model and the generator are trained was chosen by the plain attack alone, on another seed and another class than any in these tables; "
-    "nothing was chosen by how keys fare."
+    "How the model and the generator are trained was chosen by the plain attack alone, on other seeds and classes than any in these tables. Of keys only "
+    "the accuracy was looked at on such a seed, to see that their loss may keep its factor; no attack on keys was looked at."
 )
-EACH = "Each seed attacks another class: intervals are over both."
+OVERLAPS = "Overlaps must be within the intervals of theory at all dimensions together: of seeds under which theory is right, one in twenty fails this."
+EACH = "Each seed attacks another class: intervals are over both. Several attackers at once are all after the first of these, under every seed."
 ENDS = (
     "Accuracies over training are those of a model whose training ended there and whose keys were then revealed. The paper shows the mean accuracy of "
     "participants on classes of their own."
@@ -31,7 +32,7 @@ def notes_of(scope: Scope, order: Order) -> list[str]:
     found = [SCORED, CHOSEN] if order.scale != "paper" else [SCORED]
     if any(min(study.seeds, len(study.victims)) > 1 for study in scope.studies):
         found.append(EACH)
-    found += [ENDS, SCALED, REGRESSED]
+    found += [OVERLAPS, ENDS, SCALED, REGRESSED]
     for one in scope.central:
         classes = one.data.load().classes if one.name == CIFAR100 else 100
         if classes != 100:

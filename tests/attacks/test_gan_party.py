@@ -197,10 +197,11 @@ def test_without_an_early_stop_all_steps_are_taken():
         ({"fake_class": 1, "victim_class": 1}, None),
         ({"fake_class": 4}, None),
         ({"victim_class": 4}, None),
+        ({"victim_class": 2}, None),
         ({}, squares(8, (2, 3))),
     ],
 )
-def test_it_refuses_where_there_is_no_class_for_its_fakes(settings, data):
+def test_it_refuses_where_there_is_no_class_for_its_fakes_or_the_victims_is_its_own(settings, data):
     seat = chair(data=data)
     with pytest.raises(
         Refusal, match=r"gan needs the victim's class and another one for its fakes.*give the scenario `spare_classes`"
@@ -251,8 +252,9 @@ def test_with_keys_it_uses_what_it_was_told_of_the_victims():
     assert torch.equal(party(seat, class_key="exact", victim_class=1)._target(parameters).key, -exact)
     near = party(seat, class_key="distance", distance=0.7)._target(parameters).key
     assert (near - exact).norm().item() == pytest.approx(0.7, abs=1e-4)
-    with pytest.raises(Refusal, match=r"gan needs the key of class 2. Nobody else has one"):
-        party(seat, class_key="exact", victim_class=2)._target(parameters)
+    less = chair(KEYS, known={"keys/client-0/0": exact})
+    with pytest.raises(Refusal, match=r"gan needs the key of class 1. Nobody else has one"):
+        party(less, class_key="exact", victim_class=1)._target(parameters)
 
 
 def test_with_keys_it_does_not_take_another_secret_for_a_key():

@@ -37,7 +37,7 @@ class GanAttack(Attack):
     own key of that class is theirs.
 
     Args:
-        victim_class: v, the class that it is after, from 0.
+        victim_class: v, the class that it is after, from 0; none of its own.
         fake_class: the class that fakes are passed off as; None for the model's last.
         generator: what makes the pictures.
         generator_steps: steps of the generator on each turn, at least 1; more is stronger and slower.
@@ -62,7 +62,8 @@ class GanAttack(Attack):
 
     Differs from the paper: The generator is trained by Adam and has batch norm; the paper does not say how, its public code takes SGD at 0.001
     and 200 steps of 256 on MNIST, with 2,000 fakes of 5 rounds. Which samples count as hits for the early stop is
-    not said for keys. All attackers of the plain framework pass their fakes off as the same class.
+    not said for keys. All attackers of the plain framework pass their fakes off as the same class. A turn has as many steps as its honest
+    owner's, so that one of whole epochs does not quite go through all fakes.
 
     References:
         Hitaj, Ateniese and Perez-Cruz, Deep Models Under the GAN, CCS 2017, Algorithm 1; Sariyildiz, Cinbis and Ayday, Key Protected

@@ -156,12 +156,15 @@ class GanParty:
 
 
 def _fake_class(attack: GanAttack, seat: Seat) -> int:
-    """Return the class that fakes are passed off as, after checking that it is neither the attacker's own nor the victim's."""
+    """Return the class that fakes are passed off as, after checking that it is another than the victim's, and neither is the attacker's own.
+
+    Pictures of a class of its own would show what it holds anyway, and count as somebody else's.
+    """
     classes, victim = seat.task.classes, attack.victim_class
     fake = classes - 1 if attack.fake_class is None else attack.fake_class
-    if max(fake, victim) >= classes or fake == victim or (seat.data.labels == fake).any():
+    if max(fake, victim) >= classes or fake == victim or {fake, victim} & set(seat.data.labels.tolist()):
         raise Refusal(
-            f"gan needs the victim's class and another one for its fakes, which nobody owns, among the model's {classes}. "
+            f"gan needs the victim's class and another one for its fakes, neither its own, among the model's {classes}. "
             f"Got {victim} and {fake} instead; give the scenario `spare_classes`, or change `victim_class` or `fake_class`."
         )
     return fake

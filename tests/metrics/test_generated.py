@@ -15,7 +15,7 @@ from leaktight.core.errors import Refusal
 from leaktight.core.interval import wilson
 from leaktight.core.random import stream
 from leaktight.core.task import Batch
-from leaktight.metrics import NearestPrivate, Recognised, RecognisedConfidence, SampleDiversity, standard
+from leaktight.metrics import NearestPrivate, Recognised, RecognisedAny, RecognisedConfidence, SampleDiversity, standard
 from leaktight.metrics.recogniser import recogniser
 from leaktight.testing.chairs import squares
 from leaktight.testing.metrics import Trial, check_form, check_metric, check_order, check_silence
@@ -59,7 +59,7 @@ def trial(truth):
     )
 
 
-@pytest.mark.parametrize("metric", [Recognised(), RecognisedConfidence()])
+@pytest.mark.parametrize("metric", [Recognised(), RecognisedAny(), RecognisedConfidence()])
 def test_metrics_of_leakage_keep_the_promises(metric, trial):
     check_metric(metric, trial)
 
@@ -73,9 +73,11 @@ def test_diversity_keeps_the_promises_that_are_not_about_leakage(trial):
         check(SampleDiversity(), trial)
 
 
-def test_all_four_are_among_the_standard_metrics_and_silent_about_other_guesses(truth):
+def test_all_are_among_the_standard_metrics_and_silent_about_other_guesses(truth):
     mine = [metric for metric in standard() if metric.claim == "samples"]
-    assert [metric.kind for metric in mine] == ["recognised", "recognised_confidence", "nearest_private", "sample_diversity"]
+    assert [metric.kind for metric in mine] == [
+        *("recognised", "recognised_any", "recognised_confidence", "nearest_private", "sample_diversity")
+    ]
     for metric in mine:
         assert metric.grade(Scores(KEYS, (torch.zeros(1),)), truth, stream(0), PUBLIC) == ()
         assert metric.grade(samples(torch.zeros(4, 12)), truth, stream(0), PUBLIC) == ()
@@ -93,6 +95,22 @@ def test_the_share_is_that_of_the_classifier_with_wilsons_interval(truth):
     assert reading.chance == pytest.approx(1 / 3)
     assert reading.each == tuple((chosen == 0).double().tolist())
     assert graded(Recognised(), inputs, truth, label=1).value == pytest.approx(0.2)
+
+
+def test_any_class_of_the_attacked_counts_and_neither_another_one_nor_nothing(truth):
+    inputs = torch.cat(
+        [
+            *(squares(count, (label,), seed=5).inputs for label, count in ((0, 5), (1, 20), (2, 15))),
+            torch.rand(10, 1, 8, 8, generator=stream(0)),
+        ]
+    )
+    reading = graded(RecognisedAny(), inputs, truth)
+    assert reading.value == pytest.approx(25 / 50)
+    assert (reading.low, reading.high) == wilson(25, 50)
+    assert reading.chance == pytest.approx(2 / 3)
+    # What the party owns counts, and not the batch behind its message.
+    owned = tuple(dataclasses.replace(inside, owned=squares(6, (0,))) for inside in truth)
+    assert graded(RecognisedAny(), inputs, owned).value == pytest.approx(5 / 50)
 
 
 def test_confidence_is_the_mean_probability(truth):
@@ -178,7 +196,7 @@ def test_the_interval_of_diversity_covers_what_more_samples_would_show(truth):
     assert all(math.isfinite(reading.high) for reading in readings)
 
 
-@pytest.mark.parametrize("metric", [Recognised(), RecognisedConfidence(), NearestPrivate(), SampleDiversity()])
+@pytest.mark.parametrize("metric", [Recognised(), RecognisedAny(), RecognisedConfidence(), NearestPrivate(), SampleDiversity()])
 @pytest.mark.parametrize("public", [None, Batch(PUBLIC.inputs[PUBLIC.labels > 0], PUBLIC.labels[PUBLIC.labels > 0])])
 def test_without_public_examples_of_the_class_they_refuse(metric, public, truth):
     with pytest.raises(Refusal, match=f"{metric.kind} needs public examples of class 0. There are none"):

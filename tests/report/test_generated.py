@@ -15,6 +15,7 @@ from leaktight.report.redaction import redacted
 def readings(value):
     return (
         Reading(name="recognised", value=value, low=value, high=value, n=50, chance=0.1, leaks="high", each=(value,) * 50),
+        Reading(name="recognised_any", value=value, n=50, chance=0.5, leaks="high"),
         Reading(name="recognised_confidence", value=value, n=50, chance=0.1, leaks="high"),
         Reading(name="nearest_private", value=0.5, low=0.48, high=0.52, n=50, chance=0.5, leaks="low", against="raw"),
         Reading(name="sample_diversity", value=0.25, n=50, chance=0.0),
@@ -50,7 +51,7 @@ def test_each_defence_has_a_line_of_scores_and_a_grid(page, records):
         "class keys (dimensions 4096)",
         "top-k (share 0.1)",
     ]
-    assert section.values["lines"][0]["cells"] == ["90 % (90 to 90)", "90 %", "0.50 (0.48 to 0.52)", "0.25"]
+    assert section.values["lines"][0]["cells"] == ["90 % (90 to 90)", "90 %", "90 %", "0.50 (0.48 to 0.52)", "0.25"]
     assert [line["tone"] for line in section.values["lines"]] == ["leaks", "stops", "leaks"]
     assert section.values["lines"][0]["chance"] == "10 %"
     assert [grid.detail for grid in section.values["grids"]] == [f"GAN; {share} % recognised" for share in (90, 0, 80)]

@@ -202,6 +202,7 @@ def title_of(reading: str) -> str:
         "theorem_condition": "theorem 2.2 holds (share)",
         "theorem_bound": "bound of theorem 2.2",
         "recognised": "samples recognised",
+        "recognised_any": "samples recognised, any class",
         "recognised_confidence": "recogniser's confidence",
         "nearest_private": "nearness to private images",
         "sample_diversity": "diversity of samples",

@@ -3,7 +3,7 @@
 from leaktight.core.metric import Metric
 from leaktight.metrics.bound import ReconstructionStatement, statement
 from leaktight.metrics.comparison import Comparison
-from leaktight.metrics.generated import NearestPrivate, Recognised, RecognisedConfidence, SampleDiversity
+from leaktight.metrics.generated import NearestPrivate, Recognised, RecognisedAny, RecognisedConfidence, SampleDiversity
 from leaktight.metrics.image import MSE, PSNR, SSIM, RelativeRMSE
 from leaktight.metrics.labels import LabelDistance
 from leaktight.metrics.leak_auc import LeakAUC
@@ -28,6 +28,7 @@ __all__ = [
     "PrivacyAware",
     "PropertyAuc",
     "Recognised",
+    "RecognisedAny",
     "RecognisedConfidence",
     "ReconstructionStatement",
     "RelativeRMSE",
@@ -51,9 +52,9 @@ def standard() -> tuple[Metric, ...]:
         >>> [metric.kind for metric in standard()][5:11]
         ['reconstruction_statement', 'tracing_distance', 'perturbation', 'leak_auc', 'norm_histogram', 'property_auc']
         >>> [metric.kind for metric in standard()][11:]
-        ['recognised', 'recognised_confidence', 'nearest_private', 'sample_diversity']
+        ['recognised', 'recognised_any', 'recognised_confidence', 'nearest_private', 'sample_diversity']
     """
     images = PSNR(), SSIM(), MSE(), RelativeRMSE()
     messages = Perturbation(), LeakAUC(), NormHistogram(), PropertyAuc()
-    samples = Recognised(), RecognisedConfidence(), NearestPrivate(), SampleDiversity()
+    samples = Recognised(), RecognisedAny(), RecognisedConfidence(), NearestPrivate(), SampleDiversity()
     return *images, LabelDistance(), ReconstructionStatement(), TracingDistance(), *messages, *samples

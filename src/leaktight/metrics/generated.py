@@ -80,6 +80,35 @@ class Recognised(Generated):
         return _reading(self, found, low, high, chance=usual.mean().item())
 
 
+class RecognisedAny(Generated):
+    r"""The share of samples that the classifier of `Recognised` assigns to any class that the attacked parties hold.
+
+    Who has no key of the class that it is after may hit upon another one of theirs, which `recognised` alone would call a failure. The chance
+    level is the share of all public examples that it assigns to one of their classes; the interval is Wilson's.
+
+    Example:
+        >>> print(RecognisedAny())
+        recognised_any
+
+    Differs from the paper: It counts any digit, the attacker's own included.
+
+    References:
+        Sariyildiz, Cinbis and Ayday, Key Protected Classification for Collaborative Learning, 2020, sections 4.3 and 5.3, experiment III.
+    """
+
+    kind: Literal["recognised_any"] = "recognised_any"
+    leaks: ClassVar[Direction] = "high"
+
+    def read(self, guess: Samples, truth: Sequence[Inside], rng: Stream, public: Batch) -> Reading:
+        """Return the share."""
+        known, held = recogniser(public), torch.cat([batch.labels.cpu() for batch in _held(truth)])
+        found, usual = (
+            torch.isin(known.probabilities(inputs).argmax(1), held).double() for inputs in (guess.inputs, public.inputs)
+        )
+        low, high = wilson(found.sum().item(), len(found))
+        return _reading(self, found, low, high, chance=usual.mean().item())
+
+
 class RecognisedConfidence(Generated):
     r"""How sure the classifier of `Recognised` is, on average, that a sample is of the victim's class: \(\frac{1}{n} \sum_i p_v(x_i)\).
 
@@ -176,10 +205,14 @@ def _is(probabilities: Tensor, label: int) -> Tensor:
     return (probabilities.argmax(1) == label).double()
 
 
+def _held(truth: Sequence[Inside]) -> list[Batch]:
+    """Return the attacked parties' own examples; of a party that wrote down no more, those behind its message."""
+    return [inside.raw if inside.owned is None else inside.owned for inside in truth]
+
+
 def _private(metric: Metric, guess: Samples, truth: Sequence[Inside]) -> Tensor:
-    """Return the attacked parties' own examples of the class; of a party that wrote down no more, those behind its message."""
-    batches = [inside.raw if inside.owned is None else inside.owned for inside in truth]
-    found = [batch.inputs[batch.labels == guess.label].cpu() for batch in batches]
+    """Return the attacked parties' own examples of the class."""
+    found = [batch.inputs[batch.labels == guess.label].cpu() for batch in _held(truth)]
     if not sum(map(len, found)):
         raise Refusal(f"{metric.kind} needs private examples of class {guess.label}. None of the attacked parties holds one.")
     return torch.cat(found)

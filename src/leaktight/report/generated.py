@@ -21,7 +21,7 @@ from leaktight.report.pictures import data_address
 MOST_ROUNDS = 7
 GAP = 2
 RECOGNISED = "recognised"
-SCORES = {RECOGNISED: percent, "recognised_confidence": percent}
+SCORES = {RECOGNISED: percent, "recognised_any": percent, "recognised_confidence": percent}
 PLAIN = ("nearest_private", "sample_diversity")
 
 

@@ -41,6 +41,7 @@ def answer(cell: Cell) -> Record:
         value = share(cell.probe.attack, cell)
         found += [
             Reading(name="recognised", value=value + cell.seed / 1000, chance=0.1),
+            Reading(name="recognised_any", value=value + cell.seed / 1000, chance=0.5),
             Reading(name="recognised_confidence", value=value / 2),
             Reading(name="nearest_private", value=0.5, chance=0.5),
             Reading(name="sample_diversity", value=0.3, chance=0.0),

@@ -52,13 +52,19 @@ def _attacks(own: Tables, name: str) -> list[Check]:
     for row in rows_where(rows, experiment=f"III: {RANDOM}"):
         dimensions = number(row, "dimensions") or 0
         if dimensions >= LONG:
-            words = f"Samples recognised as the victim's class, random key of {dimensions:,.0f}, {name}"
-            found.append(at_most(words, estimate(row, "recognised"), STOPPED))
+            found += _stopped(row, f"random key of {dimensions:,.0f}, {name}")
     found += _curve(own["distances"], name)
     for row in own["several_attackers"]:
-        words = f"Samples recognised, {number(row, 'attackers'):.0f} attackers with random keys, {name}"
-        found.append(at_most(words, estimate(row, "recognised"), STOPPED))
+        found += _stopped(row, f"{number(row, 'attackers'):.0f} attackers with random keys, {name}")
     return found
+
+
+def _stopped(row: Row, who: str) -> list[Check]:
+    """Look for the class that an attacker without a key was after, and for any other that it may have hit upon."""
+    columns = {"recognised": "the victim's class", "recognised_any": "any class of the victim"}
+    return [
+        at_most(f"Samples recognised as {words}, {who}", estimate(row, column), STOPPED) for column, words in columns.items()
+    ]
 
 
 def _curve(rows: list[Row], name: str) -> list[Check]:

@@ -10,13 +10,13 @@ from leaktight.defences.class_keys import ClassKeys
 from leaktight.defences.gaussian import GaussianNoise
 from leaktight.defences.polarization import Polarization
 from leaktight.defences.top_k import TopK
-from leaktight.metrics.generated import NearestPrivate, Recognised, RecognisedConfidence, SampleDiversity
+from leaktight.metrics.generated import NearestPrivate, Recognised, RecognisedAny, RecognisedConfidence, SampleDiversity
 
 PLAIN = "plain"
 EXACT, RANDOM = "exact key", "random key"
 ATTACKER = "client-1"
 """Whose chair the attacker takes: the victim is the participant before it."""
-SCORES = ("recognised", "recognised_confidence", "nearest_private", "sample_diversity")
+SCORES = ("recognised", "recognised_any", "recognised_confidence", "nearest_private", "sample_diversity")
 
 
 def keys(dimensions: int, fixed: bool = True) -> str:
@@ -70,5 +70,5 @@ def attempt(attack: GanAttack) -> Attempt:
     return Attempt(
         attack=attack,
         threat=ThreatModel(seat=ATTACKER, knows=attack.needs),
-        metrics=(Recognised(), RecognisedConfidence(), NearestPrivate(), SampleDiversity()),
+        metrics=(Recognised(), RecognisedAny(), RecognisedConfidence(), NearestPrivate(), SampleDiversity()),
     )

@@ -7,17 +7,18 @@ import signal
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
 
 from leaktight import audit
-from leaktight.audit.crew import Answer, Errand
+from leaktight.audit.crew import Answer, Errand, Work
 from leaktight.audit.driver import Step
 from leaktight.audit.engine import work_of
 from leaktight.audit.job import ELSEWHERE, Job
 from leaktight.audit.ray_cluster import LOOPBACK, Cluster
+from leaktight.audit.ray_workers import RayWorkers, _Worker
 from leaktight.audit.store import TRAINING_FOLDER
 from leaktight.audit.trainings import Trainings
 from leaktight.core.record import Record, Status
@@ -69,6 +70,20 @@ def listening(pids: set[int]) -> set[str]:
                 continue
     rows = [line.split() for name in ("tcp", "tcp6") for line in Path("/proc/net", name).read_text().splitlines()[1:]]
     return {row[1].partition(":")[0] for row in rows if row[3] == "0A" and row[9] in inodes}
+
+
+def test_a_worker_has_no_say_in_which_files_are_written(tmp_path: Path) -> None:
+    """A machine of a cluster that answers with more than was asked for, without a Ray."""
+    said = {"parts": [b"done"], "made": {"asked": b"1", "other": b"2", "../beyond": b"3"}}
+    ray: Any = SimpleNamespace(
+        wait=lambda speaks, num_returns: (speaks[:1], speaks[1:]),
+        get=lambda found: found,
+        exceptions=SimpleNamespace(RayError=RuntimeError),
+    )
+    crew = RayWorkers(ray, 1, Work(make=lambda shelf, settings: lambda content, told: [], folder=tmp_path / "files"))
+    crew._workers.append(_Worker(None, iter([said]), ready=True, errand=Errand("one", b"", makes=("asked",))))
+    assert crew.next(lambda *_: None) == Answer("one", (b"done",))
+    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["asked"]
 
 
 def timeless(records: list[Record]) -> list[Record]:

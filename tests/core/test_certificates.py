@@ -93,8 +93,17 @@ def test_nothing_is_written_over_and_a_strange_host_leaves_nothing(made, tmp_pat
     with pytest.raises(InvalidValue, match="without a port"):
         make_certificates(tmp_path / "new", NAMES, hosts=["example:443"])
     assert not (tmp_path / "new").exists()
-    with pytest.raises(InvalidValue, match=r"`days` of certificates must be at least 1. Got 0"):
+    with pytest.raises(InvalidValue, match=r"`days` of certificates must be from 1 to 36500. Got 0"):
         make_certificates(tmp_path / "new", NAMES, days=0)
+    with pytest.raises(InvalidValue, match="Got 10000000 instead"):
+        make_certificates(tmp_path / "new", NAMES, days=10_000_000)
+
+
+def test_no_certificate_bears_the_name_of_another_party(tmp_path):
+    made = make_certificates(tmp_path, NAMES, hosts=["feature-party", "label-party", "example"])
+    for name in NAMES:
+        names = parsed(made[name].certificate).extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        assert names.get_values_for_type(x509.DNSName) == [name, "localhost", "example"]
 
 
 @pytest.mark.parametrize("names", [[], ["a", "a"], [".."], ["a/b"], [""], ["ü"], ["a" * 61]])

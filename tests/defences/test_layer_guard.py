@@ -24,6 +24,7 @@ from leaktight.defences import (
     IsotropicNoise,
     LaplaceNoise,
     LayerGuard,
+    LocalDP,
     MaxNorm,
     Polarization,
     Pruning,
@@ -287,6 +288,10 @@ def test_split_learning_has_no_layers_to_guard() -> None:
         ({"layers": ["a"], "guard": {"kind": "none"}}, "Got none instead, which does nothing to a message."),
         ({"layers": ["a"], "guard": Chain()}, "Got chain instead, which does nothing to a message."),
         ({"layers": ["a"], "guard": DPSGD()}, "Got dp_sgd instead, which needs the gradient of each example."),
+        (
+            {"layers": ["a"], "guard": LocalDP()},
+            "Got local_dp instead, whose epsilon would leave out what the other layers tell.",
+        ),
         ({"layers": ["a"], "guard": GaussianNoise(each="step")}, "which acts on the gradient of each local step."),
         ({"layers": ["a"], "guard": LayerGuard(layers=("a",))}, "Got layer_guard instead, which acts in `on_agree` too."),
         ({"layers": ["a"], "guard": Chain(links=(TopK(), DPSGD()))}, "Got dp_sgd instead, which needs"),

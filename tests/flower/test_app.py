@@ -10,9 +10,12 @@ from safetensors.torch import load_file
 
 from leaktight.core.defence import Undefended
 from leaktight.core.errors import LeaktightError
+from leaktight.core.message import Kind
+from leaktight.core.message import Message as Sent
 from leaktight.data import Digits
-from leaktight.defences import DPSGD, ClassKeys, Polarization, TopK
+from leaktight.defences import DPSGD, ClassKeys, GaussianNoise, Polarization, TopK
 from leaktight.flower.app import FAILURE_FILE, PROGRESS_FILE, client_app, main
+from leaktight.flower.letter import content_of, messages_of
 from leaktight.flower.node_state import NodeState, Remembered, decode, encode
 from leaktight.flower.remote import Nodes
 from leaktight.learning.federated import Federated
@@ -205,10 +208,53 @@ def test_a_strange_message_is_answered_with_a_sentence():
     assert "must be a message of Leaktight" in str(grid.replies[identity].content)
 
 
+def test_another_question_for_a_round_that_was_answered_gets_no_answer():
+    """The noise of a round is drawn again when it is asked for again: two answers would be free of it."""
+    one = training(GaussianNoise(std=0.1))
+    grid = Nodeless(one)
+    parameters = one.task.public_parameters()
+
+    def said(tensors):
+        asked = Sent(Kind.PARAMETERS, "server", "client-0", 0, tensors)
+        [identity] = grid.push_messages([Message(content_of(asked), 10, "train")])
+        return grid.replies[identity].content
+
+    [first], [again] = messages_of(said(parameters)), messages_of(said(parameters))
+    assert all(torch.equal(again.tensors[name], tensor) for name, tensor in first.tensors.items())
+    with pytest.raises(LeaktightError, match=r"client-0 must be asked the same when it is asked for round 0 again"):
+        messages_of(said({name: tensor + 1 for name, tensor in parameters.items()}))
+
+
+def test_a_node_that_is_no_participant_ends_the_training():
+    one = training()
+    with pytest.raises(LeaktightError, match=r"A node must be one of client-0 to client-2. Got 'client-7' instead; give each"):
+        led(Nodeless(one, numbers=[0, 7, 2]), one)
+
+
+def test_what_is_another_ones_cannot_be_revealed():
+    one = training(ClassKeys(), rounds=1)
+    grid = Nodeless(one)
+    handle = grid.handle
+
+    def swapped(message):
+        reply = handle(message)
+        for record in reply.content.config_records.values():
+            record["message"] = record["message"].replace('"reveal", "sender": "client-1"', '"reveal", "sender": "client-0"')
+        return reply
+
+    nodes = Nodes(grid, 3, patience=0.05)
+    parties = nodes.parties()
+    grid.handle = swapped
+    with pytest.raises(LeaktightError, match="client-1 must reveal what is its own"):
+        one.lead(parties, nodes.gather)
+
+
 def test_states_survive_their_archive():
-    state = NodeState(3, Remembered({"a": {"b": torch.ones(2)}}, {"epsilon": 1.0}), Remembered({"count": 2}, {"epsilon": 2.0}))
+    state = NodeState(
+        3, Remembered({"a": {"b": torch.ones(2)}}, {"epsilon": 1.0}), Remembered({"count": 2}, {"epsilon": 2.0}), "a1"
+    )
     found = decode(encode(state))
-    assert (found.round, found.after, found.before.notes) == (3, state.after, {"epsilon": 1.0})
+    assert (found.round, found.after, found.before.notes, found.asked) == (3, state.after, {"epsilon": 1.0}, "a1")
     assert torch.equal(found.before.memory["a"]["b"], torch.ones(2))
     with pytest.raises(LeaktightError, match=r"client-0 was asked for round 9 and remembers round 3 last"):
-        found.start(9, "client-0")
+        found.start(9, "client-0", "")

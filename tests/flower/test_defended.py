@@ -117,6 +117,17 @@ def test_a_training_that_goes_around_it_is_not_sent(by_hand):
         own.arrays()
 
 
+def test_two_trainings_at_once_are_refused(by_hand):
+    """What the first one spent would be forgotten, and its noise drawn again."""
+    context = by_hand.context()
+    first, second = (defended(DPSGD(), network(), context, LABELS, (1, 4, 4)) for _ in range(2))
+    for own in (first, second):
+        own.backward(INPUTS, LABELS)
+    second.arrays()
+    with pytest.raises(InvalidValue, match="must finish one message under dp_sgd before it begins another"):
+        first.arrays()
+
+
 def test_an_update_that_is_not_finite_is_not_sent(by_hand):
     with pytest.raises(LeaktightError, match="finite"):
         trained(by_hand.context(), GaussianNoise(std=0.1, each="step"), rate=float("inf"))

@@ -97,6 +97,16 @@ def test_the_tap_sees_what_leaves_the_mods_behind_it(by_hand, asked, tmp_path):
     assert (left.manifest.name, left.manifest.local_steps, left.manifest.learning_rate) == ("node-7/1", 2, 0.1)
 
 
+def test_the_tap_knows_what_came_although_the_app_answers_in_its_place(by_hand, asked, tmp_path):
+    def app(message, context):
+        message.content["arrays"] = by_hand.arrays(**AFTER)
+        return Message(message.content, reply_to=message)
+
+    tap(tmp_path)(asked[0], by_hand.context(), app)
+    [left] = read_captures(tmp_path)
+    assert left.tensors()["weight"].tolist() == [[0.5, 0.5], [0.5, 0.5]]
+
+
 def test_the_tap_leaves_other_messages_alone(by_hand, tmp_path):
     app = by_hand.answering(by_hand.arrays(**AFTER))
     tap(tmp_path)(by_hand.ask(by_hand.arrays(**BEFORE), "evaluate"), by_hand.context(), app)

@@ -9,6 +9,7 @@ import torch
 
 from leaktight.core.certificates import make_certificates
 from leaktight.learning.feature_party import FeatureParty
+from leaktight.learning.label_party import LabelParty
 from leaktight.wire.frame import HEADER, MAGIC, VERSION, Frame, Sort, read_frame
 from leaktight.wire.payload import pack_tensors, pack_words, unpack_words
 
@@ -144,6 +145,30 @@ def test_other_activations_for_a_step_that_was_answered_get_no_second_answer(pai
     waiting.result()
 
 
+def test_another_gradient_for_a_step_that_was_applied_gets_no_other_activations(pair, monkeypatch):
+    """The feature party draws its noise again, too: two answers would tell of the features."""
+    pair.feature["defence"] = {"kind": "gaussian_noise", "std": 0.1}
+    waiting = pair.start("label-party")
+    with monkeypatch.context() as patched:
+        spoilt(patched, lambda rows: rows * torch.nan)
+        pair.start("feature-party").join()
+    honest = LabelParty.respond
+
+    def respond(self, message):
+        answer = honest(self, message)
+        return answer.map(lambda rows: rows + 1) if answer.round == 22 else answer
+
+    with monkeypatch.context() as patched:
+        patched.setattr(LabelParty, "respond", respond)
+        careful = pair.start("feature-party")
+        careful.join()
+    assert "label-party must send the gradient of step 22 as before" in str(careful.error)
+    assert pair.state("feature-party")["party"]["step"] == 20
+    assert pair.checkpoint("feature-party").with_name("feature-party.safetensors.answered").stat().st_mode & 0o777 == 0o600
+    pair.start("feature-party").result()
+    waiting.result()
+
+
 @pytest.mark.parametrize("role", ROLES)
 def test_nobody_goes_back_to_the_beginning_because_the_other_one_has_lost_its_checkpoints(pair, role):
     """A step before the oldest checkpoint would be answered again, and nobody remembers for what it was answered first."""
@@ -162,8 +187,6 @@ def test_nobody_goes_back_to_the_beginning_because_the_other_one_has_lost_its_ch
 
 
 def test_a_gradient_that_is_wrong_stops_the_feature_party_and_changes_nothing(pair, monkeypatch):
-    from leaktight.learning.label_party import LabelParty
-
     honest = LabelParty.respond
     pair.label["wire"]["patience"] = 1.0
     with monkeypatch.context() as patched:
@@ -180,7 +203,6 @@ def test_a_gradient_that_is_wrong_stops_the_feature_party_and_changes_nothing(pa
 
 def test_what_goes_wrong_with_the_label_party_itself_is_not_told_to_the_other_one(pair, monkeypatch):
     from leaktight.core.errors import InvalidValue
-    from leaktight.learning.label_party import LabelParty
 
     def respond(self, message):
         raise InvalidValue("Person p0007 bought nothing.")

@@ -65,14 +65,14 @@ def test_a_file_that_is_no_checkpoint_is_never_written_over(path):
 def test_answers_are_remembered_over_the_end_of_a_process(tmp_path):
     answered = Answered(tmp_path / "answered")
     for step in range(5):
-        answered.check(step, b"first", "peer")
+        answered.check(step, b"first", "the activations", "peer")
         answered.add(step, b"first %d" % step)
     # No close: the process was killed.
     again = Answered(tmp_path / "answered")
-    again.check(3, b"first 3", "peer")
-    again.check(5, b"anything", "peer")
+    again.check(3, b"first 3", "the activations", "peer")
+    again.check(5, b"anything", "the activations", "peer")
     with pytest.raises(PeerFault, match="must send the activations of step 3 as before"):
-        again.check(3, b"second", "peer")
+        again.check(3, b"second", "the activations", "peer")
     answered.close()
     assert (tmp_path / "answered").stat().st_mode & 0o777 == 0o600
 
@@ -84,14 +84,14 @@ def test_what_nobody_goes_back_to_is_forgotten_and_a_cut_off_record_too(tmp_path
         answered.add(step, b"x")
     answered.forget(90)
     assert path.stat().st_size == 10 * 40
-    answered.check(5, b"y", "peer")
+    answered.check(5, b"y", "the activations", "peer")
     answered.add(100, b"x")
     answered.close()
     path.write_bytes(path.read_bytes()[:-7])
     again = Answered(path)
     assert path.stat().st_size == 10 * 40
-    again.check(100, b"y", "peer")
+    again.check(100, b"y", "the activations", "peer")
     with pytest.raises(PeerFault):
-        again.check(95, b"y", "peer")
+        again.check(95, b"y", "the activations", "peer")
     again.clear()
     assert not path.exists()

@@ -41,7 +41,7 @@ def test_over_tls_with_the_feature_party_listening(pair, certificates, reference
 def test_checkpoints_are_for_their_owner_alone_and_hold_no_others_half(pair):
     ended(pair)
     files = [path for path in pair.folder.iterdir() if path.is_file()]
-    assert len(files) == 5
+    assert len(files) == 6
     assert {path.stat().st_mode & 0o777 for path in files} == {0o600}
     names = {role: {name.split(".")[0] for name in pair.state(role)["party"]["model"]} for role in ROLES}
     assert names == {"feature-party": {"encoded", "linear1", "linear2"}, "label-party": {"deep", "wide"}}

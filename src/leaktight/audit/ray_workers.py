@@ -126,8 +126,10 @@ class RayWorkers:
         if isinstance(said, tuple):
             advance(worker.errand.name, *said)
             return None
-        for name, content in said["made"].items():
-            self._folder.write(name, content)
+        # Only what was asked for: a machine elsewhere has no say in which files are written here.
+        for name in worker.errand.makes:
+            if name in said["made"]:
+                self._folder.write(name, said["made"][name])
         errand, worker.errand, worker.speaks = worker.errand, None, None
         return Answer(errand.name, tuple(said["parts"]))
 

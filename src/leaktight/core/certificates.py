@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 ALWAYS = ("localhost", "127.0.0.1", "::1")
 """The hosts that every certificate is good for, beside those that are asked for."""
+LONGEST = 36_500
+"""How many days a certificate may be good at most."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,7 +49,7 @@ def make_certificates(folder: Path, names: Sequence[str], hosts: Sequence[str] =
         folder: where the folders go; a party's folder must not be there yet.
         names: the parties, each once.
         hosts: names and addresses under which the machines are reached, beside those of `ALWAYS`.
-        days: how long the certificates are good, at least 1.
+        days: how long the certificates are good, from 1 to 36500.
 
     Returns:
         The files of each party, by name.
@@ -57,14 +59,16 @@ def make_certificates(folder: Path, names: Sequence[str], hosts: Sequence[str] =
         LeaktightError: the package `cryptography` is not installed.
     """
     check_names(names)
-    if days < 1:
-        raise InvalidValue(f"The `days` of certificates must be at least 1. Got {days} instead.")
+    if not 1 <= days <= LONGEST:
+        raise InvalidValue(f"The `days` of certificates must be from 1 to {LONGEST}. Got {days} instead.")
+    # A certificate with the name of another party would let its owner in as that one; each has its own anyway.
+    hosts = [host for host in (*ALWAYS, *hosts) if host not in names]
     for name in names:
         if (folder / name).exists():
             raise InvalidValue(f"There is a `{folder / name}` already. Name another folder, or move it away.")
     signer, keys = _Authority.new(days), {name: _new_key() for name in names}
     # All are signed before one is written, so that a host that makes no sense leaves nothing behind.
-    signed = {name: signer.sign(name, key, [*ALWAYS, *hosts]) for name, key in keys.items()}
+    signed = {name: signer.sign(name, key, hosts) for name, key in keys.items()}
     made = {}
     for name in names:
         place = private_folder(folder / name)

@@ -20,6 +20,7 @@ from leaktight.core.task import Batch, Task
 from leaktight.data.files import Location
 from leaktight.data.source import Source
 from leaktight.defences.finite import finite
+from leaktight.defences.local_dp import LocalDP
 from leaktight.defences.ranking import Risk, read_ranking
 from leaktight.defences.withhold import Withhold
 from leaktight.learning.target_jacobian import target_norms
@@ -180,6 +181,8 @@ def _fault(guard: Defence) -> str:
     own = type(guard)
     if own.on_message is Defence.on_message or isinstance(guard, Chain):
         return f"{guard.kind} instead, which does nothing to a message"
+    if isinstance(guard, LocalDP):
+        return f"{guard.kind} instead, whose epsilon would leave out what the other layers tell"
     if guard.per_example:
         return f"{guard.kind} instead, which needs the gradient of each example"
     others = [hook for hook in _HOOKS if getattr(own, hook) is not getattr(Defence, hook)]

@@ -16,7 +16,7 @@ from leaktight.core.errors import InvalidValue, LeaktightError
 from leaktight.core.private import write_private
 from leaktight.data import from_text
 from leaktight.flower.letter import content_of, fault_of, messages_of
-from leaktight.flower.node_state import Remembered, recall, remember
+from leaktight.flower.node_state import Remembered, digest, recall, remember
 from leaktight.flower.remote import Nodes, greeting
 from leaktight.learning.client import Client
 from leaktight.learning.joint import JointTraining, Round, write_trained
@@ -42,13 +42,14 @@ def respond(message: Message, context: Context) -> Message:
 
     def answered() -> RecordDict:
         [asked], name = messages_of(message.content), _name(context)
-        state = recall(context, name)
+        state, question = recall(context, name), digest(asked)
         training = _training(str(context.run_config["training"]))
-        party = _party(context, training, state.start(asked.round, name))
+        party = _party(context, training, state.start(asked.round, name, question))
         sent = party.respond(asked)
         # Rounds come one after the other, so nobody can make it believe that an early one is the last.
         reveal = party.close() if asked.round == training.scenario.rounds - 1 else None
-        remember(context, name, state.answered(asked.round, Remembered(party.local.memory, party.local.notes)))
+        after = Remembered(party.local.memory, party.local.notes)
+        remember(context, name, state.answered(asked.round, after, question))
         return content_of(sent, *([reveal] if reveal else []))
 
     return _answer(message, answered)

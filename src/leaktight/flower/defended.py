@@ -71,8 +71,9 @@ class Defended:
     def arrays(self) -> ArrayRecord:
         """Return the arrays for the reply, in place of `ArrayRecord(model.state_dict())`, and keep memory and notes for the next message.
 
-        The update goes through the defence's `on_message`; integer arrays go back as they came. If not every step went through
-        `backward`, or the update is not finite, this raises, and Flower sends an error in place of the update.
+        The update goes through the defence's `on_message`; integer arrays go back as they came. If no step went through `backward`, or
+        the update is not finite, this raises, and Flower sends an error in place of the update. A step that goes around `backward`
+        after others did not is not noticed, and not defended.
         """
         if not self._steps:
             raise InvalidValue(

@@ -18,7 +18,7 @@ from leaktight.flower.app import FAILURE_FILE, PROGRESS_FILE
 from leaktight.flower.processes import LOOPBACK, Programs, free_port
 from leaktight.flower.project import PROFILE, write_profile, write_project
 from leaktight.flower.remote import PATIENCE
-from leaktight.learning.joint import CURVE_FILE, JointTraining, Round
+from leaktight.learning.joint import CURVE_FILE, MODEL_FILE, JointTraining, Round
 
 After = Callable[[Round], None]
 _PAUSE = 0.2
@@ -31,7 +31,7 @@ def workplace(out: Path) -> Iterator[Programs]:
     Results of an earlier training in the same folder are removed first, so that nobody takes them for those of this one.
     """
     private_folder(out)
-    for name in (CURVE_FILE, FAILURE_FILE, PROGRESS_FILE):
+    for name in (MODEL_FILE, CURVE_FILE, FAILURE_FILE, PROGRESS_FILE):
         (out / name).unlink(missing_ok=True)
     with (
         tempfile.TemporaryDirectory(prefix="leaktight-", ignore_cleanup_errors=True) as folder,

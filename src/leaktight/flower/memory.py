@@ -45,7 +45,15 @@ def remember(context: Context, defence: Defence, local: Local) -> None:
         context: the node's context.
         defence: whose memory it is.
         local: what `recall` returned, after the message.
+
+    Raises:
+        InvalidValue: it was recalled again meanwhile; what one of the two spent would be forgotten, and its noise drawn again.
     """
+    kept = context.state.config_records.get(_name(defence))
+    if kept is None or unpack(_bytes(kept))[1]["messages"] != local.round + 1:
+        raise InvalidValue(
+            f"A node must finish one message under {defence.kind} before it begins another. Got two at once; use one after the other."
+        )
     about = {"seed": local.seed, "messages": local.round + 1, "notes": local.notes}
     _write(context, defence, pack(flat(local.memory), about))
 

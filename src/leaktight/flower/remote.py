@@ -83,6 +83,8 @@ class Nodes:
             answer, *reveals = messages_of(found[party.name])
             answers.append(checked(answer, party.name, ask.round, ask.tensors))
             for message in reveals:
+                if (message.kind, message.sender) != (Kind.REVEAL, party.name):
+                    raise LeaktightError(f"{party.name} must reveal what is its own with its last answer. Got something else.")
                 self.revealed[party.name] = message
         return answers
 
@@ -132,6 +134,11 @@ class Nodes:
             self._place(messages_of(reply.content)[0].sender, reply.metadata.src_node_id)
 
     def _place(self, name: str, node: int) -> None:
+        if name not in {f"client-{number}" for number in range(self.participants)}:
+            raise LeaktightError(
+                f"A node must be one of client-0 to client-{self.participants - 1}. Got {name[:40]!r} instead; "
+                "give each node a `partition-id` of its own, from 0."
+            )
         former = self._places.get(name)
         if former is not None and former in set(self.grid.get_node_ids()):
             raise LeaktightError(f"Two nodes say that they are {name}. Give each node a `partition-id` of its own, from 0.")

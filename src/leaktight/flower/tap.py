@@ -30,7 +30,8 @@ class Tap:
         """Let a message be answered, and write down what a train message and its answer carried."""
         if message.metadata.message_type.partition(".")[0] != MessageType.TRAIN:
             return call_next(message, context)
-        received = message.content
+        # The app may put its answer into what it was given.
+        received = RecordDict(dict(message.content.items()))
         reply = call_next(message, context)
         if not reply.has_error():
             written(self.folder, f"node-{context.node_id}", None, received, reply.content, self.known)

@@ -97,11 +97,11 @@ class FeatureParty:
     def features(self, inputs: Tensor, chunk: int = 4096) -> Tensor:
         """Return the activations of any rows, as the party sends them to have them scored: defended, batch by batch.
 
-        The defence draws from streams of their own and remembers nothing of it.
+        The defence draws from streams of this step's own and remembers nothing of it.
         """
         with torch.no_grad():
             made = torch.cat([self.bottom(inputs[at : at + chunk]) for at in range(0, len(inputs), chunk)])
-        local = Local(self.name, seed_of(self.local.seed, "scored"))
+        local = Local(self.name, seed_of(self.local.seed, "scored", self.step))
         local.now.examples, size = len(inputs), self.order.batch_size
         parts = []
         for number, at in enumerate(range(0, len(inputs), size)):

@@ -65,7 +65,8 @@ class JointTraining(Value):
     Args:
         scenario: data, model, protocol and rounds.
         defence: what each participant does about leakage.
-        seed: what all randomness derives from.
+        seed: what all randomness derives from. All parties and the server know it, so the noise of a defence hides nothing from them:
+            it shows what a training under that defence comes to.
 
     Example:
         >>> from leaktight.data import Digits

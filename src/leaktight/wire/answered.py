@@ -1,4 +1,4 @@
-"""Answered steps: a label party never answers a step for two different activations, not even after its process has died.
+"""Answered steps: a party never answers a step for two different messages, not even after its process has died.
 
 A step that is played again after one side died draws the same noise again, so the same question gets the same answer. Another
 question would not be hidden by that noise: the difference of the two answers is free of it.
@@ -19,7 +19,7 @@ _RECORD = struct.Struct(">Q32s")
 
 
 class Answered:
-    """The digest of the activations behind each answer since the oldest step that the party may go back to.
+    """The digest of what each answer was for, activations or a gradient, since the oldest step that the party may go back to.
 
     A digest is in the file before its answer goes out; a process that is killed loses none.
 
@@ -32,8 +32,8 @@ class Answered:
         ...     answered = Answered(Path(folder) / "answered")
         ...     answered.add(3, b"activations")
         ...     answered.close()
-        ...     answered.check(3, b"activations", "feature-party")
-        ...     answered.check(3, b"other ones", "feature-party")
+        ...     answered.check(3, b"activations", "the activations", "feature-party")
+        ...     answered.check(3, b"other ones", "the activations", "feature-party")
         Traceback (most recent call last):
         leaktight.wire.fault.PeerFault: feature-party must send the activations of step 3 as before when it goes back to that step. Got others instead; ...
     """
@@ -45,11 +45,11 @@ class Answered:
         if path.exists():
             self._read()
 
-    def check(self, step: int, payload: bytes, sender: str) -> None:
-        """Raise if the step was answered before, for other activations."""
+    def check(self, step: int, payload: bytes, what: str, sender: str) -> None:
+        """Raise if the step was answered before, for something else than this."""
         if step in self._digests and self._digests[step] != _digest(payload):
             raise PeerFault(
-                f"{sender} must send the activations of step {step} as before when it goes back to that step. Got others instead; set `every` to 1 where computations do not repeat to the last bit."
+                f"{sender} must send {what} of step {step} as before when it goes back to that step. Got others instead; set `every` to 1 where computations do not repeat to the last bit."
             )
 
     def add(self, step: int, payload: bytes) -> None:

@@ -44,10 +44,10 @@ class FeatureSide(Side):
         since = time.monotonic()
         party = self._shake_hands(line)
         while party.step < self.common.rounds:
-            before, message = party.step, self._gradient(line.receive(Sort.GRADIENT), party)
-            answer = party.respond(message)
-            if party.step != before and self.due():
-                self.checkpoint()
+            before, frame = party.step, line.receive(Sort.GRADIENT)
+            answer = party.respond(self._gradient(frame, party))
+            if party.step != before:
+                self.keep(frame)
             if party.step < self.common.rounds:
                 line.send(self._frame(Sort.ACTIVATIONS, party.step, answer.tensors[ACTIVATIONS]))
             self.stepped(line, since)
@@ -58,9 +58,6 @@ class FeatureSide(Side):
     def kept(self) -> Memory:
         """Nothing more."""
         return {}
-
-    def close(self) -> None:
-        """Nothing is open."""
 
     def _shake_hands(self, line: Line) -> FeatureParty:
         own = self.hello(**self._inputs())
@@ -118,6 +115,7 @@ class FeatureSide(Side):
                 received(message, Kind.CUT_GRADIENT, GRADIENT, (self.common.batch_size, *self._shape))
             except InvalidValue as error:
                 raise PeerFault(str(error)) from None
+            self.answered.check(frame.step, frame.payload, "the gradient", self.peer)
         return message
 
     def _frame(self, sort: Sort, step: int, activations: Tensor) -> Frame:

@@ -19,7 +19,6 @@ from leaktight.learning.boundary import ACTIVATIONS, LABEL_PARTY, received
 from leaktight.learning.label_party import LabelParty
 from leaktight.learning.split import graded
 from leaktight.models.halves import Halves, halves
-from leaktight.wire.answered import Answered
 from leaktight.wire.compression import expanded
 from leaktight.wire.fault import Lost, PeerFault
 from leaktight.wire.frame import Frame, Sort
@@ -45,12 +44,9 @@ class LabelSide(Side):
 
     def __init__(self, settings: PartyFile, watch: Watch | None = None) -> None:
         super().__init__(settings, watch)
-        self.answered = Answered(self.history.path.with_name(f"{self.history.path.name}.answered"))
         self.losses = torch.full((self.common.rounds,), torch.nan)
         newest = self.history.newest()
         if newest is None:
-            # What was answered in another training has other noise.
-            self.answered.clear()
             self.training = secrets.token_hex(_TRAINING_BYTES)
         else:
             known = newest.get("losses", self.losses[:0])[: self.common.rounds]
@@ -84,10 +80,6 @@ class LabelSide(Side):
         """The loss of each step so far, and what the other party said that it puts into the network."""
         step = 0 if self._party is None else self._party.step
         return {"losses": self.losses[:step].clone(), "inputs": torch.tensor(self._inputs or [], dtype=torch.long)}
-
-    def close(self) -> None:
-        """Close the file of answered steps."""
-        self.answered.close()
 
     def _shake_hands(self, line: Line) -> tuple[LabelParty, bool]:
         """Return the party, at the step that both go on from, and whether there is a step that the feature party has not applied."""
@@ -145,14 +137,11 @@ class LabelSide(Side):
                 f"{self.peer} must send the activations of step {party.step}. Got those of step {frame.step} instead."
             )
         message = self._message(frame, self.common.batch_size, party.shape)
-        self.answered.check(frame.step, frame.payload, self.peer)
+        self.answered.check(frame.step, frame.payload, "the activations", self.peer)
         answer = party.respond(message)
         if party.last is not None:
             self.losses[frame.step] = party.last.loss.cpu()
-        self.answered.add(frame.step, frame.payload)
-        if self.due():
-            self.checkpoint()
-            self.answered.forget(self.history.steps[0])
+        self.keep(frame)
         return answer
 
     def _message(self, frame: Frame, rows: int, shape: tuple[int, ...]) -> Message:

@@ -22,8 +22,9 @@ from leaktight.learning.boundary import require_placeable
 from leaktight.learning.feature_party import FeatureParty
 from leaktight.learning.label_party import LabelParty
 from leaktight.learning.order import Order
+from leaktight.wire.answered import Answered
 from leaktight.wire.compression import size
-from leaktight.wire.frame import CONTROL_LIMIT
+from leaktight.wire.frame import CONTROL_LIMIT, Frame
 from leaktight.wire.hello import Hello, digests
 from leaktight.wire.history import History
 from leaktight.wire.line import Line
@@ -83,6 +84,10 @@ class Side(abc.ABC):
         self.readings: tuple[Reading, ...] = ()
         self.taken = 0
         self.training, self.secret = self._remembered()
+        self.answered = Answered(self.history.path.with_name(f"{self.history.path.name}.answered"))
+        if not self.history.steps:
+            # What was answered in another training has other noise.
+            self.answered.clear()
 
     @property
     @abc.abstractmethod
@@ -96,10 +101,6 @@ class Side(abc.ABC):
     @abc.abstractmethod
     def kept(self) -> Memory:
         """Return what this role keeps in a checkpoint beside the party's state."""
-
-    @abc.abstractmethod
-    def close(self) -> None:
-        """Close what is open."""
 
     @property
     def steps(self) -> list[int]:
@@ -150,10 +151,21 @@ class Side(abc.ABC):
             seconds = time.monotonic() - since
             self.watch(Standing(self.party.step, self.common.rounds, loss, line.sent, line.received, seconds, line.round_trip))
 
+    def keep(self, frame: Frame) -> None:
+        """Keep what must be kept of a step before its answer goes out: what it is the answer to, and now and then a checkpoint."""
+        self.answered.add(frame.step, frame.payload)
+        if self.due():
+            self.checkpoint()
+            self.answered.forget(self.history.steps[0])
+
     def due(self) -> bool:
         """Whether it is time for a checkpoint."""
         step = 0 if self.party is None else self.party.step
         return step % self.settings.wire.every == 0 or step == self.common.rounds
+
+    def close(self) -> None:
+        """Close the file of answered steps."""
+        self.answered.close()
 
     def checkpoint(self) -> None:
         """Write everything that a new process of this party needs."""

@@ -4,6 +4,7 @@ import math
 
 import pytest
 
+from leaktight.defences.key_theory import largest_overlap
 from leaktight.papers.class_keys.geometry import overlap_rows, shared_rows
 from leaktight.papers.class_keys.settings import Scope
 from leaktight.papers.reproduction import number, rows_where
@@ -16,6 +17,15 @@ def test_overlaps_fall_with_the_dimensions_for_both_distributions(scope: Scope) 
         assert values == sorted(values, reverse=True)
         assert values[0] == pytest.approx(1, abs=1e-4)
     assert [row["dimensions"] for row in rows[:3]] == [2, 64, 1024]
+
+
+def test_intervals_are_those_of_all_dimensions_together(scope: Scope) -> None:
+    pairs = scope.repeats * 4950
+    for row in overlap_rows(scope, seed=0)[1:3]:
+        low, middle, high = (number(row, name) or 0 for name in ("theory_low", "theory", "theory_high"))
+        alone = [largest_overlap(int(number(row, "dimensions") or 0), pairs, level) for level in (0.025, 0.975)]
+        # Three intervals that each fail in a twentieth of experiments would fail together in a seventh.
+        assert low < alone[0] < middle < alone[1] < high
 
 
 def test_they_follow_from_the_seed(scope: Scope) -> None:

@@ -33,7 +33,7 @@ def notes_of(scope: Scope, order: Order) -> list[str]:
     found = [SCORED, CHOSEN] if order.scale != "paper" else [SCORED]
     if any(min(study.seeds, len(study.victims)) > 1 for study in scope.studies):
         found.append(EACH)
-    found += [OVERLAPS, ENDS, SCALED, REGRESSED]
+    found += [BLIND, OVERLAPS, ENDS, SCALED, REGRESSED]
     for one in scope.central:
         classes = one.data.load().classes if one.name == CIFAR100 else 100
         if classes != 100:

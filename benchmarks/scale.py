@@ -3,8 +3,8 @@
 Unit costs: a participant's round, a victim's attack, what the driver does for each cell, what starting a worker takes; for split learning
 what each party does for a row, and how many bytes of it cross the wire. The costs of an audit on N workers come from a simulation in virtual time that
 deals jobs out as the driver does: trainings first, each cell as soon as its training is there, one job per worker, the driver alone writing.
-The simulation is checked against the real thing: the same plan is run with one and with two local processes, and both times are predicted from
-the one-worker run's own jobs. With `--page docs/scale.md` the tables of that page are written.
+The simulation is checked against the real thing: the same plan is run with one and with two local processes, and the second time is predicted
+from the one-worker run's own jobs. With `--page docs/scale.md` the tables of that page are written.
 """
 
 # ruff: noqa: E402
@@ -199,7 +199,7 @@ def split_units(batch: int, steps: int) -> tuple[float, float, float, float]:
 
 
 def checked(cells: int, iterations: int, rounds: int, victims: int) -> list[Row]:
-    """Run the same plan with one and two workers, and predict both from the one-worker run's own jobs."""
+    """Run the same plan with one and two workers, and predict the second from the one-worker run's own jobs."""
     plan = planned(cells, iterations, rounds, victims)
     one, records = ran(plan, 1)
     two, _ = ran(plan, 2)
@@ -307,7 +307,8 @@ def main() -> None:
         print("\n".join(["", name, *lines]))
     if chosen.page:
         write_page(chosen.page, tables)
-    costs = [Row(f"unit cost: {name}", value, "s" if value < 1 else "") for name, value in dataclasses.asdict(units).items()]
+    counted = dataclasses.asdict(units)
+    costs = [Row(f"unit cost: {name}", value, "B" if name in ("wire", "memory") else "s") for name, value in counted.items()]
     show([*costs, *checks], chosen.json)
 
 

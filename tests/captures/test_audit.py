@@ -20,6 +20,8 @@ from leaktight.core.scenario import Observation
 from leaktight.models import Factory
 from leaktight.report import write_report
 
+SEEN = ("--captured", "seen", "--model", "networks:linear")
+
 
 def brief(plan: Plan) -> Plan:
     """Return the plan with one search, of a few steps."""
@@ -175,7 +177,7 @@ def test_the_command_line_audits_captures(recorded, monkeypatch, capsys):
     folder = recorded(messages=1)
     monkeypatch.chdir(folder.parent)
     monkeypatch.setattr("leaktight.cli.captured.captured", lambda *words, **more: brief(captured(*words, **more)))
-    words = ["audit", "--captured", "seen", "--truth", "truth.safetensors", "--workers", "1", "--out", "out"]
+    words = ["audit", *SEEN, "--truth", "truth.safetensors", "--workers", "1", "--out", "out"]
     assert main(words) == 0
     said = capsys.readouterr().out
     assert "as captured" in said
@@ -189,10 +191,11 @@ def test_the_command_line_audits_captures(recorded, monkeypatch, capsys):
         (["--captured", "none"], "There is no folder `none` with captures"),
         (["--captured", "seen", "--model", "mlp"], "must be given as `package.module:function`"),
         (["--captured", "seen", "--shape", "1,a"], "must be positive whole numbers between commas"),
+        (["--captured", "seen"], "Got none instead; they name `networks:linear`, so give that if you trust its code."),
         (["--captured", "seen", "--head", "fc"], "Give that with `--model"),
         (["plan.toml", "--captured", "seen"], "or a plan, not both"),
-        (["--captured", "seen", "--truth", "none.safetensors"], "cannot be read: no such file"),
-        (["--captured", "seen", "--model", "networks:linear", "--head", "9"], "no linear layer named `9`"),
+        ([*SEEN, "--truth", "none.safetensors"], "cannot be read: no such file"),
+        ([*SEEN, "--head", "9"], "no linear layer named `9`"),
     ],
 )
 def test_words_that_do_not_fit_are_one_sentence(recorded, monkeypatch, capsys, words, why):
@@ -208,7 +211,7 @@ def test_a_message_without_a_number_of_the_model_is_named(recorded, monkeypatch,
     monkeypatch.chdir(folder.parent)
     path = folder / read_captures(folder)[0].manifest.tensors
     path.write_bytes(pack_tensors({"1.weight": torch.ones(8, 16, dtype=torch.int64)}))
-    assert main(["audit", "--captured", "seen", "--workers", "1"]) == 2
+    assert main(["audit", *SEEN, "--workers", "1"]) == 2
     assert "holds no tensor of the model's parameters" in capsys.readouterr().err
 
 
@@ -217,5 +220,5 @@ def test_a_damaged_capture_is_named_before_the_audit_starts(recorded, monkeypatc
     monkeypatch.chdir(folder.parent)
     path = folder / read_captures(folder)[1].manifest.tensors
     path.write_bytes(path.read_bytes()[:-3])
-    assert main(["audit", "--captured", "seen", "--workers", "1"]) == 2
+    assert main(["audit", *SEEN, "--workers", "1"]) == 2
     assert f"`{path.name}` must hold as many bytes as its header says" in capsys.readouterr().err

@@ -20,7 +20,7 @@ from leaktight.flower.engine import follow, workplace
 from leaktight.flower.processes import Programs, free_port, last_line
 from leaktight.flower.project import write_profile, write_project
 from leaktight.learning.federated import Federated
-from leaktight.learning.joint import CURVE_FILE, JointTraining
+from leaktight.learning.joint import CURVE_FILE, MODEL_FILE, JointTraining
 from leaktight.models import MLP
 
 FAMILY = """
@@ -176,7 +176,7 @@ def test_a_training_that_failed_says_why(programs, tmp_path):
 
 
 def test_old_results_are_not_taken_for_new_ones(tmp_path):
-    for name in (CURVE_FILE, FAILURE_FILE, PROGRESS_FILE):
+    for name in (MODEL_FILE, CURVE_FILE, FAILURE_FILE, PROGRESS_FILE):
         (tmp_path / name).write_text("{}")
     with workplace(tmp_path) as programs:
         assert list(tmp_path.iterdir()) == []

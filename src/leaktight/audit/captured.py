@@ -51,7 +51,7 @@ def captured(
 
     Args:
         folder: where the captures are.
-        model: the model that was trained; None takes what the manifests name.
+        model: the model that was trained; None takes, and runs, what the manifests name: only for captures that you recorded yourself.
         truth: the file with the private batches; None if nobody gives them.
         shape: the shape of one example; empty if the manifests or the truth tell.
         public: public examples of the same kind, for chance levels.

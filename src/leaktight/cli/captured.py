@@ -6,6 +6,7 @@ from pathlib import Path
 
 from leaktight.audit import captured
 from leaktight.audit.plan import Plan
+from leaktight.captures import read_captures
 from leaktight.core.errors import InvalidValue
 from leaktight.data import from_text as data_from
 from leaktight.models import Factory
@@ -48,8 +49,15 @@ def of_captures(
         if own is None:
             raise InvalidValue("`--head` names a layer of your own model. Give that with `--model package.module:function`.")
         own = own.model_copy(update={"head": head})
-    public = None if data is None else data_from(data)
-    return captured(folder, own, truth, sizes(shape) if shape else (), public, thorough=preset == "standard")
+    public, wanted = None if data is None else data_from(data), sizes(shape) if shape else ()
+    if own is None:
+        # A file that came from elsewhere does not choose the code that is run here.
+        names = {capture.manifest.model for capture in read_captures(folder)} - {""}
+        trusted = f"; they name `{names.pop()}`, so give that if you trust its code" if len(names) == 1 else ""
+        raise InvalidValue(
+            f"The model of recorded messages must be given with `--model package.module:function`. Got none instead{trusted}."
+        )
+    return captured(folder, own, truth, wanted, public, thorough=preset == "standard")
 
 
 def sizes(text: str) -> tuple[int, ...]:

@@ -13,13 +13,13 @@ SCORED = (
 )
 CHOSEN = (
     "How the model and the generator are trained was chosen by the plain attack alone, on other seeds and classes than any in these tables. Of keys only "
-    "the accuracy was looked at on such a seed, to see that their loss may keep its factor; no attack on keys was looked at."
+    "the accuracy was looked at on such a seed, to see that their loss may keep its factor; no setting followed from an attack on keys."
 )
 BLIND = (
     "Attackers who know nothing of a key try a random one, as in the paper. Updates tell something of the keys behind them (see `class_keys`); an attacker "
     "who makes use of that is not among these."
 )
-OVERLAPS = "Overlaps must be within the intervals of theory at all dimensions together: of seeds under which theory is right, one in twenty fails this."
+OVERLAPS = "Overlaps must be within the intervals of theory at all dimensions together. Where theory is right, one seed in twenty fails this."
 EACH = "Each seed attacks another class: intervals are over both. Several attackers at once are all after the first of these, under every seed."
 ENDS = (
     "Accuracies over training are those of a model whose training ended there and whose keys were then revealed. The paper shows the mean accuracy of "

@@ -54,6 +54,10 @@ def test_a_plan_is_trained_and_its_model_written(leaktight: Call, plan: Path) ->
         ),
         (("--defence", "none", "--deploy", "keys"), "`--deploy keys` is for Flower. Add `--engine flower`, or leave it out."),
         (("--defence", "none", "--workers", "0"), "The number of workers must be at least 1. Got 0 instead."),
+        (
+            ("--defence", "none", "--workers", "2"),
+            "`--workers 2` is for Flower's simulation. Leave it out, or use `--engine flower` without `--deploy`.",
+        ),
     ],
 )
 def test_what_makes_no_sense_is_one_sentence(leaktight: Call, plan: Path, words: tuple[str, ...], message: str) -> None:

@@ -20,6 +20,7 @@ from leaktight.core.task import Task
 from leaktight.data import Digits, Npz
 from leaktight.defences import (
     DPSGD,
+    ClassKeys,
     GaussianNoise,
     IsotropicNoise,
     LaplaceNoise,
@@ -225,6 +226,11 @@ def test_a_ranking_of_another_model_is_an_error(stored: Callable[..., str], tmp_
         LayerGuard(ranking=stored(property=["head", "body.linear1"])).on_agree(toy_task())
     with pytest.raises(InvalidValue, match="There is no file or folder"):
         LayerGuard(ranking=str(tmp_path / "none.json")).on_agree(toy_task())
+
+
+def test_a_layer_that_another_defence_has_fixed_is_refused() -> None:
+    with pytest.raises(Refusal, match="guards layers that learn and are shared. Got `head`, which another defence has fixed"):
+        Chain(links=(ClassKeys(), LayerGuard(layers=("head",)))).on_agree(toy_task())
 
 
 def test_layers_that_the_model_does_not_have() -> None:

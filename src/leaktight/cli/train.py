@@ -62,6 +62,10 @@ def train(
         raise InvalidValue(f"`--deploy {deploy}` is for Flower. Add `--engine flower`, or leave it out.")
     if workers is not None and workers < 1:
         raise InvalidValue(f"The number of workers must be at least 1. Got {workers} instead.")
+    if workers is not None and (engine == "local" or deploy is not None):
+        raise InvalidValue(
+            f"`--workers {workers}` is for Flower's simulation. Leave it out, or use `--engine flower` without `--deploy`."
+        )
     training = read_training(file, defence, seed, device)
 
     def after(round: Round) -> None:

@@ -120,6 +120,10 @@ class LayerGuard(Defence):
         ranked = self._ranked(task)
         for layer in ranked:
             if layer not in known:
+                if layer in dict(task.model.named_modules()):
+                    raise Refusal(
+                        f"{self.kind} guards layers that learn and are shared. Got `{layer}`, which another defence has fixed."
+                    )
                 raise unknown("layer", layer, known)
         if self.count > len(ranked):
             raise InvalidValue(

@@ -229,7 +229,7 @@ def test_a_ranking_of_another_model_is_an_error(stored: Callable[..., str], tmp_
 
 
 def test_a_layer_that_another_defence_has_fixed_is_refused() -> None:
-    with pytest.raises(Refusal, match="guards layers that learn and are shared. Got `head`, which another defence has fixed"):
+    with pytest.raises(Refusal, match=r"guards layers that learn and are shared. Got `head`, which another defence has fixed"):
         Chain(links=(ClassKeys(), LayerGuard(layers=("head",)))).on_agree(toy_task())
 
 

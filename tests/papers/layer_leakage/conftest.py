@@ -9,6 +9,7 @@ import pytest
 from leaktight.core.metric import Reading
 from leaktight.core.record import Cell, Record, Status
 from leaktight.learning import Federated
+from leaktight.learning.schedule import ByProperty
 from leaktight.papers import Order
 from leaktight.papers.layer_leakage.networks import layers_of
 from leaktight.papers.layer_leakage.plans import plans_of
@@ -43,20 +44,27 @@ def near(cell: Cell, number: int) -> float:
     return 1 - abs(number - first) / 10
 
 
+def mixed(cell: Cell) -> bool:
+    """Return whether only a part of a batch with the property has it."""
+    assert isinstance(cell.scenario, Federated)
+    return isinstance(cell.scenario.schedule, ByProperty) and cell.scenario.schedule.share < 1
+
+
 def answer(cell: Cell) -> Record:
     """Answer a cell with numbers that say which cell it was."""
     assert isinstance(cell.scenario, Federated)
     layers = layers_of(cell.scenario.model)
     found = [Reading(name="accuracy", value=0.8 + cell.seed / 1000)]
     for number, layer in layers.items():
-        auc = 0.5 + 0.4 * near(cell, number) + cell.seed / 1000
+        auc = 0.5 + 0.4 * near(cell, number) + cell.seed / 1000 - (0.2 if mixed(cell) else 0.0)
         if cell.label in ("random forest", "network", "random entries"):
             less = {"random forest": 0.0, "network": 0.02, "random entries": 0.1}[cell.label]
             found.append(Reading(name="property_auc", value=auc - less, low=auc - 0.2, high=auc + 0.2, layer=layer))
         elif cell.label.startswith("V-information"):
             family = "network" if "network" in cell.label else "random_forest"
+            less = 0.1 if "entries" in cell.label else 0.0
             for suffix, scale in (("", 1.0), ("_share", 2.0)):
-                found.append(Reading(name=f"v_information_{family}{suffix}", value=scale * (auc - 0.5), layer=layer))
+                found.append(Reading(name=f"v_information_{family}{suffix}", value=scale * (auc - less - 0.5), layer=layer))
         elif cell.label == "sensitivity":
             for norm, factor in (("f", 1.0), ("1", -1.0), ("inf", 10.0)):
                 found.append(Reading(name=f"sensitivity_{norm}", value=factor * near(cell, number) ** 2, layer=layer))

@@ -19,8 +19,8 @@ from leaktight.probes import MutualInformation, Sensitivity, VInformation
 
 def test_each_part_has_a_plan_in_a_folder_of_its_own(plans: Plans) -> None:
     assert list(plans) == [
-        *(f"lfw-gender-race-black-{part}" for part in ("leak", "model", "compared")),
-        *(f"lfw-glasses-gender-male-{part}" for part in ("leak", "model", "compared")),
+        *(f"lfw-gender-race-black-{part}" for part in ("leak", "model", "mixed", "compared")),
+        *(f"lfw-glasses-gender-male-{part}" for part in ("leak", "model", "mixed", "compared")),
         "lfw-glasses-age-senior-leak",
         "lfw-glasses-hair-black-leak",
         *(f"lfw-{task}-gender-male-model" for task in ("race", "hair", "age")),
@@ -69,7 +69,7 @@ def test_layers_are_attacked_throughout_the_training(plans: Plans) -> None:
 
 def test_the_paper_s_attacker_is_a_participant(sets: str) -> None:
     plans = plans_of(study_of(Order(scale="paper", data=sets)), 0)
-    for name in ("leak", "compared"):
+    for name in ("leak", "mixed", "compared"):
         for probe in plans[f"lfw-gender-race-black-{name}"].probes.values():
             assert isinstance(probe, Attempt | VInformation)
             assert probe.threat.seat == "client-1"
@@ -86,7 +86,10 @@ def test_other_attackers_differ_in_one_thing_each(plans: Plans) -> None:
     assert entries.attack == PropertyInference(layers="each", gradients=128, entries=48)
     information = plan.probes["V-information, network"]
     assert isinstance(information, VInformation)
-    assert information.families == ("network",)
+    assert (information.families, information.entries) == (("network",), None)
+    assert plan.probes["V-information, random entries"] == information.model_copy(
+        update={"families": ("random_forest",), "entries": 48}
+    )
 
 
 def test_the_model_is_measured_at_its_end(plans: Plans) -> None:
@@ -131,5 +134,5 @@ def test_no_two_plans_share_a_folder_at_any_scale(sets: str) -> None:
     for scale in ("smoke", "small", "paper"):
         order = Order.model_validate({"scale": scale, "data": sets})
         study = study_of(order)
-        wanted = len(study.subjects) * 3 + len(study.properties) + len(study.tasks) + 1
+        wanted = len(study.subjects) * 4 + len(study.properties) + len(study.tasks) + 1
         assert len(LayerLeakage().plans(order)) == wanted

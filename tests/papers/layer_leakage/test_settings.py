@@ -62,6 +62,17 @@ def test_half_of_the_messages_have_the_property_from_every_moment_on(scale: str,
         assert rounds // study.moments % 2 == 0
 
 
+@pytest.mark.parametrize(
+    ("scale", "networks"), [("smoke", ("AlexNet",)), ("small", ("AlexNet", "VGG11Net")), ("paper", ("AlexNet",))]
+)
+def test_mixed_batches_are_half_and_on_networks_that_have_pure_ones_too(
+    scale: str, networks: tuple[str, ...], sets: str
+) -> None:
+    study = study_of(Order.model_validate({"scale": scale, "data": sets}))
+    assert (study.mixed_on, study.mixed) == (networks, 0.5)
+    assert set(study.mixed_on) <= set(study.networks)
+
+
 def test_the_full_experiment_has_the_settings_of_section_5(sets: str) -> None:
     study = study_of(Order(scale="paper", data=sets))
     assert (study.rounds, study.batch_size, study.learning_rate, study.seeds, study.repeats) == (3000, 32, 0.01, 20, 20)
@@ -93,7 +104,8 @@ def test_celeba_and_pubfig_are_used_where_they_are(folder: Path) -> None:
 @pytest.mark.parametrize("scale", ["smoke", "small", "paper"])
 def test_steps_keep_every_part_and_cut_what_is_counted(scale: str, sets: str) -> None:
     whole, cut = (study_of(Order.model_validate({"scale": scale, "data": sets, "steps": steps})) for steps in (None, 1))
-    for name in ("networks", "compared", "properties_on", "batch_size", "learning_rate", "share", "seat", "entries"):
+    kept = ("networks", "compared", "properties_on", "mixed_on", "mixed", "batch_size", "learning_rate", "seat", "entries")
+    for name in kept:
         assert getattr(cut, name) == getattr(whole, name)
     for name in ("subjects", "properties", "tasks"):
         assert [one.private for one in getattr(cut, name)] == [one.private for one in getattr(whole, name)]

@@ -26,7 +26,9 @@ def only(tables: Tables, table: str, **wanted: Any) -> Row:
 
 
 def test_every_table_has_its_keys_once(tables: Tables) -> None:
-    assert list(tables) == list(PAPER.keys) == list(PAPER.published())
+    assert list(tables) == list(PAPER.keys)
+    # Mixed batches are ours, so that nothing published stands beside them.
+    assert [name for name in tables if name != "mixed"] == list(PAPER.published())
     for name, rows in tables.items():
         found = [tuple(row[key] for key in PAPER.keys[name]) for row in rows]
         assert len(set(found)) == len(found) > 0
@@ -66,6 +68,28 @@ def test_correlations_are_over_layers_and_subjects(tables: Tables) -> None:
     assert (number(row, "r_low") or 0) < (number(row, "r") or 0) < (number(row, "r_high") or 0)
 
 
+def test_mixed_batches_have_attack_and_information_of_their_own(tables: Tables) -> None:
+    found = dict.fromkeys((row["network"], row["task"]) for row in tables["mixed"])
+    assert list(found) == [(network, task) for network in ("AlexNet", "VGG11Net") for task in ("gender", "glasses")]
+    assert len(tables["mixed"]) == 2 * (5 + 11)
+    row = only(tables, "mixed", task="gender", network="VGG11Net", layer=9)
+    assert (row["name"], row["share"]) == ("linear1", 0.5)
+    # Mixed batches were answered with 0.2 less than pure ones.
+    assert (number(row, "property_auc"), number(row, "v_information")) == pytest.approx((0.706, 0.206))
+    assert number(row, "v_information_share") == pytest.approx(0.412)
+
+
+def test_each_network_has_its_own_correlation_of_mixed_batches(order: Order, answered: Callable[..., Records]) -> None:
+    def fails(cell: Cell) -> bool:
+        told = cell.scenario.to_dict()
+        return cell.label == "V-information" and told["model"]["kind"] == "vgg11net" and told["schedule"]["share"] < 1
+
+    tables = PAPER.tables(order, answered(fails))
+    assert all(number(row, "r") == pytest.approx(1.0) for row in rows_where(tables["mixed"], network="AlexNet"))
+    assert {row["r"] for row in rows_where(tables["mixed"], network="VGG11Net")} == {None}
+    assert only(tables, "correlation", network="VGG11Net", measure="V-information")["n"] == 22
+
+
 def test_each_norm_has_its_own_correlation(tables: Tables) -> None:
     assert len(tables["norms"]) == 3 * len(tables["layers"])
     signs = {norm: {number(row, "r") for row in rows_where(tables["norms"], network="FCNet", norm=norm)} for norm in "F1"}
@@ -88,6 +112,7 @@ def test_a_network_stands_beside_the_forest(tables: Tables) -> None:
 def test_few_entries_stand_beside_all(tables: Tables) -> None:
     few, whole = (only(tables, "entries", task="gender", layer=4, entries=name) for name in ("48 random", "pooled, all"))
     assert (number(few, "property_auc"), number(whole, "property_auc")) == pytest.approx((0.806, 0.906))
+    assert (number(few, "v_information"), number(whole, "v_information")) == pytest.approx((0.306, 0.406))
 
 
 def test_properties_of_one_task_are_told_of_by_what_is_measured_without_the_attack(tables: Tables) -> None:

@@ -22,7 +22,7 @@ from leaktight.testing.attacks import check_attack
 from leaktight.transforms.outcome import Outcome
 
 EVERYTHING = ThreatModel(knows=frozenset(Knows))
-PLAIN = GradientMatching(distance="l2", descent=LbfgsDescent(history=20), iterations=12, restarts=4)
+PLAIN = GradientMatching(distance="l2", descent=LbfgsDescent(history=20), iterations=12, restarts=8)
 
 
 def changed(attack, **changes):

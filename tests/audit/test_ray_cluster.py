@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 import socket
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +15,7 @@ import pytest
 
 from leaktight.audit import ray_cluster
 from leaktight.audit.crew import Errand, Work
-from leaktight.audit.ray_cluster import Cluster
+from leaktight.audit.ray_cluster import LOOPBACK, Cluster
 from leaktight.audit.ray_workers import RayWorker, RayWorkers
 from leaktight.audit.shelf import Shelf
 from leaktight.core.errors import InvalidValue, LeaktightError
@@ -185,3 +187,55 @@ def test_a_ray_that_listens_beyond_loopback_is_stopped(installed: Any, tmp_path:
         cluster(Work(made, tmp_path))
     assert ray.stopped
     assert ray.asked["address"] == "local"
+
+
+class Unable(Reachable):
+    """A Ray of which a part starts, and the whole only after some attempts."""
+
+    util = SimpleNamespace(get_node_ip_address=lambda: LOOPBACK)
+
+    def __init__(self, failures: int, error: BaseException) -> None:
+        super().__init__(1)
+        self.failures, self.why, self.parts, self.folders = failures, error, list[subprocess.Popen[bytes]](), list[Path]()
+
+    def init(self, **asked: Any) -> None:
+        self.folders.append(Path(asked["_temp_dir"]).parent)
+        if len(self.folders) <= self.failures:
+            self.parts.append(subprocess.Popen([sys.executable, "-c", "import time; time.sleep(100)", asked["_temp_dir"]]))
+            raise self.why
+
+
+def test_a_start_that_fails_is_tried_again_and_leaves_nothing(installed: Any) -> None:
+    ray = installed(Unable(2, RuntimeError("Timed out waiting for a file.\nMore.")))
+    with Cluster(1) as cluster:
+        assert cluster.start() is ray
+        assert [folder.exists() for folder in ray.folders] == [False, False, True]
+    assert [part.wait() for part in ray.parts] == [-signal.SIGKILL] * 2
+    assert not ray.folders[2].exists()
+
+
+def test_a_ray_that_never_starts_is_one_sentence_each_time_it_is_asked_for(installed: Any) -> None:
+    ray = installed(Unable(9, RuntimeError("Timed out waiting for a file.\nMore.")))
+    with Cluster(1) as cluster:
+        for _ in range(2):
+            with pytest.raises(
+                LeaktightError, match=r"^Ray could not be started here: Timed out waiting for a file. Try again"
+            ):
+                cluster.start()
+    assert [part.wait() for part in ray.parts] == [-signal.SIGKILL] * 6
+    assert not any(folder.exists() for folder in ray.folders)
+
+
+def test_a_start_that_is_interrupted_is_not_tried_again(installed: Any) -> None:
+    ray = installed(Unable(9, KeyboardInterrupt()))
+    with Cluster(1) as cluster, pytest.raises(KeyboardInterrupt):
+        cluster.start()
+    assert [part.wait() for part in ray.parts] == [-signal.SIGKILL]
+    assert not ray.folders[0].exists()
+
+
+def test_a_busy_machine_is_given_time_unless_a_person_says_otherwise() -> None:
+    environment = {"RAY_worker_register_timeout_seconds": "7"}
+    ray_cluster.private_environment(environment)
+    assert environment["RAY_worker_register_timeout_seconds"] == "7"
+    assert float(environment["RAY_gcs_rpc_server_connect_timeout_s"]) > 5

@@ -32,18 +32,22 @@ Plans = Callable[..., Any]
 
 @pytest.fixture(scope="module")
 def cluster(toys: ModuleType) -> Iterator[Cluster]:
+    before = descendants(os.getpid())
     with Cluster(workers=2) as made:
+        # Here, so that a start that fails is told of once and for all tests, as what it is.
+        ray = made.start()
         yield made
-        files, below = Path(made._files), descendants(os.getpid())
+        files, below = Path(made._files), descendants(os.getpid()) - before
         assert files.stat().st_mode & 0o777 == 0o700
-        ray = made._ray
+        assert below
     assert not ray.is_initialized()
     assert not files.exists()
     assert not below & descendants(os.getpid())
 
 
-def descendants(root: int) -> set[int]:
-    parents = {}
+def descendants(root: int) -> set[tuple[int, str]]:
+    """Return the processes below one that live, each with when it was started, because numbers are used again."""
+    parents, starts = {}, {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
@@ -52,11 +56,12 @@ def descendants(root: int) -> set[int]:
                 continue
             if fields[0] != "Z":
                 parents[int(entry.name)] = int(fields[1])
+                starts[int(entry.name)] = fields[19]
     found, size = {root}, 0
     while len(found) > size:
         size = len(found)
         found |= {child for child, parent in parents.items() if parent in found}
-    return found - {root}
+    return {(pid, starts[pid]) for pid in found - {root}}
 
 
 def listening(pids: set[int]) -> set[str]:
@@ -144,7 +149,7 @@ def test_a_real_audit_and_a_search_give_the_same_bytes(cluster: Cluster, tmp_pat
 
 def test_nothing_listens_beyond_loopback(cluster: Cluster, toy_plan: Plans, tmp_path: Path) -> None:
     audit.run(toy_plan(), tmp_path / "out", workers=cluster)
-    found = listening(descendants(os.getpid()) | {os.getpid()})
+    found = listening({pid for pid, _ in descendants(os.getpid())} | {os.getpid()})
     assert cluster._ray.util.get_node_ip_address() == LOOPBACK
     assert found
     assert found <= {"0100007F", "0000000000000000FFFF00000100007F", "00000000000000000000000001000000"}

@@ -56,13 +56,31 @@ def listening(pids):
     return {row[1].partition(":")[0] for row in rows if row[3] == "0A" and row[9] in inodes}
 
 
+def below(root):
+    """Return the processes below one that live, each with when it was started, because numbers are used again."""
+    return living(guard.below([root]) - {root})
+
+
+def living(pids):
+    found = set()
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            found |= {(pid, fields[19])} if fields[0] != "Z" else set()
+    return found
+
+
+def left(seen):
+    return seen & living(pid for pid, _ in seen)
+
+
 def test_the_simulation_trains_the_same_model_and_leaves_nothing_running(tmp_path):
-    told, seen, heard = [], set(), set()
+    told, seen, heard, before = [], set(), set(), below(os.getpid())
 
     def after(played):
         told.append(played.played)
-        seen.update(guard.below([os.getpid()]) - {os.getpid()})
-        heard.update(listening(seen))
+        seen.update(below(os.getpid()) - before)
+        heard.update(listening(pid for pid, _ in seen))
 
     simulate(training(), tmp_path, after, workers=2)
     assert right(tmp_path)
@@ -70,11 +88,11 @@ def test_the_simulation_trains_the_same_model_and_leaves_nothing_running(tmp_pat
     assert "0100007F" in heard
     assert heard <= {"0100007F", "0000000000000000FFFF00000100007F"}
     assert len(seen) > 3
-    assert not seen & guard.parents().keys()
+    assert not left(seen)
 
 
 def test_a_deployment_refuses_a_wrong_key_and_survives_the_death_of_a_node(tmp_path):
-    killed, seen = [], set()
+    killed, seen, before = [], set(), below(os.getpid())
     with workplace(tmp_path / "out") as programs:
         deployment = Deployment(programs, keys_in(tmp_path / "keys", 2))
         stranger = deployment.node(1, make_node_key(tmp_path, "stranger")[0])
@@ -90,13 +108,13 @@ def test_a_deployment_refuses_a_wrong_key_and_survives_the_death_of_a_node(tmp_p
             deployment.tend()
 
         def after(played):
-            seen.update(guard.below([os.getpid()]) - {os.getpid()})
+            seen.update(below(os.getpid()) - before)
 
         follow(programs, training(), tmp_path / "out", after, tend=tend)
     assert killed
     assert right(tmp_path / "out")
     assert len(seen) > 3
-    assert not seen & guard.parents().keys()
+    assert not left(seen)
 
 
 def test_ctrl_c_stops_what_was_started(tmp_path):
@@ -104,13 +122,13 @@ def test_ctrl_c_stops_what_was_started(tmp_path):
     code = "import sys, warnings; warnings.simplefilter('ignore'); from leaktight.cli.main import main; sys.exit(main(sys.argv[1:]))"
     words = [sys.executable, "-c", code, "train", "plan.toml", "--engine", "flower"]
     command = subprocess.Popen(words, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
-    until, below = time.monotonic() + 300, set()
+    until = time.monotonic() + 300
     while not (tmp_path / "leaktight-training" / "progress.json").exists() and time.monotonic() < until:
         assert command.poll() is None
         time.sleep(0.2)
-    below = guard.below([command.pid])
-    assert len(below) > 3
+    seen = below(command.pid)
+    assert len(seen) > 3
     command.send_signal(signal.SIGINT)
     assert "Interrupted: what was started is stopped" in command.communicate()[1]
     assert command.returncode == 130
-    assert not below & guard.parents().keys()
+    assert not left(seen)

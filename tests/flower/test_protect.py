@@ -104,7 +104,7 @@ def test_residuals_are_kept_in_the_context_and_go_out_later(by_hand):
 class Counting(Defence):
     """Accounts for every message."""
 
-    kind: Literal["test_counting"] = "test_counting"
+    kind: Literal["test_counted"] = "test_counted"
 
     def on_message(self, message, local):
         local.memory["spent"] = local.memory.get("spent", 0.0) + message.facts["examples"]

@@ -122,7 +122,7 @@ def test_an_attack_that_speaks_of_a_message_nobody_saw_does_not_pass():
 
 def test_an_attack_that_does_not_claim_samples_does_not_pass():
     class Silent(Spy):
-        kind: Literal["test_silent"] = "test_silent"
+        kind: Literal["test_mute"] = "test_mute"
         claims: ClassVar[frozenset[str]] = frozenset({"labels"})
 
     with pytest.raises(ConformanceError, match="must say in `claims` what its Samples speaks of"):

@@ -153,7 +153,7 @@ def no_scalars(self: Defence, message: Message, local: Local) -> Message:
 
 
 def half_a_chain(self: Defence, message: Message, local: Local) -> Message:
-    sound = bool(message.tensors["head.weight"].count_nonzero() == message.tensors["head.weight"].numel())
+    sound = all(bool((tensor != 0).all()) for tensor in message.tensors.values())
     return message if sound else drop(self, message, local)
 
 

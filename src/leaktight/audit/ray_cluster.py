@@ -5,11 +5,13 @@ from __future__ import annotations
 import gc
 import os
 import shutil
+import signal
 import socket
+import subprocess
 import tempfile
 import warnings
 from collections.abc import Iterator, MutableMapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import ModuleType, TracebackType
 from typing import Self
 
@@ -20,14 +22,17 @@ from leaktight.core.threads import cores
 
 LOOPBACK = "127.0.0.1"
 _PATIENCE = 10.0
+_STARTS = 3
+"""How often a Ray of our own is started at most: Ray itself waits half a minute for each of its parts, whatever it is told."""
 _OFF = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # what Ray will do by itself soon, and warns of until then
 }
+_PATIENT = {"RAY_worker_register_timeout_seconds": "300", "RAY_gcs_rpc_server_connect_timeout_s": "60"}
 
 
 def private_environment(environment: MutableMapping[str, str] | None = None) -> None:
-    """Let a Ray that is started in an environment tell nobody about itself and listen on loopback alone.
+    """Let a Ray that is started in an environment tell nobody about itself, listen on loopback alone and bear a busy machine.
 
     Ray listens on all interfaces where it believes that it may become a cluster; the variable is its switch for systems where it may not.
 
@@ -37,6 +42,8 @@ def private_environment(environment: MutableMapping[str, str] | None = None) -> 
     where = os.environ if environment is None else environment
     where.update(_OFF)
     where["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
+    for name, seconds in _PATIENT.items():
+        where.setdefault(name, seconds)
 
 
 class Cluster:
@@ -77,11 +84,12 @@ class Cluster:
     def start(self) -> ModuleType:
         """Start Ray or join the cluster, if that was not done yet, and return the package; hiring workers does it, too."""
         if self._ray is None:
-            self._ray = _imported(local=self._address is None)
+            ray = _imported(local=self._address is None)
             # A Ray that the caller's own program uses is used too, and is the caller's to stop.
-            self._ours = not self._ray.is_initialized()
-            if self._ours:
-                self._start(self._ray) if self._address is None else _join(self._ray, self._address)
+            ours = not ray.is_initialized()
+            if ours:
+                self._start(ray) if self._address is None else _join(ray, self._address)
+            self._ray, self._ours = ray, ours
         return self._ray
 
     def __enter__(self) -> Self:
@@ -97,7 +105,22 @@ class Cluster:
         self._ray, self._files, self._ours = None, "", False
 
     def _start(self, ray: ModuleType) -> None:
-        self._files = tempfile.mkdtemp(prefix="ray-")
+        for left in reversed(range(_STARTS)):
+            self._files = tempfile.mkdtemp(prefix="ray-")
+            try:
+                self._init(ray)
+                return
+            except BaseException as error:
+                self._undo(ray)
+                if not isinstance(error, Exception) or isinstance(error, LeaktightError):
+                    raise
+                if not left:
+                    raise LeaktightError(
+                        f"Ray could not be started here: {_first_line(error)}. "
+                        "Try again when the machine is less busy, or use `--engine local`."
+                    ) from error
+
+    def _init(self, ray: ModuleType) -> None:
         with _careless():
             ray.init(
                 address="local",
@@ -109,10 +132,17 @@ class Cluster:
                 _temp_dir=f"{self._files}/files",  # Ray opens its own folder to everybody
             )
         if ray.util.get_node_ip_address() != LOOPBACK:
-            ray.shutdown()
             raise LeaktightError(
                 "Ray must listen on loopback alone, and was imported before it could be told so. Import it later."
             )
+
+    def _undo(self, ray: ModuleType) -> None:
+        """End what a start that failed has started, which Ray leaves running until this process ends, and remove its files."""
+        with _careless():
+            ray.shutdown()
+            _end_all(self._files)
+        shutil.rmtree(self._files, ignore_errors=True)
+        self._files = ""
 
 
 def _imported(*, local: bool) -> ModuleType:
@@ -140,14 +170,26 @@ def _careless() -> Iterator[None]:
             gc.collect()
 
 
+def _end_all(folder: str) -> None:
+    """End the processes whose files are in a folder of our own: all parts of a Ray are told of it by their command lines."""
+    listing = subprocess.run(["ps", "-A", "-ww", "-o", "pid=,args="], capture_output=True, text=True, check=False).stdout  # noqa: S607
+    for pid, words in (line.split(maxsplit=1) for line in listing.splitlines()):
+        if f"{folder}/" in words:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(int(pid), signal.SIGKILL)
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
+
+
 def _join(ray: ModuleType, address: str) -> None:
     _knock(address)
     try:
         ray.init(address=address, log_to_driver=False, logging_level="ERROR")
     except (ConnectionError, ValueError, RuntimeError) as error:
-        first = str(error).strip().splitlines()[0].rstrip(".")
         raise InvalidValue(
-            f"There is no Ray to be reached at `{address}`: {first}. Check the address, or leave it out."
+            f"There is no Ray to be reached at `{address}`: {_first_line(error)}. Check the address, or leave it out."
         ) from error
     machines = {node["NodeManagerAddress"] for node in ray.nodes() if node["Alive"]}
     if len(machines) > 1 and os.environ.get("RAY_USE_TLS") != "1":

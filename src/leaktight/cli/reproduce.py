@@ -18,6 +18,7 @@ Examples:
   leaktight reproduce split-label-leakage --scale small --data sets
   leaktight reproduce layer-leakage --scale small --data sets
   leaktight reproduce transformation-search --scale small --data sets
+  leaktight reproduce class-keys --scale small --data sets
   leaktight reproduce polarization-network --scale paper --data sets --steps 1
 """
 

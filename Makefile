@@ -16,7 +16,8 @@ demo: $(VENV)/installed  ## audit a bundled real data set and write a report
 	$(BIN)/leaktight audit --preset quick --out $(OUT)
 
 test: $(VENV)/installed  ## run every test
-	OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses auto --dist loadfile
+	OMP_NUM_THREADS=1 $(BIN)/pytest tests -m "flower or ray"
+	OMP_NUM_THREADS=1 $(BIN)/pytest -m "not flower and not ray" --numprocesses auto --dist loadfile
 
 check: $(VENV)/installed  ## formatting, lint, types
 	$(BIN)/ruff format --check .

@@ -1,5 +1,6 @@
 """Starting and stopping programs; no Flower is started here."""
 
+import io
 import json
 import os
 import signal
@@ -8,6 +9,7 @@ import sys
 import time
 import tomllib
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -89,6 +91,29 @@ time.sleep(100)
     while {started, child} & guard.parents().keys() and time.monotonic() < until:
         time.sleep(0.1)
     assert not {started, child} & guard.parents().keys()
+
+
+def test_a_stranger_with_the_number_of_a_program_that_ended_is_left_alone(tmp_path, family):
+    with Programs(tmp_path / "files") as programs:
+        pipe, told = programs._guard.stdin, []
+        programs._guard.stdin = SimpleNamespace(
+            write=lambda line: told.append(line) or pipe.write(line), flush=pipe.flush, close=pipe.close
+        )
+        ended, stays = programs.start("one", family), programs.start("two", family)
+        child = child_of(programs, "two")
+        guard.end([ended.pid])
+        ended.wait()
+    assert told == [b"%d\n" % ended.pid, b"%d %d\n" % (ended.pid, stays.pid), b"%d\n" % stays.pid]
+    assert not {stays.pid, child} & guard.parents().keys()
+
+
+def test_the_guard_ends_what_it_was_told_of_last(monkeypatch):
+    ended = []
+    monkeypatch.setattr(guard, "end", ended.extend)
+    for said in ("1\n1 2\n2\n", "1\n\n", ""):
+        monkeypatch.setattr(sys, "stdin", io.StringIO(said))
+        guard.main()
+    assert ended == [2]
 
 
 def test_everything_that_tells_others_is_off(tmp_path, monkeypatch):

@@ -52,8 +52,11 @@ def parents() -> dict[int, int]:
 
 
 def main() -> None:
-    """Take in the processes' numbers, a line each, until the pipe closes; then end them."""
-    end([int(line) for line in sys.stdin])
+    """Take in lines with the processes' numbers until the pipe closes; then end those of the last line."""
+    last = ""
+    for line in sys.stdin:
+        last = line
+    end(map(int, last.split()))
 
 
 if __name__ == "__main__":

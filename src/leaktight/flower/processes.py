@@ -52,7 +52,7 @@ class Programs:
                 start_new_session=True,
             )
         self._started.append(started)
-        self._told(started.pid)
+        self._tell()
         return started
 
     def do(self, *words: str) -> str:
@@ -95,15 +95,18 @@ class Programs:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         """Have the guard end all, and wait for it."""
+        self._tell()
         if self._guard.stdin is not None:
             self._guard.stdin.close()
         self._guard.wait()
         for started in self._started:
             started.wait()
 
-    def _told(self, pid: int) -> None:
+    def _tell(self) -> None:
+        # Once the end of a process was seen, its number may be that of a stranger.
+        ours = [str(started.pid) for started in self._started if started.returncode is None]
         if self._guard.stdin is not None:
-            self._guard.stdin.write(b"%d\n" % pid)
+            self._guard.stdin.write(f"{' '.join(ours)}\n".encode())
             self._guard.stdin.flush()
 
     def _words(self, words: Sequence[str]) -> list[str]:

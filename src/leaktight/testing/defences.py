@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from leaktight.core.defence import Chain, Defence, Undefended
-from leaktight.core.errors import LeaktightError, Refusal
+from leaktight.core.errors import LeaktightError
 from leaktight.core.local import Local
 from leaktight.core.message import Kind, Message
 from leaktight.core.run import Run
@@ -166,13 +166,14 @@ def check_extremes(defence: Defence, play: Play = toy_run) -> None:
 
 
 def check_chains(defence: Defence, play: Play = toy_run) -> None:
-    """Before and after every other installed defence it sends a message of the same form, or refuses."""
+    """Before and after every other installed defence it sends a message of the same form, or raises."""
     others = [sample(made) for kind, made in installed("defence").items() if kind != defence.kind]
     for other in filter(None, others):
         for links in ((defence, other), (other, defence)):
             try:
                 check_form(Chain(links=links), play)
-            except Refusal:
+            except (InvalidValue, Refusal):
+                # Some do not fit together: to withhold a layer, say, that another defence keeps from going out anyway.
                 continue
 
 

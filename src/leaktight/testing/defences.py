@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from leaktight.core.defence import Chain, Defence, Undefended
-from leaktight.core.errors import LeaktightError
+from leaktight.core.errors import InvalidValue, LeaktightError, Refusal
 from leaktight.core.local import Local
 from leaktight.core.message import Kind, Message
 from leaktight.core.run import Run

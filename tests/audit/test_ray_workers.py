@@ -103,7 +103,6 @@ def test_records_are_those_of_the_local_engine_and_a_killed_worker_loses_nothing
         attacks={
             "slow one": {"trouble": "slow", "log": str(log), "blur": 0.1},
             "slow two": {"trouble": "slow", "log": str(log), "blur": 0.2},
-            "dies once": {"trouble": "die_once", "log": str(tmp_path / "once")},
             "refuses": {"trouble": "refuse"},
         },
         defences=(toys.ToyNoise(),),

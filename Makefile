@@ -16,7 +16,8 @@ demo: $(VENV)/installed  ## audit a bundled real data set and write a report
 	$(BIN)/leaktight audit --preset quick --out $(OUT)
 
 test: $(VENV)/installed  ## run every test
-	OMP_NUM_THREADS=1 $(BIN)/pytest tests -m "flower or ray"
+	# These start whole clusters, by themselves and one after the other; what fails is tried once more, and then it has failed.
+	OMP_NUM_THREADS=1 $(BIN)/pytest tests -m "flower or ray" || OMP_NUM_THREADS=1 $(BIN)/pytest tests -m "flower or ray" --last-failed
 	OMP_NUM_THREADS=1 $(BIN)/pytest -m "not flower and not ray" --numprocesses auto --dist loadfile
 
 check: $(VENV)/installed  ## formatting, lint, types

@@ -23,6 +23,7 @@ from torch import nn
 from leaktight.audit.driver import run
 from leaktight.core.defence import Defence, Undefended
 from leaktight.core.local import Local
+from leaktight.core.memory import keep_memory
 from leaktight.core.random import sealed, stream
 from leaktight.core.record import Status
 from leaktight.core.task import Batch, Model, Task
@@ -117,6 +118,7 @@ def main() -> None:
     options.add_argument("--data", default="", help="folder with a sub-folder `mnist`; without it there is no attack")
     options.add_argument("--rounds", type=int, help="cut the attack to so many rounds, to see that it runs")
     chosen = options.parse_args()
+    keep_memory()
     rows = [Row("threads", torch.get_num_threads(), "")]
     rows += step_rows(chosen.repeats)
     rows += attack_rows(chosen.data, chosen.rounds)

@@ -66,9 +66,22 @@ def test_the_loss_is_minus_the_inner_product_with_the_own_key(scale: float | Non
     defended, local = own(ClassKeys(dimensions=DIMENSIONS, scale=scale))
     examples = batch(5)
     outputs = defended.model(examples.inputs)
+    # The public model embeds; the owner's leaves that to the score.
+    embeddings = KEYS.on_agree(task()).model(examples.inputs)
     keys = local.memory["keys"][examples.labels]
-    torch.testing.assert_close(defended.loss(outputs, examples.labels), -factor * (outputs * keys).sum(1))
-    torch.testing.assert_close(outputs.norm(dim=1), torch.ones(5))
+    torch.testing.assert_close(defended.loss(outputs, examples.labels), -factor * (embeddings * keys).sum(1))
+    torch.testing.assert_close(embeddings.norm(dim=1), torch.ones(5))
+
+
+@pytest.mark.parametrize("fixed", [True, False])
+def test_the_public_loss_is_that_of_keys_which_anybody_can_draw(fixed: bool) -> None:
+    defence, examples = ClassKeys(dimensions=DIMENSIONS, fixed=fixed), batch(5)
+    public = defence.on_agree(task())
+    local = Local("client-0", seed=0)
+    local.memory["keys"] = random_keys(CLASSES, DIMENSIONS, stream(0, "public keys"))
+    same = defence.on_task(public, local)
+    losses = [each.loss(each.model(examples.inputs), examples.labels) for each in (public, same)]
+    torch.testing.assert_close(*losses)
 
 
 def test_labels_may_be_probabilities() -> None:
@@ -202,9 +215,8 @@ def test_a_party_scores_its_own_classes_only() -> None:
     scores = defended.predict(outputs)
     assert torch.isfinite(scores[:, :2]).all()
     assert (scores[:, 2:] == -torch.inf).all()
-    torch.testing.assert_close(KEYS.score(outputs, 1, local), scores[:, 1])
-    with pytest.raises(Refusal, match="The class 2 cannot be scored by client-0 before its owners reveal their keys"):
-        KEYS.score(outputs, 2, local)
+    embeddings = KEYS.on_agree(task()).model(batch(3).inputs)
+    torch.testing.assert_close(scores[:, 1], embeddings @ local.memory["keys"][1])
 
 
 def test_a_key_of_one_s_own_says_nothing_of_another_s_class() -> None:

@@ -9,45 +9,63 @@ import torch
 from torch import Tensor
 
 from leaktight.core.random import stream
-from leaktight.defences.embedding import BIAS, EmbeddingHead, FixedLayer, LearnedLayer
+from leaktight.defences.embedding import BIAS, EmbeddingHead, FixedLayer
 
 
-def dense(layer: FixedLayer, features: int) -> Tensor:
-    """Return the weight of a fixed layer as one matrix (dimensions, features), centring included, by what it makes of a basis."""
-    basis = torch.eye(features)
-    square = layer._square(basis)
-    nothing = torch.zeros_like(layer.bias)
-    mixed = (layer.right @ square.flatten(1)).view(-1, *square.shape[1:])
-    return torch.baddbmm(nothing, layer.left, mixed).flatten(0, 1)[: layer.dimensions]
+def dense(layer: FixedLayer, features: int) -> tuple[Tensor, Tensor]:
+    """Return weight (dimensions, features) and bias of a fixed layer before layer norm, by multiplying out its factors."""
+    weight = torch.kron(layer.left, layer.right[:, :-1].contiguous())[: layer.dimensions]
+    return weight[:, :features], layer.constant * weight[:, features]
 
 
 def images(examples: int, features: int) -> Tensor:
     return torch.randn(examples, features, generator=stream(0, "features"))
 
 
-@pytest.mark.parametrize(("features", "dimensions"), [(4, 64), (5, 50), (16, 16), (84, 4096), (256, 16_384), (3, 2)])
+SIZES = [(4, 64), (5, 50), (16, 16), (84, 4096), (256, 16_384), (3, 2), (100, 1000), (84, 64), (8, 65_536)]
+
+
+def literal(layer: FixedLayer, inputs: Tensor) -> Tensor:
+    weight, bias = dense(layer, inputs.shape[1])
+    normed = torch.nn.functional.layer_norm(inputs @ weight.t() + bias, (layer.dimensions,), eps=0.0)
+    return torch.nn.functional.normalize(normed.relu(), dim=1)
+
+
+@pytest.mark.parametrize(("features", "dimensions"), SIZES)
 def test_it_is_linear_then_layer_norm_then_relu_then_length_one(features: int, dimensions: int) -> None:
     layer, inputs = FixedLayer(features, dimensions, seed=1), images(6, features)
-    bias = layer.bias.flatten()[:dimensions]
-    made = inputs @ dense(layer, features).t() + bias
-    # Layer norm's mean is already taken off, and its factor cancels.
-    torch.testing.assert_close(made.mean(1), torch.zeros(6), atol=1e-4, rtol=0)
-    normed = torch.nn.functional.layer_norm(made, (dimensions,), eps=0.0)
-    expected = torch.nn.functional.normalize(normed.relu(), dim=1)
-    torch.testing.assert_close(layer(inputs), expected, atol=1e-5, rtol=1e-4)
+    torch.testing.assert_close(layer(inputs), literal(layer, inputs), atol=1e-5, rtol=1e-4)
     torch.testing.assert_close(layer(inputs).norm(dim=1), torch.ones(6))
 
 
-def test_its_columns_are_nearly_orthonormal() -> None:
-    weight = dense(FixedLayer(64, 4096, seed=0), 64)
-    blocks = 4096 // 64
-    gram = weight.t() @ weight / blocks
-    torch.testing.assert_close(gram, torch.eye(64), atol=0.1, rtol=0)
+@pytest.mark.parametrize(("features", "dimensions"), SIZES)
+def test_scores_are_those_of_the_embeddings_it_never_holds(features: int, dimensions: int) -> None:
+    layer, inputs = FixedLayer(features, dimensions, seed=1).double(), images(6, features).double()
+    keys = torch.randn(3, dimensions, generator=stream(0, "keys"), dtype=torch.float64)
+    torch.testing.assert_close(layer.scores(inputs, keys), layer(inputs) @ keys.t())
+
+
+@pytest.mark.parametrize(
+    # 1024 dimensions of 84 features cut the last row of the rectangle.
+    ("features", "dimensions", "allowed"),
+    [(64, 4096, 1e-5), (256, 16_384, 1e-5), (8, 128, 1e-5), (84, 1024, 0.1)],
+)
+def test_its_columns_are_orthonormal(features: int, dimensions: int, allowed: float) -> None:
+    weight, _ = dense(FixedLayer(features, dimensions, seed=0), features)
+    torch.testing.assert_close(weight.t() @ weight, torch.eye(features), atol=allowed, rtol=0)
+
+
+def test_its_dimensions_differ_and_take_all_features_in() -> None:
+    for features, dimensions in SIZES[3:5]:
+        weight, _ = dense(FixedLayer(features, dimensions, seed=0), features)
+        unit = torch.nn.functional.normalize(weight[:2000], dim=1)
+        assert (unit @ unit.t()).fill_diagonal_(0).abs().max() < 0.999
+        assert torch.linalg.matrix_rank(weight) == features
 
 
 def test_its_bias_is_small_beside_its_weight() -> None:
-    layer = FixedLayer(64, 4096, seed=0)
-    assert layer.bias.norm().item() == pytest.approx(BIAS * math.sqrt(64 * 64), rel=1e-4)
+    weight, bias = dense(FixedLayer(64, 4096, seed=0), 64)
+    assert (bias.norm() / weight.norm()).item() == pytest.approx(BIAS, rel=0.05)
 
 
 def test_it_follows_from_its_seed_alone() -> None:
@@ -75,8 +93,11 @@ def test_its_factors_are_far_fewer_than_the_entries_of_its_weight() -> None:
 
 
 def test_it_passes_gradients_on() -> None:
-    layer, inputs = FixedLayer(6, 40, seed=0).double(), images(2, 6).double().requires_grad_(True)
-    assert torch.autograd.gradcheck(layer, (inputs,), eps=1e-6, atol=1e-4)
+    layer, inputs = FixedLayer(20, 40, seed=0).double(), images(2, 20).double().requires_grad_(True)
+    keys = torch.randn(3, 40, generator=stream(0, "keys"), dtype=torch.float64)
+    for made in (layer, lambda features: layer.scores(features, keys)):
+        assert torch.autograd.gradcheck(made, (inputs,), eps=1e-6, atol=1e-4)
+        assert torch.autograd.gradgradcheck(made, (inputs,), eps=1e-6, atol=1e-4)
 
 
 @pytest.mark.parametrize("fixed", [True, False])
@@ -98,11 +119,10 @@ def test_a_learned_layer_is_trained_and_grows_with_the_dimensions() -> None:
 
 
 def test_a_learned_layer_has_layer_norm_without_parameters_and_length_one() -> None:
-    layer = LearnedLayer(6, 30)
-    inputs = images(4, 6)
-    made = torch.nn.functional.linear(inputs, layer.weight, layer.bias)
+    head, inputs = EmbeddingHead(6, None, 30, fixed=False, seed=0), images(4, 6)
+    made = head.trained(inputs)
     expected = torch.nn.functional.normalize(torch.nn.functional.layer_norm(made, (30,), eps=0.0).relu(), dim=1)
-    torch.testing.assert_close(layer(inputs), expected, atol=1e-5, rtol=1e-4)
+    torch.testing.assert_close(head(inputs), expected, atol=1e-5, rtol=1e-4)
 
 
 def test_heads_flatten_what_comes_in() -> None:

@@ -10,6 +10,7 @@ import typer
 from leaktight import __version__
 from leaktight.cli import audit, certificates, explain, export, init, layers, listing, report, reproduce, search, split, train
 from leaktight.core.errors import LeaktightError
+from leaktight.core.memory import keep_memory
 from leaktight.core.threads import rest_soon
 
 USAGE_ERROR = 2
@@ -75,6 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: the words after `leaktight`; None takes those of the process.
     """
     rest_soon()
+    keep_memory()
     try:
         app(args=arguments, prog_name="leaktight")
     except SystemExit as done:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Sequence
-from typing import Annotated, Any, ClassVar, Literal
+from collections.abc import Sequence
+from typing import Annotated, Any, ClassVar, Literal, cast
 
 import torch
 import torch.nn.functional as F
@@ -14,7 +14,7 @@ from torch import Tensor
 
 from leaktight.core.defence import Defence, Strength
 from leaktight.core.errors import InvalidValue, Refusal
-from leaktight.core.local import Local, Memory
+from leaktight.core.local import Local
 from leaktight.core.message import Message, Tensors
 from leaktight.core.random import seed_of, stream
 from leaktight.core.task import Model, Task
@@ -22,11 +22,20 @@ from leaktight.defences.embedding import EmbeddingHead
 from leaktight.defences.key_theory import random_keys
 
 
-class Weighed(Model):
-    """A model that returns the sum of its squared parameters beside its outputs."""
+class Unembedded(Model):
+    """A model that leaves the public part of its embedding to who scores it."""
 
-    def forward(self, inputs: Tensor) -> tuple[Any, Tensor]:
-        """Return the outputs, and the sum."""
+    def forward(self, inputs: Tensor) -> Any:
+        """Return what parameters make of the inputs."""
+        head = cast("EmbeddingHead", self.head)
+        return head.trained(self.features(inputs))
+
+
+class Weighed(Unembedded):
+    """The same, with the sum of its squared parameters beside it."""
+
+    def forward(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
+        """Return what parameters make of the inputs, and the sum."""
         return super().forward(inputs), torch.stack([parameter.square().sum() for parameter in self.parameters()]).sum()
 
 
@@ -66,7 +75,7 @@ class ClassKeys(Defence):
 
     Differs from the paper: the public code keeps all keys in the shared model; here they are in nobody's model. Its layer norm learns a
     scale and a shift for each dimension, whose gradients would show the keys; here it learns nothing. Its fixed layer is a dense slice
-    of an orthogonal matrix; here it has the same orthonormal columns and size of bias, but is made of Kronecker products. The
+    of an orthogonal matrix; here it has the same orthonormal columns and size of bias, but is a Kronecker product. The
     regularisation stands in each example's loss, so that a mean over a batch has it once; the public code has none. Where two keys
     that were revealed for a class differ, the better counts.
 
@@ -89,7 +98,10 @@ class ClassKeys(Defence):
         head = EmbeddingHead(_width(task), self.features, self.dimensions, self.fixed, self.layer_seed).to(task.device)
         keys = random_keys(task.classes, self.dimensions, stream(self.layer_seed, "public keys")).to(task.device)
         return dataclasses.replace(
-            task, model=Model(task.model.body, head, task.model.normalise), loss=self._loss({"keys": keys}), predict=_nobody
+            task,
+            model=Model(task.model.body, head, task.model.normalise),
+            loss=lambda outputs, labels: self._loss(outputs @ keys.t(), labels),
+            predict=_nobody,
         )
 
     def on_task(self, task: Task, local: Local) -> Task:
@@ -101,14 +113,23 @@ class ClassKeys(Defence):
         # A seed of its own: a party that is rebuilt from its memory has the same keys.
         rng = stream(seed_of(local.seed, local.party, *local.path, self.kind), "keys")
         local.memory.setdefault("keys", random_keys(task.classes, self.dimensions, rng).to(task.device))
+        parts = task.model.body, task.model.head, task.model.normalise
+
+        def scores(made: Tensor) -> Tensor:
+            return parts[1].scores(made, local.memory["keys"])
+
         if not self.weight_decay:
-            return dataclasses.replace(task, loss=self._loss(local.memory), predict=lambda outputs: _own(outputs, local))
-        loss = self._loss(local.memory)
+            return dataclasses.replace(
+                task,
+                model=Unembedded(*parts),
+                loss=lambda outputs, labels: self._loss(scores(outputs), labels),
+                predict=lambda outputs: _own(scores(outputs), local),
+            )
         return dataclasses.replace(
             task,
-            model=Weighed(task.model.body, task.model.head, task.model.normalise),
-            loss=lambda outputs, labels: loss(outputs[0], labels) + self.weight_decay * outputs[1],
-            predict=lambda outputs: _own(outputs[0], local),
+            model=Weighed(*parts),
+            loss=lambda outputs, labels: self._loss(scores(outputs[0]), labels) + self.weight_decay * outputs[1],
+            predict=lambda outputs: _own(scores(outputs[0]), local),
         )
 
     def on_close(self, local: Local) -> Tensors:
@@ -131,24 +152,10 @@ class ClassKeys(Defence):
 
         return dataclasses.replace(task, predict=predict)
 
-    def score(self, embeddings: Tensor, label: int, local: Local) -> Tensor:
-        """Return how well embeddings fit a class, to a party that owns it; refuse to any other."""
-        if label not in local.classes:
-            raise Refusal(f"The class {label} cannot be scored by {local.party} before its owners reveal their keys.")
-        key: Tensor = local.memory["keys"][label]
-        return embeddings @ key
-
-    def _loss(self, memory: Memory) -> Callable[[Tensor, Tensor], Tensor]:
-        scale = math.sqrt(self.dimensions) if self.scale is None else self.scale
-
-        def loss(outputs: Tensor, labels: Tensor) -> Tensor:
-            # All classes at once, examples last: quicker than to gather a long key for each example.
-            keys: Tensor = memory["keys"]
-            scores = (keys @ outputs.t()).t()
-            own = (labels * scores).sum(1) if labels.dim() == 2 else scores.gather(1, labels[:, None])[:, 0]
-            return -scale * own
-
-        return loss
+    def _loss(self, scores: Tensor, labels: Tensor) -> Tensor:
+        """Return each example's loss, from the scores of all classes: quicker than to gather a long key for each example."""
+        own = (labels * scores).sum(1) if labels.dim() == 2 else scores.gather(1, labels[:, None])[:, 0]
+        return -own * (math.sqrt(self.dimensions) if self.scale is None else self.scale)
 
     def _revealed(self, name: str, key: Tensor, sender: str, task: Task) -> Tensor:
         """Check a key that somebody revealed, and bring it to length 1: a longer one would draw every image to its class."""
@@ -167,11 +174,10 @@ def _nobody(outputs: Tensor) -> Tensor:
     raise Refusal("No class can be scored before the participants reveal their keys. Train to the end first.")
 
 
-def _own(outputs: Tensor, local: Local) -> Tensor:
-    """Score a party's own classes; it has nothing to score any other by."""
-    keys: Tensor = local.memory["keys"]
-    foreign = torch.tensor([label not in local.classes for label in range(len(keys))], device=keys.device)
-    return (outputs @ keys.t()).masked_fill(foreign, -torch.inf)
+def _own(scores: Tensor, local: Local) -> Tensor:
+    """Keep the scores of a party's own classes; it has nothing to score any other by."""
+    foreign = torch.tensor([label not in local.classes for label in range(scores.shape[1])], device=scores.device)
+    return scores.masked_fill(foreign, -torch.inf)
 
 
 def _width(task: Task) -> int:

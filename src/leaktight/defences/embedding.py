@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import torch
 import torch.nn.functional as F
@@ -20,16 +21,29 @@ PART = 2048
 """How many dimensions are made at a time: few enough to stay near the processor, where wide embeddings would spend their time."""
 
 
+class Rectified(nn.Module):
+    """Layer norm without parameters, ReLU, length 1: of layer norm only the centring counts, since by length 1 a factor above 0 cancels."""
+
+    def forward(self, made: Tensor) -> Tensor:
+        """Return embeddings (examples, dimensions) of length 1."""
+        positive = (made - made.mean(1, keepdim=True)).relu()
+        return positive * _inverse((positive * positive).sum(1, keepdim=True))
+
+    def scores(self, made: Tensor, keys: Tensor) -> Tensor:
+        """Return the inner product of every embedding with every key, (examples, keys)."""
+        found: Tensor = self(made) @ keys.t()
+        return found
+
+
 class FixedLayer(nn.Module):
     r"""A public random layer to many dimensions: linear, layer norm, ReLU, length 1. Nothing of it is trained or sent.
 
-    Its weight has (nearly) orthonormal columns, like a slice of a random orthogonal matrix, but is made of Kronecker products:
-    features fill a square \(X\) of side \(s = \lceil \sqrt{features} \rceil\), and each \(s^2\) dimensions are \(A_i X B_i^T\) with random
-    orthogonal \(A_i\) and \(B_i\) of their own. So d dimensions cost \(2 s d\) products for each example instead of \(s^2 d\): at 256
-    features an eighth.
+    Its weight has orthonormal columns, like a slice of a random orthogonal matrix, but is a Kronecker product of two such slices: features
+    fill a rectangle \(X\), and the dimensions are the entries of \(P X Q^T\), cut after the last one. At 256 features and 16,384 dimensions
+    that costs 12 products for each dimension instead of 256. The bias is the column of one more feature, which is constant.
 
-    Of layer norm, centring is what counts: by length 1 a factor above 0 cancels. It is folded into the weight: the mean over dimensions is
-    \(\langle m, x \rangle\), with \(m\) the mean of the weight's rows, and one more row and column of the factors subtract it.
+    The mean over dimensions, which layer norm takes off, is \(\langle m, x \rangle\), with \(m\) the mean of the weight's rows: one more
+    column of both factors subtracts it.
 
     Args:
         features: how many come in.
@@ -45,58 +59,58 @@ class FixedLayer(nn.Module):
     def __init__(self, features: int, dimensions: int, seed: int) -> None:
         super().__init__()
         rng = stream(seed, "fixed layer", features, dimensions)
-        self.dimensions, self.side = dimensions, math.isqrt(features - 1) + 1
-        side, groups = self.side, -(-dimensions // self.side)
-        blocks = -(-groups // side)
-        right = _orthogonal(blocks, side, rng).flatten(0, 1)[:groups]
-        left = _orthogonal(blocks, side, rng).repeat_interleave(side, 0)[:groups]
-        kept = (torch.arange(groups * side) < dimensions).view(groups, side, 1)
-        bias = torch.randn(dimensions, generator=rng)
-        bias = (bias - bias.mean()) * BIAS * math.sqrt(features * blocks) / bias.norm()
-        self.right: Tensor
+        self.dimensions, self.constant = dimensions, BIAS * math.sqrt(features)
+        # Few features have no rectangle with room for chance on both sides: all of it is on the left then.
+        columns = max(1, math.isqrt(features + 1) // 2)
+        wide = max(1, round(columns * math.sqrt(dimensions / features))) if columns > 1 else 1
+        left = _slice(-(-dimensions // wide), -(-(features + 1) // columns), rng)
+        right = _slice(wide, columns, rng)
+        whole, rest = divmod(dimensions, wide)
+        mean = torch.outer(left[:whole].sum(0), right.sum(0))
+        if rest:
+            mean += torch.outer(left[whole], right[:rest].sum(0))
         self.left: Tensor
-        self.bias: Tensor
+        self.right: Tensor
         self.mean: Tensor
-        # Beyond the last dimension there is only 0, which ReLU and length leave alone.
-        self.register_buffer("right", F.pad(right, (0, 1), value=1.0), persistent=False)
-        self.register_buffer("left", F.pad(left, (0, 1), value=-1.0) * kept, persistent=False)
-        self.register_buffer("bias", F.pad(bias, (0, groups * side - dimensions)).view(groups, side, 1), persistent=False)
-        self.register_buffer("mean", (right.t() @ (left * kept).sum(1)).flatten()[:features] / dimensions, persistent=False)
+        self.register_buffer("left", left, persistent=False)
+        self.register_buffer("right", F.pad(right, (0, 1), value=-1.0), persistent=False)
+        self.register_buffer("mean", mean / dimensions, persistent=False)
 
     def forward(self, features: Tensor) -> Tensor:
         """Return embeddings (examples, dimensions) of length 1."""
-        square, groups = self._square(features), max(1, PART // self.side)
-        factors = zip(*(torch.split(tensor, groups) for tensor in (self.right, self.left, self.bias)), strict=True)
-        parts = [self._part(square, *some) for some in factors]
-        lengths = torch.stack([(part * part).sum(0) for part in parts]).sum(0)
-        inverse = lengths.clamp_min(TINY).rsqrt()
-        found = torch.cat([part * inverse for part in parts])
-        return (found if len(found) == self.dimensions else found[: self.dimensions]).t()
+        parts = list(self._parts(features))
+        inverse = _inverse(torch.stack([(part * part).sum(0) for part in parts]).sum(0))
+        return torch.cat([part * inverse for part in parts]).t()
 
-    def _square(self, features: Tensor) -> Tensor:
-        """Return the square of features as (column, row, example), framed by zeros, with the mean in the last corner.
+    def scores(self, features: Tensor, keys: Tensor) -> Tensor:
+        """Return the inner product of every embedding with every key, (examples, keys), without ever holding the embeddings.
+
+        What a training step needs; quicker, because a length that divides many dimensions divides their few products as well.
+        """
+        products, squares, start = [], [], 0
+        for part in self._parts(features):
+            products.append(keys[:, start : start + len(part)] @ part)
+            squares.append((part * part).sum(0))
+            start += len(part)
+        return (torch.stack(products).sum(0) * _inverse(torch.stack(squares).sum(0))).t()
+
+    def _parts(self, features: Tensor) -> Iterator[Tensor]:
+        """Go through the positive parts of some dimensions at a time, (dimensions, examples).
 
         Examples come last, where no step has to move them.
         """
-        side, examples = self.side, len(features)
-        square = F.pad(features.t(), (0, 0, 0, side**2 - features.shape[1])).view(side, side, examples)
-        mean = F.pad((self.mean @ features.t())[None, None], (0, 0, side, 0))
-        return torch.cat([F.pad(square, (0, 0, 0, 1)), mean])
-
-    def _part(self, square: Tensor, right: Tensor, left: Tensor, bias: Tensor) -> Tensor:
-        """Return the positive part of some dimensions, (dimensions, examples)."""
-        mixed = (right @ square.flatten(1)).view(-1, *square.shape[1:])
-        return torch.baddbmm(bias, left, mixed).flatten(0, 1).relu()
-
-
-class LearnedLayer(nn.Linear):
-    """A trained linear layer to many dimensions, layer norm without parameters, ReLU, length 1."""
-
-    def forward(self, features: Tensor) -> Tensor:
-        """Return embeddings (examples, dimensions) of length 1."""
-        made = super().forward(features)
-        positive = (made - made.mean(1, keepdim=True)).relu()
-        return positive * (positive * positive).sum(1, keepdim=True).clamp_min(TINY).rsqrt()
+        (rows, columns), examples = self.mean.shape, len(features)
+        filled = F.pad(features.t(), (0, 0, 0, 1), value=self.constant)
+        rectangle = F.pad(filled, (0, 0, 0, rows * columns - len(filled)))
+        mean = self.mean.flatten() @ rectangle
+        mixed = (self.left @ rectangle.reshape(rows, -1)).view(-1, columns, examples)
+        mixed = torch.cat([mixed, mean.expand(len(mixed), 1, examples)], 1)
+        start = 0
+        for some in torch.split(mixed, max(1, PART // len(self.right))):
+            part, left = (self.right @ some).flatten(0, 1), self.dimensions - start
+            start += len(part)
+            # A slice of everything would cost the backward pass a copy.
+            yield (part if len(part) <= left else part[:left]).relu()
 
 
 class EmbeddingHead(nn.Module):
@@ -118,18 +132,31 @@ class EmbeddingHead(nn.Module):
         super().__init__()
         with sealed(seed):
             self.before = nn.Sequential(nn.Linear(features, width), nn.LeakyReLU(0.2)) if width else nn.Identity()
-            self.last = (
-                FixedLayer(width or features, dimensions, seed) if fixed else LearnedLayer(width or features, dimensions)
-            )
+            self.last = nn.Identity() if fixed else nn.Linear(width or features, dimensions)
+        self.public = FixedLayer(width or features, dimensions, seed) if fixed else Rectified()
 
     def forward(self, features: Tensor) -> Tensor:
         """Return embeddings of length 1."""
-        embeddings: Tensor = self.last(self.before(features.flatten(1)))
+        embeddings: Tensor = self.public(self.trained(features))
         return embeddings
 
+    def trained(self, features: Tensor) -> Tensor:
+        """Return what parameters make of features, which `scores` takes."""
+        made: Tensor = self.last(self.before(features.flatten(1)))
+        return made
 
-def _orthogonal(count: int, side: int, rng: Stream) -> Tensor:
-    """Draw orthogonal matrices, all equally likely."""
-    q, r = torch.linalg.qr(torch.randn(count, side, side, generator=rng, dtype=torch.float64))
-    found: Tensor = q * r.diagonal(dim1=-2, dim2=-1).sign()[:, None, :]
-    return found.float()
+    def scores(self, made: Tensor, keys: Tensor) -> Tensor:
+        """Return the inner product of every embedding with every key, (examples, keys): a public function without parameters."""
+        return self.public.scores(made, keys)
+
+
+def _inverse(squares: Tensor) -> Tensor:
+    """Return one by the length, from its square."""
+    return squares.clamp_min(TINY).rsqrt()
+
+
+def _slice(rows: int, columns: int, rng: Stream) -> Tensor:
+    """Draw a slice of an orthogonal matrix, all equally likely: orthonormal columns, or rows where these are fewer."""
+    q, r = torch.linalg.qr(torch.randn(max(rows, columns), min(rows, columns), generator=rng, dtype=torch.float64))
+    found: Tensor = q * r.diagonal().sign()
+    return (found if rows >= columns else found.t()).float().contiguous()

@@ -44,7 +44,7 @@ def timed(plan: audit.Plan, workers: Workers) -> tuple[float, list[Record]]:
 def main() -> None:
     """Measure one and two workers in turn; the median of each counts."""
     options = parser(__doc__)
-    options.add_argument("--cells", type=int, default=16, help="defences to attack")
+    options.add_argument("--cells", type=int, default=40, help="defences to attack")
     options.add_argument("--iterations", type=int, default=40, help="of each attack")
     options.add_argument("--victims", type=int, default=8, help="messages in each cell")
     options.add_argument("--repeats", type=int, default=1, help="audits of each kind")

@@ -35,7 +35,7 @@ from leaktight.audit.store import Store
 from leaktight.audit.trainings import Trainings
 from leaktight.core.local import Local
 from leaktight.core.random import stream
-from leaktight.core.record import Record
+from leaktight.core.record import Cell, Record
 from leaktight.data import Columns
 from leaktight.learning import FeatureParty, LabelParty, Order
 from leaktight.models import WideDeep, halves
@@ -44,6 +44,7 @@ NUMBERS, WORDS, BUCKETS = 13, 26, 1000
 DEFENCES, ROUNDS, ITERATIONS, SEEDS = 4, 100, 300, 3
 MACHINES = (1, 4, 16, 64, 256)
 CORES = 8
+PARTICIPANTS = 4
 GIGABIT = 1e9 / 8
 
 
@@ -116,12 +117,16 @@ def planned(cells: int, iterations: int, rounds: int, victims: int) -> audit.Pla
     """Return a plan whose trainings and cells are all equally long."""
     return audit.parse_plan(
         {
-            "scenario": {"data": "photos", "model": "dlnet", "rounds": rounds, "participants": 4},
+            "scenario": {"data": "photos", "model": "dlnet", "rounds": rounds, "participants": PARTICIPANTS},
             "defences": [{"kind": "gaussian_noise", "std": [1e-6 * number for number in range(1, cells)]}],
             "attacks": [{"kind": "gradient_matching", "iterations": iterations, "descent": {"kind": "adam"}}],
             "grid": {"victims": victims},
         }
     )
+
+
+def _measured(plan: audit.Plan) -> Cell:
+    return next(cell for cell in plan.cells() if cell.purpose == "measure")
 
 
 def seconds(work: Callable[[], object]) -> float:
@@ -142,13 +147,13 @@ def ran(plan: audit.Plan, workers: int) -> tuple[float, list[Record]]:
 def audit_units(iterations: int, rounds: int, victims: int) -> tuple[float, float, float, float]:
     """Measure a participant's round, a victim's iteration, the driver's share of a cell, and the start of a worker."""
     plan = planned(2, iterations, rounds, victims)
-    cell = next(cell for cell in plan.cells() if cell.purpose == "measure")
+    cell = _measured(plan)
     with tempfile.TemporaryDirectory() as folder:
         trainings = Trainings(Path(folder))
-        untrained = next(cell for cell in planned(2, iterations, 0, victims).cells() if cell.purpose == "measure")
-        # What a training takes without a round: data, the model and its test.
-        spent = [seconds(partial(trainings.get, trainings.course(one))) for one in (untrained, cell)]
-        round_cost = max(0.0, spent[1] - spent[0]) / max(1, rounds * 4)
+        courses = [trainings.course(_measured(planned(2, iterations, times * rounds, victims))) for times in (0, 1, 9)]
+        # The first one warms up; of the others, what both take is the data, the model and its test.
+        _, short, long = (seconds(partial(trainings.get, course)) for course in courses)
+        round_cost = max(0.0, long - short) / (8 * rounds * PARTICIPANTS)
         with engine_of(1, Path(folder)) as here:
             attacked = []
             for _ in range(2):

@@ -28,12 +28,12 @@ class TransformationSearch(Paper):
     """Policies of image transformations that are searched by two scores, and what attacks find of images that went through them.
 
     Ten participants train by federated SGD on transformed images alone; attacks see the gradient of one image, and are given its label: at the
-    end of the training, but after a tenth of it at the smaller scales. `prepare` searches the policies, the audits measure them.
+    end of the training, but before it at the smaller scales. `prepare` searches the policies, the audits measure them.
 
     Differs from the paper: PSNR is also taken against the original image, and two attackers know the policy. Fig. 2 is measured on one
     undefended training whose messages are made anew under each policy. There is no weight decay. The scales `smoke` and `small` have smaller
-    networks and data, fewer iterations, shorter trainings and no crop and flip; `settings` says which. The tables `adaptive` and
-    `privacy_aware` are ours. Pictures as in Fig. 4 are in the reports of the audits.
+    networks and data, fewer iterations, shorter trainings and no crop and flip; `settings` says which. The tables `adaptive`,
+    `privacy_aware` and `networks` are ours. Pictures as in Fig. 4 are in the reports of the audits.
 
     Args:
         found: the searched hybrid of each subject, by its name; `prepare` finds them.
@@ -56,6 +56,7 @@ class TransformationSearch(Paper):
         "similarity": (*_PLACE, "policy", "layer", "iterations"),
         "adaptive": (*_PLACE, "policy", "attack"),
         "privacy_aware": (*_PLACE, "policy", "attack"),
+        "networks": (*_PLACE, "policy"),
     }
 
     def __init__(self, found: Found | None = None) -> None:

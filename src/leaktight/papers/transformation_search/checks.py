@@ -45,6 +45,7 @@ def checks_of(tables: Tables) -> list[Check]:
         *_functions(tables["functions"]),
         *_similarity(tables["similarity"]),
         *_adaptive(tables["adaptive"]),
+        *_networks(tables["networks"]),
     ]
 
 
@@ -56,6 +57,7 @@ def _policies(rows: Sequence[Row]) -> list[Check]:
         parts = mean_of([accuracy.get(FIRST), accuracy.get(SECOND)])
         most = LOST.get(str(own[0]["data_set"]), 0.01)
         found += [
+            above(f"PSNR(none) - its chance level in dB: the attack works, {place}", _gain(own), 0),
             at_least(f"PSNR(none) - PSNR(hybrid) in dB, {place}", _value(own, HYBRID, "psnr_drop"), DROP),
             at_least(f"Accuracy(hybrid) - accuracy(none), {place}", _value(own, HYBRID, "accuracy_change"), -most),
             _below_random(own, place),
@@ -192,6 +194,20 @@ def _adaptive(rows: Sequence[Row]) -> list[Check]:
         name = f"PSNR of the original(none) - PSNR of the original(hybrid, best of three attackers) in dB, {place}"
         found.append(at_least(name, difference(plain, best), DROP))
     return found
+
+
+def _networks(rows: Sequence[Row]) -> list[Check]:
+    """Ask whether the attack on the other network works at all."""
+    return [
+        above(f"PSNR(none) - its chance level in dB: the attack works, {place}, published policies", _gain(own), 0)
+        for place, own in _places(rows)
+    ]
+
+
+def _gain(rows: Sequence[Row]) -> Estimate | None:
+    """Return by how much PSNR without a policy is above the best answer that needs no gradient."""
+    found, chance = _value(rows, NONE, "psnr"), _value(rows, NONE, "chance")
+    return difference(found, chance)
 
 
 def _places(rows: Sequence[Row]) -> Iterable[tuple[str, list[Row]]]:

@@ -24,9 +24,15 @@ COUNTERFACTUAL = (
     "Scores and attacks of the tables `points` and `correlation` are on one undefended training, whose gradients are made anew under each policy; "
     "its semi-trained model is that after a tenth of the rounds."
 )
-EARLY = (
-    "Models are attacked after a tenth of their training, and accuracies are of its end: who sees every round chooses the moment, and in a trial "
-    "on CIFAR10 without a defence the attack found no more at the end than the mean image tells. The tables `points` and `correlation` have both."
+INITIAL = (
+    "Models are attacked before their training, and accuracies are of its end: who sees every round chooses the moment, and in trials on CIFAR10 "
+    "without a defence the attack reached 26 dB there, 15 dB after a third of an epoch and, after one, what the mean image tells. The tables `points` "
+    "and `correlation` have three moments."
+)
+NETWORKS = (
+    "In the table `networks` the published policies are attacked on ConvNet, the paper's second network, narrower and after one epoch. Where PSNR is "
+    "below `chance` even with no policy, the attack finds nothing, and what is left of PSNR is how far a policy moves images from a picture that has "
+    "nothing to do with them."
 )
 PICTURES = "Pictures as in Fig. 4 are in the report of each audit: `leaktight report` with its folder."
 
@@ -46,7 +52,9 @@ def notes_of(study: Study, found: Found) -> list[str]:
         told.append(
             f"The network is {networks}, after {study.epochs} epochs; the paper's are ResNet20 and ConvNet after 200, with crop, flip and weight decay."
         )
-    if study.attacked != "end":
-        told.append(EARLY)
+    if study.attacked == "initial":
+        told.append(INITIAL)
+    if study.other is not None:
+        told.append(NETWORKS)
     told += [INTERVALS, TRANSFORMED, ADAPTIVE, COUNTERFACTUAL, NOISE, PICTURES]
     return told

@@ -23,6 +23,7 @@ from leaktight.papers.transformation_search.policies import (
     all_policies,
     as_defences,
     known_ones,
+    published_parts,
     random_ones,
     random_policies,
     transformed,
@@ -34,7 +35,7 @@ from leaktight.transforms.policy import Policy
 
 Found = Mapping[str, Policy]
 """The searched hybrid of each subject, by the subject's name."""
-POLICIES, SCORES, UNTRAINED, ATTACKS, ADAPTIVE, TRAINING, TRANSFER = (
+POLICIES, SCORES, UNTRAINED, ATTACKS, ADAPTIVE, TRAINING, TRANSFER, NETWORKS = (
     "policies",
     "scores",
     "untrained",
@@ -42,7 +43,10 @@ POLICIES, SCORES, UNTRAINED, ATTACKS, ADAPTIVE, TRAINING, TRANSFER = (
     "adaptive",
     "training",
     "transfer",
+    "networks",
 )
+STAGES: dict[str, Stage] = {"untrained": "initial", "semi-trained": "early", "trained": "end"}
+"""The model that is scored or attacked in Fig. 2, and at which stage of the training it is taken."""
 ATTACK = "Adam+Cosine"
 EXPECTED, EACH = "ats2021-adaptive", "ats2021-adaptive-each"
 PATH, CURVE = "similarity", "accuracy"
@@ -61,6 +65,8 @@ def plans_of(study: Study, found: Found, seed: int) -> Plans:
     plans[folder(focus, TRAINING)] = _training(study, focus, policy, seed)
     for one in study.transfers:
         plans[folder(one, TRANSFER)] = _transfer(study, one, found_for(one, found), seed)
+    if study.other is not None:
+        plans[folder(study.other, NETWORKS)] = _networks(study, study.other, seed)
     return plans
 
 
@@ -134,7 +140,7 @@ def _scores(study: Study, subject: Subject, found: Policy, seed: int) -> Plan:
         probes,
         (seed,),
         study.compared_attack.victims,
-        stages=("early", "end"),
+        stages=tuple(STAGES.values()),
     )
 
 
@@ -207,6 +213,17 @@ def _transfer(study: Study, subject: Subject, found: Policy, seed: int) -> Plan:
         study.attack.victims,
         stages=(study.attacked,),
     )
+
+
+def _networks(study: Study, subject: Subject, seed: int) -> Plan:
+    """Attack an undefended training of another network under the published policies, after one epoch."""
+    attempt = _attempt(VARIANTS[ATTACK], study.other_attack)
+    probes: dict[str, Probe] = {attack_on(None): attempt}
+    for policy in published_parts():
+        probes[attack_on(policy)] = Counterfactual(defence=transformed(study, policy), probe=attempt)
+    scenario = _scenario(study.model_copy(update={"epochs": 1}), subject)
+    title = f"{_title(subject)}: attacks under the published policies"
+    return _plan(title, scenario, (), probes, (seed,), study.other_attack.victims, stages=("end",))
 
 
 def _first_random(study: Study, seed: int) -> dict[str, Policy]:

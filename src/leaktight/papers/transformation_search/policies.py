@@ -8,7 +8,7 @@ from leaktight.core.defence import Defence, Undefended
 from leaktight.core.random import stream
 from leaktight.defences import GaussianNoise, LaplaceNoise, Pruning
 from leaktight.defences.transformation import Transformation
-from leaktight.papers.transformation_search.settings import Study
+from leaktight.papers.transformation_search.settings import PUBLISHED, Study
 from leaktight.search.candidates import drawn
 from leaktight.transforms.library import LIBRARY
 from leaktight.transforms.policy import Policy
@@ -69,6 +69,16 @@ def random_ones(study: Study, seed: int) -> dict[str, Policy]:
 def published_ones(study: Study) -> dict[str, Policy]:
     """Return the paper's own hybrids that are measured beside ours, by name."""
     return {f"published {text}": Policy.of(text) for text in study.published}
+
+
+def published_parts() -> tuple[Policy, ...]:
+    """Return the four policies that the paper's hybrids for CIFAR100 are made of, each alone.
+
+    Example:
+        >>> [str(one) for one in published_parts()]
+        ['3-1-7', '43-18-18', '21-13-3', '7-4-15']
+    """
+    return tuple(Policy(branches=(branch,)) for text in PUBLISHED for branch in Policy.of(text).branches)
 
 
 def known_ones(study: Study, found: Policy) -> dict[str, Policy]:

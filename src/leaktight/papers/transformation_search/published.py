@@ -125,6 +125,13 @@ def published() -> Tables:
         "privacy_aware": claims(
             ("Definition 2 asks for it; the paper gives no epsilon, delta or gamma for its policies.", "4.1")
         ),
+        "networks": claims(
+            (
+                "On CIFAR100 PSNR is 13.88 (ResNet20) and 13.07 dB (ConvNet) with no policy, 6.58 with 3-1-7, 8.56 with 43-18-18, 5.76 with 21-13-3, "
+                "7.75 with 7-4-15.",
+                "Table 1",
+            )
+        ),
     }
 
 

@@ -19,8 +19,10 @@ from leaktight.papers.transformation_search.plans import (
     CURVE,
     EACH,
     EXPECTED,
+    NETWORKS,
     POLICIES,
     SCORES,
+    STAGES,
     TRAINING,
     TRANSFER,
     UNTRAINED,
@@ -37,6 +39,7 @@ from leaktight.papers.transformation_search.policies import (
     all_policies,
     as_defences,
     known_ones,
+    published_parts,
     random_ones,
     transformed,
     undefended,
@@ -45,8 +48,6 @@ from leaktight.papers.transformation_search.settings import VARIANTS, Subject
 from leaktight.transforms.library import LIBRARY, same_as
 from leaktight.transforms.policy import Policy
 
-STAGES = {"semi-trained": "early", "trained": "end"}
-"""The model that is scored or attacked, and at which stage of the training it is taken."""
 SCORE = "privacy_score"
 _PLAIN = Undefended()
 
@@ -64,6 +65,7 @@ def tables_of(measured: Measured) -> Tables:
         "training": _training(measured),
         "functions": _functions(measured),
         "adaptive": _adaptive(measured),
+        "networks": _networks(measured),
     }
 
 
@@ -188,8 +190,25 @@ def _adaptive(measured: Measured) -> list[Row]:
     ]
 
 
+def _networks(measured: Measured) -> list[Row]:
+    """Return the PSNR of an attack under the published policies, on another network (ours): how far that is what a failed attack has."""
+    other = measured.study.other
+    if other is None:
+        return []
+    rows: list[Row] = []
+    for policy in (None, *published_parts()):
+        used, raw = (
+            measured.reading(Place(other, NETWORKS, attack_on(policy), "end"), _PLAIN, "psnr", against)
+            for against in ("used", "raw")
+        )
+        named: Row = {**where(other), "policy": NONE if policy is None else str(policy)}
+        chance: Row = {"chance": None if used is None else used.chance}
+        rows.append({**named, **columns("psnr", used), **columns("psnr_original", raw), **chance})
+    return rows
+
+
 def _points(measured: Measured) -> list[Row]:
-    """Return the score and the PSNR of each random policy, on the semi-trained and on the trained model (Fig. 2)."""
+    """Return the score and the PSNR of each random policy, on the untrained, the semi-trained and the trained model (Fig. 2)."""
     focus = measured.study.focus
     rows: list[Row] = []
     for policy in (None, *compared(measured.study, measured.seed)):
@@ -223,7 +242,7 @@ def _correlations(measured: Measured, points: Sequence[Row]) -> list[Row]:
 
 
 def _ending(model: str) -> str:
-    return "" if model == "semi-trained" else "_trained"
+    return "" if model == "semi-trained" else f"_{model}"
 
 
 def _training(measured: Measured) -> list[Row]:

@@ -4,8 +4,9 @@ from leaktight.papers import Order
 from leaktight.papers.transformation_search.notes import (
     ADAPTIVE,
     COUNTERFACTUAL,
-    EARLY,
+    INITIAL,
     INTERVALS,
+    NETWORKS,
     NOISE,
     PICTURES,
     TRANSFORMED,
@@ -29,11 +30,13 @@ def test_what_is_smaller_than_the_paper_s_is_told(study: Study) -> None:
     assert f"Attacks take {study.attack.iterations} iterations in Tables 1, 3 and 4" in told
     assert "the paper's take 4800, and 2500 in Fig. 2" in told
     assert f"The network is LeNet, after {study.epochs} epochs" in told
-    assert EARLY in told
+    assert INITIAL in told
+    assert NETWORKS in told
 
 
 def test_at_full_scale_there_is_nothing_smaller(sets: str) -> None:
     told = " ".join(notes_of(study_of(Order(scale="paper", data=sets)), {}))
     assert "iterations in Tables" not in told
     assert "The network is" not in told
-    assert EARLY not in told
+    assert INITIAL not in told
+    assert NETWORKS not in told

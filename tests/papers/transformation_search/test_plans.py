@@ -11,6 +11,7 @@ from leaktight.core.threat import Knows
 from leaktight.defences import Transformation
 from leaktight.learning import DecayedSgd, Federated, FedSGD, Sgd
 from leaktight.metrics import PSNR
+from leaktight.models import ConvNet
 from leaktight.papers import Order
 from leaktight.papers.paper import Plans
 from leaktight.papers.transformation_search import TransformationSearch
@@ -34,7 +35,7 @@ def attack(plans: Plans, part: str, label: str) -> GradientMatching:
 
 def test_each_part_has_a_plan_in_a_folder_of_its_own(plans: Plans) -> None:
     parts = ("policies", "scores", "untrained", "attacks", "adaptive", "training")
-    assert list(plans) == [*(f"cifar10-lenet-{part}" for part in parts), "f-mnist-lenet-transfer"]
+    assert list(plans) == [*(f"cifar10-lenet-{part}" for part in parts), "f-mnist-lenet-transfer", "cifar10-convnet-networks"]
 
 
 def test_nothing_is_planned_before_it_is_searched(order: Order) -> None:
@@ -58,9 +59,9 @@ def test_models_are_attacked_while_it_pays_and_at_the_end_at_full_scale(plans: P
         0,
     )
     for part in ("policies", "attacks", "adaptive"):
-        assert plans[f"cifar10-lenet-{part}"].grid.stages == ("early",)
+        assert plans[f"cifar10-lenet-{part}"].grid.stages == ("initial",)
         assert full[f"cifar100-resnet20-{part}"].grid.stages == ("end",)
-    assert plans["f-mnist-lenet-transfer"].grid.stages == ("early",)
+    assert plans["f-mnist-lenet-transfer"].grid.stages == ("initial",)
     assert full["f-mnist-convnet-transfer"].grid.stages == ("end",)
 
 
@@ -70,7 +71,9 @@ def test_ten_participants_train_by_federated_sgd(plans: Plans, study: Study) -> 
         assert isinstance(scenario, Federated)
         assert scenario.participants == 10
         assert scenario.protocol == FedSGD(optimiser=Sgd(learning_rate=0.05, momentum=0.9))
-        assert scenario.rounds == (0 if name.endswith("untrained") else study.epochs)
+        # A participant has 50 images here, one round for each epoch.
+        part = name.rpartition("-")[2]
+        assert scenario.rounds == {"untrained": 0, "networks": 1}.get(part, study.epochs)
 
 
 def test_full_trainings_are_decayed_three_times(sets: str) -> None:
@@ -113,9 +116,9 @@ def test_adaptive_attackers_know_the_policy_and_public_images_and_others_do_not(
     assert len({attack(plans, "adaptive", label).iterations for label in plan.probes}) == 1
 
 
-def test_random_policies_and_functions_are_scored_on_one_model_at_two_stages(plans: Plans, study: Study) -> None:
+def test_random_policies_and_functions_are_scored_on_one_model_at_three_stages(plans: Plans, study: Study) -> None:
     plan = plans["cifar10-lenet-scores"]
-    assert plan.grid.stages == ("early", "end")
+    assert plan.grid.stages == ("initial", "early", "end")
     assert all(isinstance(defence, Undefended) for defence in plan.defences)
     for policy in compared(study, 5):
         score, attempt = plan.probes[score_of(policy)], plan.probes[attack_on(policy)]
@@ -124,6 +127,17 @@ def test_random_policies_and_functions_are_scored_on_one_model_at_two_stages(pla
         assert attempt.defence == Transformation(policy=policy)
     assert all(score_of(Policy.of(str(index))) in plan.probes for index in distinct_functions())
     assert len([label for label in plan.probes if label.startswith("attack on")]) == study.compared + 1
+
+
+def test_published_policies_are_attacked_on_the_paper_s_second_network(plans: Plans, study: Study) -> None:
+    plan = plans["cifar10-convnet-networks"]
+    [scenario] = plan.scenarios.values()
+    assert isinstance(scenario, Federated)
+    assert scenario.model == ConvNet(width=8)
+    assert {cell.defence for cell in plan.cells() if cell.purpose == "measure"} == {Undefended()}
+    parts = [None, *map(Policy.of, ("3-1-7", "43-18-18", "21-13-3", "7-4-15"))]
+    assert list(plan.probes) == [attack_on(policy) for policy in parts]
+    assert (plan.grid.stages, plan.grid.victims) == (("end",), study.other_attack.victims)
 
 
 def test_accuracy_is_scored_on_the_untrained_model_and_measured_throughout_the_training(plans: Plans, study: Study) -> None:

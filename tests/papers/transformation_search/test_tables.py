@@ -77,7 +77,7 @@ def test_figure_2_has_a_point_for_each_policy_and_correlations_of_them(tables: T
         # PSNR was answered by a line in the score, that of the original by a falling one.
         assert row["r"] == pytest.approx(1.0 if row["against"] == "transformed" else -1.0)
         assert row["n"] == study.compared
-    assert len(tables["correlation"]) == 8
+    assert len(tables["correlation"]) == 2 * 3 * 3
 
 
 def test_figure_3_has_moments_and_the_end(tables: Tables, study: Study) -> None:
@@ -125,6 +125,14 @@ def test_definition_2_is_judged_for_each_policy_and_known_ones_by_each_attacker(
     [none] = rows_where(tables["privacy_aware"], policy="none")
     assert (none["hidden"], none["as_printed"]) == (0.0, "does not hold")
     assert (plain["epsilon"], plain["delta"], plain["gamma"]) == (10.0, 0.1, 0.02)
+
+
+def test_published_policies_on_the_other_network_have_their_chance_beside(tables: Tables) -> None:
+    rows = tables["networks"]
+    assert [row["policy"] for row in rows] == ["none", "3-1-7", "43-18-18", "21-13-3", "7-4-15"]
+    assert {row["network"] for row in rows} == {"ConvNet"}
+    assert all(row["chance"] == 9.0 for row in rows)
+    assert rows[0]["psnr"] == pytest.approx(13.5)
 
 
 def test_what_failed_is_a_gap(paper: TransformationSearch, order: Order, answered: Callable[..., Records]) -> None:

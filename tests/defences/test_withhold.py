@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 import torch
 
-from leaktight.core.defence import Chain, Undefended
+from leaktight.core.defence import Chain, Defence, Undefended
 from leaktight.core.errors import InvalidValue, Refusal
 from leaktight.core.local import Local
 from leaktight.core.message import Kind, Message
-from leaktight.defences import GaussianNoise, TopK, Withhold
+from leaktight.defences import ClassKeys, GaussianNoise, LayerGuard, TopK, Withhold
 from leaktight.testing.cut import cut_run
 from leaktight.testing.defences import check_defence
+from leaktight.testing.toys import toy_run
 
 TENSORS = {
     "body.1.weight": torch.ones(3, 2),
@@ -59,6 +60,33 @@ def test_a_layer_that_is_not_there_is_an_error() -> None:
         sent(Withhold(layers=("head", "body.2")))
     with pytest.raises(InvalidValue, match="There is no layer named `weight`"):
         sent(Withhold(layers=("weight",)))
+
+
+KEEPING = {
+    "fixed by another": (ClassKeys(), Withhold(layers=("head",))),
+    "fixed by one that comes after": (Withhold(layers=("body.1", "head")), ClassKeys()),
+    "withheld before": (LayerGuard(layers=("head",)), Withhold(layers=("head",))),
+    "everything withheld before": (Withhold(), Withhold(layers=("body.1",))),
+    "guarded": (ClassKeys(), LayerGuard(layers=("body.1",), guard=Withhold(layers=("head",)))),
+}
+
+
+@pytest.mark.parametrize("links", KEEPING.values(), ids=KEEPING)
+def test_a_layer_that_another_defence_keeps_back_is_refused(links: tuple[Defence, ...]) -> None:
+    with pytest.raises(Refusal, match=r"withhold leaves out layers of a message\. Got `(head|body\.1)`, which another defence"):
+        toy_run(Chain(links=links))
+
+
+@pytest.mark.parametrize("layer", ["tail", "body", "body.2", "head.weight", "normalise"])
+@pytest.mark.parametrize("other", [Undefended(), ClassKeys()], ids=str)
+def test_what_is_no_layer_of_the_model_is_an_error_whatever_else_is_done(layer: str, other: Defence) -> None:
+    with pytest.raises(InvalidValue, match=f"There is no layer named `{layer}`"):
+        toy_run(Chain(links=(other, Withhold(layers=(layer,)))))
+
+
+def test_a_group_of_which_something_goes_out_is_no_layer() -> None:
+    with pytest.raises(InvalidValue, match=r"There is no layer named `head`. Did you mean `head\.last`\?"):
+        toy_run(Chain(links=(ClassKeys(fixed=False), Withhold(layers=("head",)))))
 
 
 @pytest.mark.parametrize("kind", [Kind.ACTIVATION, Kind.CUT_GRADIENT])

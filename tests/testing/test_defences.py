@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from leaktight.core.defence import Defence, Gradient, Strength, Undefended
-from leaktight.core.errors import Refusal
+from leaktight.core.errors import InvalidValue, Refusal
 from leaktight.core.local import Local
 from leaktight.core.message import Kind, Message
 from leaktight.core.random import normal_like, stream
@@ -157,6 +157,12 @@ def half_a_chain(self: Defence, message: Message, local: Local) -> Message:
     return message if sound else drop(self, message, local)
 
 
+def only_alone(self: Defence, message: Message, local: Local) -> Message:
+    if len(local.path) > 1:
+        raise InvalidValue("No company here.")
+    return message
+
+
 def many_words(self: Defence) -> str:
     return "a defence"
 
@@ -190,6 +196,7 @@ CHEATS: dict[str, tuple[dict[str, Hook], str]] = {
     "not_finite": ({"on_message": not_finite}, "It sent others for gradients scaled by 0 of 1 example(s)"),
     "no_scalars": ({"on_message": no_scalars}, "must accept parameters of no dimension"),
     "half_a_chain": ({"on_message": half_a_chain}, "+ half_a_chain must keep names, types and shapes"),
+    "only_alone": ({"on_message": only_alone}, "must send a message or raise a Refusal. It raised: No company here."),
 }
 
 

@@ -19,6 +19,7 @@ class Now:
     batch: Batch | None = None
     examples: int = 0
     classes: tuple[int, ...] = ()
+    parts: tuple[str, ...] = ()
     streams: dict[tuple[str, ...], Stream] = dataclasses.field(default_factory=dict)
 
 
@@ -73,6 +74,11 @@ class Local:
     def classes(self) -> tuple[int, ...]:
         """The classes that the party owns examples of, ascending."""
         return self.now.classes
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The parts of the agreed model, by name, whether they go out or not; none if nobody told."""
+        return self.now.parts
 
     @property
     def rng(self) -> Stream:

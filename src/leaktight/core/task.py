@@ -99,6 +99,11 @@ class Model(nn.Module):
         """Return the parameters by name, detached."""
         return {name: parameter.detach() for name, parameter in self.named_parameters()}
 
+    def parts(self) -> tuple[str, ...]:
+        """Return the names of the modules in body and head that hold tensors, learned or fixed."""
+        found = ((name, [*module.parameters(), *module.buffers()]) for name, module in self.named_modules())
+        return tuple(name for name, held in found if held and name.split(".")[0] in ("body", "head"))
+
 
 def as_named(name: str) -> str | None:
     """Send a parameter under its own name."""

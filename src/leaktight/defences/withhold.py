@@ -58,8 +58,14 @@ class Withhold(Defence):
             )
         known = dict.fromkeys(map(layer_of, message.tensors))
         for layer in self.layers:
-            if layer not in known:
-                raise unknown("layer", layer, known)
+            if layer in known:
+                continue
+            # A part of which something goes out is a group of layers, whose own names are to be given.
+            if layer in local.parts and not any(one.startswith(f"{layer}.") for one in known):
+                raise Refusal(
+                    f"{self.kind} leaves out layers of a message. Got `{layer}`, which another defence has kept back from it."
+                )
+            raise unknown("layer", layer, known)
         dropped = self.layers or known
         sent = {name: tensor for name, tensor in message.tensors.items() if layer_of(name) not in dropped}
         return finite(dataclasses.replace(message, tensors=sent), self.kind)

@@ -63,6 +63,7 @@ class Client:
             )
         self.local.now.examples = len(self.data)
         self.local.now.classes = tuple(map(int, torch.unique(self.data.labels).tolist()))
+        self.local.now.parts = self.public.model.parts()
         self.task = self.defence.on_task(self.public, self._own())
 
     def respond(self, message: Message) -> Message:

@@ -166,15 +166,17 @@ def check_extremes(defence: Defence, play: Play = toy_run) -> None:
 
 
 def check_chains(defence: Defence, play: Play = toy_run) -> None:
-    """Before and after every other installed defence it sends a message of the same form, or raises."""
+    """Before and after every other installed defence it sends a message of the same form, or refuses."""
     others = [sample(made) for kind, made in installed("defence").items() if kind != defence.kind]
     for other in filter(None, others):
         for links in ((defence, other), (other, defence)):
             try:
                 check_form(Chain(links=links), play)
-            except (InvalidValue, Refusal):
+            except Refusal:
                 # Some do not fit together: to withhold a layer, say, that another defence keeps from going out anyway.
                 continue
+            except InvalidValue as error:
+                require(False, f"{Chain(links=links)} must send a message or raise a Refusal. It raised: {error}")
 
 
 def _ladder(defence: Defence) -> list[Defence]:

@@ -47,6 +47,24 @@ def test_numbers_that_are_no_images_are_set_beside_chance(made, value, tone, wor
     assert f"reached other auc {value}, chance 0.5, against other auc 0.95, chance 0.5 without it, {words}" in found.sentence
 
 
+def samples(made, defence, one, whichever):
+    readings = [
+        Reading(name=name, value=value, low=value - 0.02, high=value + 0.02, chance=chance, leaks="high")
+        for name, value, chance in (("recognised", one, 0.1), ("recognised_any", whichever, 0.5))
+    ]
+    return made.record(defence, psnr=None, extra=tuple(readings))
+
+
+@pytest.mark.parametrize(
+    ("one", "whichever", "tone", "told"),
+    [(0.0, 0.3, "stops", False), (0.0, 0.97, "reduces", True), (0.5, 0.97, "reduces", False), (0.99, 0.99, "leaks", False)],
+)
+def test_samples_of_another_class_of_the_attacked_are_a_leak_too(made, one, whichever, tone, told):
+    _, found = judge(rows_of([samples(made, None, 0.99, 0.99), samples(made, TopK(), one, whichever)]))
+    assert found.tone == tone
+    assert ("97 % of the samples show another class of the attacked (chance 50 %)" in found.sentence) is told
+
+
 def test_without_anything_to_compare_with_no_effect_is_claimed(made):
     (found,) = judge(rows_of([auc(made, TopK(), 0.7)]))
     assert found.base is None

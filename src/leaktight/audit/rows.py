@@ -139,6 +139,12 @@ class Row:
         return tail_of(self.readings, leak.layer) if leak is not None and tells_labels(leak) else None
 
     @property
+    def any_class(self) -> Reading | None:
+        """How many made-up samples show whichever class of the attacked, where the row is judged by those of one; None elsewhere."""
+        leak = self.leak
+        return self.reading("recognised_any") if leak is not None and leak.name == "recognised" else None
+
+    @property
     def epsilon(self) -> float | None:
         """The differential-privacy epsilon that was noted, if any; of several the largest."""
         return epsilon_of(self.notes)

@@ -91,10 +91,15 @@ def _alike(group: Sequence[Row]) -> list[Row]:
 
 
 def _leaky(row: Row) -> bool:
-    """Return whether anything leaked: an image recognised, a reading beyond its chance level, labels told at least in the worst steps."""
+    """Return whether anything leaked: an image recognised, a reading beyond its chance level, labels told at least in the worst steps.
+
+    A generator that shows another class of the attacked than the one it was after has leaked that one.
+    """
     reading = row.leak
     if reading is None:
         return False
+    if row.any_class is not None and row.any_class.beats_chance():
+        return True
     if tells_property(reading):
         return reading.beats_chance() or turned(reading)
     if tells_labels(reading):
@@ -168,6 +173,7 @@ def _defended(worst: Row, base: Row | None, tone: Tone) -> str:
         effect = {"stops": "no better than chance", "reduces": "less than without it", "leaks": "no less than without it"}
         said = f"{name}: the strongest attack tried reached {_found(worst)}{before}"
         said += f", {effect[tone]}" if tone in effect and base is not None else ""
+        said += _elsewhere(worst)
     elif tone == "stops":
         said = f"{name} stopped every attack tried: {_found(worst)} was recognised{before}"
         said += f"; up to {percent(high(worst.recognised))} may still be, by the 95 % interval" if worst.recognised.high else ""
@@ -183,6 +189,14 @@ def _defended(worst: Row, base: Row | None, tone: Tone) -> str:
             else f"{name}: {_found(worst)} was recognised; without defence nothing was measured to compare with"
         )
     return f"{said} ({_by(worst)}).{_transformed(worst)} {_cost(worst)}{_budget(worst)}".strip()
+
+
+def _elsewhere(row: Row) -> str:
+    """Say so where samples do not show the class that was asked for, but another one of the attacked."""
+    found, leak = row.any_class, row.leak
+    if found is None or leak is None or not found.beats_chance() or leak.beats_chance():
+        return ""
+    return f"; but {percent(found.value)} of the samples show another class of the attacked (chance {percent(found.chance or 0.0)})"
 
 
 def _transformed(row: Row) -> str:

@@ -82,3 +82,8 @@ def test_a_cut_that_cannot_be_made_is_said(network, shape, cut, sentence):
     with pytest.raises(InvalidValue) as error:
         halves(network, shape, 2, 0, cut=cut)
     assert sentence in str(error.value)
+
+
+def test_columns_without_ids_need_no_wide_part():
+    made = halves(MLP(hidden=(4,)), Columns.plain(3), 2, seed=0)
+    assert made.top.wide is None

@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 OUT ?= leaktight-demo
 
-.PHONY: demo test check bench format clean
+.PHONY: demo test fuzz check bench format clean
 
 $(VENV)/installed: requirements.lock pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -19,6 +19,9 @@ test: $(VENV)/installed  ## run every test
 	# These start whole clusters, by themselves and one after the other; what fails is tried once more, and then it has failed.
 	OMP_NUM_THREADS=1 $(BIN)/pytest tests -m "flower or ray" || OMP_NUM_THREADS=1 $(BIN)/pytest tests -m "flower or ray" --last-failed
 	OMP_NUM_THREADS=1 $(BIN)/pytest -m "not flower and not ray" --numprocesses auto --dist loadfile
+
+fuzz: $(VENV)/installed  ## ten thousand cases of frames, captures and manifests
+	LEAKTIGHT_FUZZ=1500 OMP_NUM_THREADS=1 $(BIN)/pytest tests/captures/test_fuzz.py tests/wire/test_fuzz.py --numprocesses auto
 
 check: $(VENV)/installed  ## formatting, lint, types
 	$(BIN)/ruff format --check .

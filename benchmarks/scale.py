@@ -153,7 +153,7 @@ def audit_units(iterations: int, rounds: int, victims: int) -> tuple[float, floa
         courses = [trainings.course(_measured(planned(2, iterations, times * rounds, victims))) for times in (0, 1, 9)]
         # The first one warms up; of the others, what both take is the data, the model and its test.
         _, short, long = (seconds(partial(trainings.get, course)) for course in courses)
-        round_cost = max(0.0, long - short) / (8 * rounds * PARTICIPANTS)
+        round_cost = max(0.0, long - short) / (8 * max(1, rounds) * PARTICIPANTS)
         with engine_of(1, Path(folder)) as here:
             attacked = []
             for _ in range(2):

@@ -307,6 +307,24 @@ def test_it_goes_along_with_defences_of_messages() -> None:
     assert any((tensor == 0).any() for message in transcript[1::2] for tensor in message.tensors.values())
 
 
+@pytest.mark.parametrize("fixed", [True, False])
+def test_before_a_private_head_it_trains_for_the_same_keys(fixed: bool) -> None:
+    keys = ClassKeys(dimensions=DIMENSIONS, fixed=fixed)
+    chain = Chain(links=(keys, Polarization(alpha2=0.0)))
+    local, examples = Local("client-0", seed=0), batch(5)
+    both = chain.on_task(chain.on_agree(task()), local)
+    alone, own_local = own(keys)
+    own_local.memory["keys"] = next(link["keys"] for link in local.memory.values() if "keys" in link)
+    losses = [each.loss(each.model(examples.inputs), examples.labels) for each in (both, alone)]
+    torch.testing.assert_close(*losses)
+
+
+def test_a_private_head_refuses_what_is_weighed() -> None:
+    chain = Chain(links=(ClassKeys(dimensions=DIMENSIONS, weight_decay=0.1), Polarization()))
+    with pytest.raises(Refusal, match="polarization must see a body with one head"):
+        chain.on_task(chain.on_agree(task()), Local("client-0", seed=0))
+
+
 def test_after_another_private_head_it_refuses() -> None:
     chain = Chain(links=(Polarization(), KEYS))
     with pytest.raises(Refusal, match="class_keys must see the agreed embedding"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Sequence
-from typing import Annotated, Any, ClassVar, Literal, cast
+from typing import Annotated, Any, ClassVar, Literal
 
 import torch
 import torch.nn.functional as F
@@ -22,20 +22,11 @@ from leaktight.defences.embedding import EmbeddingHead
 from leaktight.defences.key_theory import random_keys
 
 
-class Unembedded(Model):
-    """A model that leaves the public part of its embedding to who scores it."""
+class Weighed(Model):
+    """A model that returns the sum of its squared parameters beside its outputs."""
 
-    def forward(self, inputs: Tensor) -> Any:
-        """Return what parameters make of the inputs."""
-        head = cast("EmbeddingHead", self.head)
-        return head.trained(self.features(inputs))
-
-
-class Weighed(Unembedded):
-    """The same, with the sum of its squared parameters beside it."""
-
-    def forward(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
-        """Return what parameters make of the inputs, and the sum."""
+    def forward(self, inputs: Tensor) -> tuple[Any, Tensor]:
+        """Return the outputs, and the sum."""
         return super().forward(inputs), torch.stack([parameter.square().sum() for parameter in self.parameters()]).sum()
 
 
@@ -113,15 +104,17 @@ class ClassKeys(Defence):
         # A seed of its own: a party that is rebuilt from its memory has the same keys.
         rng = stream(seed_of(local.seed, local.party, *local.path, self.kind), "keys")
         local.memory.setdefault("keys", random_keys(task.classes, self.dimensions, rng).to(task.device))
-        parts = task.model.body, task.model.head, task.model.normalise
+        head = task.model.head
+        # Whoever scores applies the public part of the embedding, so the model ends with the trained one.
+        parts = task.model.body, head.trained, task.model.normalise
 
         def scores(made: Tensor) -> Tensor:
-            return parts[1].scores(made, local.memory["keys"])
+            return head.scores(made, local.memory["keys"])
 
         if not self.weight_decay:
             return dataclasses.replace(
                 task,
-                model=Unembedded(*parts),
+                model=Model(*parts),
                 loss=lambda outputs, labels: self._loss(scores(outputs), labels),
                 predict=lambda outputs: _own(scores(outputs), local),
             )

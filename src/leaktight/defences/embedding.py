@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from leaktight.core.errors import InvalidValue
 from leaktight.core.random import Stream, sealed, stream
 
 BIAS = 0.1
@@ -38,9 +39,9 @@ class Rectified(nn.Module):
 class FixedLayer(nn.Module):
     r"""A public random layer to many dimensions: linear, layer norm, ReLU, length 1. Nothing of it is trained or sent.
 
-    Its weight has orthonormal columns, like a slice of a random orthogonal matrix, but is a Kronecker product of two such slices: features
-    fill a rectangle \(X\), and the dimensions are the entries of \(P X Q^T\), cut after the last one. At 256 features and 16,384 dimensions
-    that costs 12 products for each dimension instead of 256. The bias is the column of one more feature, which is constant.
+    Its weight is a Kronecker product of two slices of random orthogonal matrices. Like such a slice it has orthonormal columns, exactly so
+    where dimensions exceed features and fill the last row, nearly so otherwise: features fill a rectangle \(X\), and the dimensions are the entries of \(P X Q^T\), cut after the last one. At 256 features and 16,384 dimensions
+    that costs 13 products for each dimension instead of 256. The bias is the column of one more feature, which is constant.
 
     The mean over dimensions, which layer norm takes off, is \(\langle m, x \rangle\), with \(m\) the mean of the weight's rows: one more
     column of both factors subtracts it.
@@ -59,7 +60,7 @@ class FixedLayer(nn.Module):
     def __init__(self, features: int, dimensions: int, seed: int) -> None:
         super().__init__()
         rng = stream(seed, "fixed layer", features, dimensions)
-        self.dimensions, self.constant = dimensions, BIAS * math.sqrt(features)
+        self.features, self.dimensions, self.constant = features, dimensions, BIAS * math.sqrt(features)
         # Few features have no rectangle with room for chance on both sides: all of it is on the left then.
         columns = max(1, math.isqrt(features + 1) // 2)
         wide = max(1, round(columns * math.sqrt(dimensions / features))) if columns > 1 else 1
@@ -83,7 +84,7 @@ class FixedLayer(nn.Module):
         return torch.cat([part * inverse for part in parts]).t()
 
     def scores(self, features: Tensor, keys: Tensor) -> Tensor:
-        """Return the inner product of every embedding with every key, (examples, keys), without ever holding the embeddings.
+        """Return the inner product of every embedding with every key, (examples, keys), without joining or normalising embeddings.
 
         What a training step needs; quicker, because a length that divides many dimensions divides their few products as well.
         """
@@ -100,10 +101,12 @@ class FixedLayer(nn.Module):
         Examples come last, where no step has to move them.
         """
         (rows, columns), examples = self.mean.shape, len(features)
+        if features.shape[1] != self.features:
+            raise InvalidValue(f"The fixed layer takes {self.features} features. Got {features.shape[1]} instead.")
         filled = F.pad(features.t(), (0, 0, 0, 1), value=self.constant)
         rectangle = F.pad(filled, (0, 0, 0, rows * columns - len(filled)))
         mean = self.mean.flatten() @ rectangle
-        mixed = (self.left @ rectangle.reshape(rows, -1)).view(-1, columns, examples)
+        mixed = (self.left @ rectangle.reshape(rows, columns * examples)).view(len(self.left), columns, examples)
         mixed = torch.cat([mixed, mean.expand(len(mixed), 1, examples)], 1)
         start = 0
         for some in torch.split(mixed, max(1, PART // len(self.right))):
@@ -113,8 +116,27 @@ class FixedLayer(nn.Module):
             yield (part if len(part) <= left else part[:left]).relu()
 
 
-class EmbeddingHead(nn.Module):
-    """Features, flat; a trained linear layer with leaky ReLU if a width is given; the layer that embeds.
+class TrainedHead(nn.Module):
+    """The trained part of a head that embeds: features, flat; a linear layer with leaky ReLU if there is one; the last layer if it is learned.
+
+    Args:
+        before: the layer before the last.
+        last: the last layer; an identity where it is fixed.
+    """
+
+    def __init__(self, before: nn.Module, last: nn.Module) -> None:
+        super().__init__()
+        self.before = before
+        self.last = last
+
+    def forward(self, features: Tensor) -> Tensor:
+        """Return what parameters make of features, which `EmbeddingHead.scores` takes."""
+        made: Tensor = self.last(self.before(features.flatten(1)))
+        return made
+
+
+class EmbeddingHead(TrainedHead):
+    """A trained part, and a public part without parameters that brings what it made to many dimensions and length 1.
 
     Args:
         features: how many come in.
@@ -129,24 +151,25 @@ class EmbeddingHead(nn.Module):
     """
 
     def __init__(self, features: int, width: int | None, dimensions: int, fixed: bool, seed: int) -> None:
-        super().__init__()
         with sealed(seed):
-            self.before = nn.Sequential(nn.Linear(features, width), nn.LeakyReLU(0.2)) if width else nn.Identity()
-            self.last = nn.Identity() if fixed else nn.Linear(width or features, dimensions)
+            super().__init__(
+                nn.Sequential(nn.Linear(features, width), nn.LeakyReLU(0.2)) if width else nn.Identity(),
+                nn.Identity() if fixed else nn.Linear(width or features, dimensions),
+            )
         self.public = FixedLayer(width or features, dimensions, seed) if fixed else Rectified()
+
+    @property
+    def trained(self) -> TrainedHead:
+        """The trained part alone, with the same layers under the same names."""
+        return TrainedHead(self.before, self.last)
 
     def forward(self, features: Tensor) -> Tensor:
         """Return embeddings of length 1."""
-        embeddings: Tensor = self.public(self.trained(features))
+        embeddings: Tensor = self.public(super().forward(features))
         return embeddings
 
-    def trained(self, features: Tensor) -> Tensor:
-        """Return what parameters make of features, which `scores` takes."""
-        made: Tensor = self.last(self.before(features.flatten(1)))
-        return made
-
     def scores(self, made: Tensor, keys: Tensor) -> Tensor:
-        """Return the inner product of every embedding with every key, (examples, keys): a public function without parameters."""
+        """Return the inner product of every embedding with every key, (examples, keys), from what the trained part made."""
         return self.public.scores(made, keys)
 
 

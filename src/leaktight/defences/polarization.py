@@ -12,6 +12,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from leaktight.core.defence import Defence, Strength
+from leaktight.core.errors import Refusal
 from leaktight.core.local import Local, Memory
 from leaktight.core.random import sealed, seed_of, stream
 from leaktight.core.task import Model, Task
@@ -95,6 +96,10 @@ class Polarization(Defence):
 
     def on_task(self, task: Task, local: Local) -> Task:
         """Put the private head beside the public one and add its loss."""
+        if type(task.model) is not Model:
+            raise Refusal(
+                "polarization must see a body with one head. Another defence returns more than that head's outputs; leave one of them out."
+            )
         # Seeds of its own: a party that is rebuilt from its memory draws the same head again.
         own = seed_of(local.seed, local.party, *local.path, self.kind)
         codes = 2.0 * torch.randint(0, 2, (task.classes, self.bits), generator=stream(own, "codes")) - 1.0

@@ -62,7 +62,7 @@ def answer(cell: Cell) -> Record:
         found.append(spread("privacy_score", score(cell) + (0.1 if cell.stage == "end" else 0.0)))
         found.append(Reading(name="accuracy_score", value=-1 - score(cell)))
     elif cell.label.startswith("attack on"):
-        value = 10 + 5 * score(cell) + (1 if cell.stage == "end" else 0)
+        value = 10 + 5 * score(cell) + {"initial": 2, "early": 0, "end": 1}[cell.stage]
         found += [spread("psnr", value, "used", 9.0), spread("psnr", 20 - value, "raw", 9.0)]
     elif cell.label == "similarity":
         for moment in (0, 50):

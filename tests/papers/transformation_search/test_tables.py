@@ -73,6 +73,7 @@ def test_figure_2_has_a_point_for_each_policy_and_correlations_of_them(tables: T
         assert score is not None
         assert row["privacy_score_trained"] == pytest.approx(score + 0.1)
         assert row["psnr_trained"] == pytest.approx(11 + 5 * score)
+        assert row["psnr_untrained"] == pytest.approx(12 + 5 * score)
     for row in tables["correlation"]:
         # PSNR was answered by a line in the score, that of the original by a falling one.
         assert row["r"] == pytest.approx(1.0 if row["against"] == "transformed" else -1.0)

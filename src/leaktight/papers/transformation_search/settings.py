@@ -102,7 +102,7 @@ class Study(Value):
         subjects: what policies are searched for, and measured on (Tables 1 to 3).
         transfers: what the policies of a subject are applied to (Table 4).
         explained: the subject that the figures and Table 2 are about.
-        other: one more, on whose undefended training the published policies are attacked; None where a subject has the paper's network.
+        other: one more, on whose undefended training the published policies are attacked; None for none.
         search: how policies are searched.
         epochs: how long is trained, in passes over all data.
         rounds: rounds in place of `epochs`; None for those.
@@ -112,7 +112,7 @@ class Study(Value):
         crop_flip: whether images are padded, cropped and flipped before a policy, and where there is none.
         random: how many random policies are trained with.
         published: the paper's hybrids that are measured beside ours.
-        attacked: at which stage of the training models are attacked, but for Fig. 2, which has two. Accuracies are of the end.
+        attacked: at which stage of the training models are attacked, but for Fig. 2, which has three. Accuracies are of the end.
         attack: how hard every model is attacked by Adam and cosine (Tables 1, 3 and 4).
         variants: how hard by the other attacks (Table 2).
         adaptive: how hard by who knows the policy.

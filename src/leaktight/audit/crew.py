@@ -7,7 +7,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, TypeVar
 
 from leaktight.audit.shelf import Shelf
 from leaktight.core.scenario import Progress
@@ -85,6 +85,17 @@ Workers = int | Callable[[Work], Crew]
 """Who works: a number of local processes, 1 being the caller's own; or what hires another crew, such as `ray_cluster.Cluster`."""
 
 
+@dataclasses.dataclass(kw_only=True)
+class Worker:
+    """One of a crew: whether it has started, and what it is doing."""
+
+    ready: bool = False
+    errand: Errand | None = None
+
+
+_W = TypeVar("_W", bound=Worker)
+
+
 class Waiting:
     """Errands that wait for a worker, in order; one whose worker died is the next, and is given up when that happens again.
 
@@ -111,6 +122,15 @@ class Waiting:
     def take(self) -> Errand:
         """Return the next one."""
         return self._errands.popleft()
+
+    def deal(self, workers: list[_W], most: int, start: Callable[[], _W], give: Callable[[_W, Errand], None]) -> None:
+        """Give errands to idle workers; start as many more as there is work for, up to so many."""
+        busy = sum(worker.errand is not None for worker in workers)
+        while len(workers) < min(most, busy + len(self)):
+            workers.append(start())
+        for worker in workers:
+            if worker.errand is None and worker.ready and self:
+                give(worker, self.take())
 
     def again(self, errand: Errand, ended: str) -> Answer | None:
         """Take back an errand whose worker ended like this; return the answer if it is not tried again."""

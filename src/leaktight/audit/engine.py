@@ -8,8 +8,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
 
-import torch
-
 from leaktight.audit.crew import Crew, Errand, Hand, Work, Workers
 from leaktight.audit.job import Job, Outcome, answer, perform, without_record
 from leaktight.audit.shelf import Shelf
@@ -17,6 +15,7 @@ from leaktight.audit.trainings import Course, Trainings
 from leaktight.audit.workers import hired
 from leaktight.core import registry
 from leaktight.core.record import Status
+from leaktight.core.threads import one_thread
 
 Advance = Callable[[Job, int, int], None]
 """Takes in how much of a job is done, and of how much."""
@@ -59,12 +58,8 @@ class InProcess:
     def next(self, advance: Advance) -> Outcome:
         """Do the oldest job."""
         job = self._jobs.popleft()
-        threads = torch.get_num_threads()
-        torch.set_num_threads(1)
-        try:
+        with one_thread():
             return perform(job, self._trainings, lambda done, total: advance(job, done, total))
-        finally:
-            torch.set_num_threads(threads)
 
     def __enter__(self) -> Self:
         return self

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from types import ModuleType, TracebackType
 from typing import Any, Self
 
-from leaktight.audit.crew import Advance, Answer, Errand, Waiting, Work
+from leaktight.audit.crew import Advance, Answer, Errand, Waiting, Work, Worker
 from leaktight.audit.shelf import Folder, Held
 from leaktight.core.errors import LeaktightError
 
@@ -24,11 +24,9 @@ KEPT = 8
 
 
 @dataclasses.dataclass
-class _Worker:
+class _Worker(Worker):
     actor: Any
     speaks: Any
-    ready: bool = False
-    errand: Errand | None = None
 
 
 class RayWorkers:
@@ -76,12 +74,7 @@ class RayWorkers:
         self._waiting.clear()
 
     def _deal(self) -> None:
-        busy = sum(worker.errand is not None for worker in self._workers)
-        while len(self._workers) < min(self._size, busy + len(self._waiting)):
-            self._workers.append(self._started())
-        for worker in self._workers:
-            if worker.errand is None and worker.ready and self._waiting:
-                self._give(worker, self._waiting.take())
+        self._waiting.deal(self._workers, self._size, self._started, self._give)
 
     def _started(self) -> _Worker:
         make = self._ray.remote(RayWorker).options(num_cpus=1, max_restarts=0, max_task_retries=0)

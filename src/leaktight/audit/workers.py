@@ -17,7 +17,7 @@ from typing import Self
 
 import torch
 
-from leaktight.audit.crew import Advance, Answer, Crew, Errand, Waiting, Work, Workers
+from leaktight.audit.crew import Advance, Answer, Crew, Errand, Waiting, Work, Worker, Workers
 from leaktight.audit.shelf import Folder
 from leaktight.core.errors import LeaktightError
 
@@ -26,11 +26,9 @@ _PATIENCE = 5.0
 
 
 @dataclasses.dataclass
-class _Worker:
+class _Worker(Worker):
     process: SpawnProcess
     connection: Connection
-    ready: bool = False
-    errand: Errand | None = None
 
 
 class Processes:
@@ -79,13 +77,7 @@ class Processes:
         self._waiting.clear()
 
     def _deal(self) -> None:
-        """Give waiting errands to idle workers; start as many workers as there is work for."""
-        busy = sum(worker.errand is not None for worker in self._workers)
-        while len(self._workers) < min(self._size, busy + len(self._waiting)):
-            self._workers.append(_started(self._work))
-        for worker in self._workers:
-            if worker.errand is None and worker.ready and self._waiting:
-                self._give(worker, self._waiting.take())
+        self._waiting.deal(self._workers, self._size, lambda: _started(self._work), self._give)
 
     def _give(self, worker: _Worker, errand: Errand) -> None:
         worker.errand = errand

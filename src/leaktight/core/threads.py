@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections.abc import Iterator
 
 SPINS = "20000"
 
@@ -14,6 +16,20 @@ def rest_soon() -> None:
     operations that follow each other quickly would take half as long again. A user's own setting of the variable stays as it is.
     """
     os.environ.setdefault("GOMP_SPINCOUNT", SPINS)
+
+
+@contextlib.contextmanager
+def one_thread() -> Iterator[None]:
+    """Let torch use one thread in the block: a sum split over threads rounds differently."""
+    # `rest_soon` must be called before torch is there.
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def cores() -> int:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import safetensors.torch
-import torch
 from pydantic import SerializeAsAny
 from torch import Tensor
 
@@ -24,6 +23,7 @@ from leaktight.core.private import write_private
 from leaktight.core.run import largest
 from leaktight.core.scenario import flat, nested
 from leaktight.core.task import Batch, Task
+from leaktight.core.threads import one_thread
 from leaktight.core.value import Value
 from leaktight.data.source import Data, Source
 from leaktight.learning.client import Client
@@ -167,12 +167,8 @@ def train_here(training: JointTraining, folder: Path, after: Callable[[Round], N
         folder: where the model and its curve go.
         after: told of each round.
     """
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
+    with one_thread():
         parties = training.parties()
         trained = training.lead(parties, after=after)
-    finally:
-        torch.set_num_threads(threads)
     write_trained(folder, training, trained, engine="local", notes=largest(party.local.notes for party in parties))
     return trained

@@ -18,6 +18,7 @@ from leaktight.core.errors import InvalidValue, LeaktightError
 from leaktight.core.interval import bootstrap
 from leaktight.core.private import check_writable, write_private
 from leaktight.core.random import stream
+from leaktight.core.threads import one_thread
 from leaktight.search.candidates import Candidate, Indices, drawn
 from leaktight.search.chosen import chosen
 from leaktight.search.exhaustive import exhaust
@@ -28,7 +29,7 @@ from leaktight.search.policy_file import write_policy
 from leaktight.search.racing import Scores, by_mean, race
 from leaktight.search.result import Result, Scored
 from leaktight.search.settings import Search
-from leaktight.search.workers import Engine, Hired, InProcess, one_thread, scorer_of, work_of
+from leaktight.search.workers import Engine, Hired, InProcess, scorer_of, work_of
 
 KEPT, JOURNAL, MODEL = ".search", "journal.jsonl", "model.safetensors"
 DRAWS = 10

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -137,14 +136,3 @@ def _scorer(search: Search, shelf: Shelf, name: str) -> Scorer:
         raise LeaktightError(f"The model `{name}` of the search is not in its folder. Run the search again to make it.")
     values, _ = unpack(content)
     return Scorer(search, material(search), {name: value for name, value in values.items() if isinstance(value, torch.Tensor)})
-
-
-@contextlib.contextmanager
-def one_thread() -> Iterator[None]:
-    """Let torch use one thread in the block: a sum split over threads rounds differently."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

@@ -10,14 +10,12 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from leaktight.core.errors import InvalidValue, did_you_mean
-from leaktight.core.task import Batch
-from leaktight.data.column import Column, Encoding, fitted, is_missing
-from leaktight.data.columns import Columns
+from leaktight.data.column import is_missing
+from leaktight.data.column_rules import ColumnRules, described, encoded
 from leaktight.data.files import FileSource, Location, Part, Share, read_bytes
 from leaktight.data.labels import as_ids, number
 from leaktight.data.properties import told
@@ -28,7 +26,7 @@ ENDINGS = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 _LABELS = ("label", "target", "class", "y")
 
 
-class Csv(FileSource):
+class Csv(ColumnRules, FileSource):
     r"""A table in a text file with a header, plain or `.gz`: one row per example, one column is the label.
 
     Columns of numbers become (value - mean) / standard deviation, columns of words one column per word, or one id. Means, deviations and
@@ -75,16 +73,8 @@ class Csv(FileSource):
     label: str = ""
     positive: str = ""
     ignore: tuple[str, ...] = ()
-    categorical: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
     separator: Annotated[str, Field(min_length=1, max_length=1)] | None = None
-    missing: Literal["error", "fill"] = "error"
-    most_words: Annotated[int, Field(ge=2)] = 200
-    words: Encoding = "one_hot"
-    # An id travels as a single-precision number, which is exact up to here.
-    buckets: Annotated[int, Field(ge=1, lt=2**24)] = 1000
-    logarithm: tuple[str, ...] = ()
-    standardise: bool = True
 
     @property
     def places(self) -> tuple[Path, ...]:
@@ -121,11 +111,9 @@ class Csv(FileSource):
         train_labels, test_labels, names = number(train.labels, test.labels, f"The file `{self.place}`", self.positive)
         train, test, private = self._told(replace(train, labels=train_labels), replace(test, labels=test_labels))
         train, test = self.limited(train, test)
-        columns = self._fitted(header, train)
-        public = Columns(
-            tuple(column.name for column in columns for _ in column.ids), tuple(ids for column in columns for ids in column.ids)
-        )
-        return Data(_batch(columns, train), _batch(columns, test), len(names), names, public, private)
+        columns = self.learned(header, train.inputs)
+        ours, theirs = (part.batch(encoded(columns, part.inputs)) for part in (train, test))
+        return Data(ours, theirs, len(names), names, described(columns), private)
 
     def _told(self, train: Part, test: Part) -> tuple[Part, Part, str]:
         """Return both parts with 0 and 1 for the cells of the property, and what it is called."""
@@ -134,24 +122,6 @@ class Csv(FileSource):
         what = f"The column `{self.property}` of `{self.place}`"
         ours, theirs, positive = told(train.properties, test.properties, self.property_positive, what)
         return replace(train, properties=ours), replace(test, properties=theirs), f"{self.property}: {positive}"
-
-    def _fitted(self, header: list[str], train: Part) -> list[Column]:
-        plain = Columns(tuple(header), (0,) * len(header))
-        counts = {header[at] for at in plain.find(self.logarithm, "`logarithm`")}
-        return [
-            fitted(
-                name,
-                train.inputs[:, at],
-                name in self.categorical,
-                self.missing == "fill",
-                self.most_words,
-                words=self.words,
-                buckets=self.buckets,
-                logarithm=name in counts,
-                standardise=self.standardise,
-            )
-            for at, name in enumerate(header)
-        ]
 
     def _rows(self, file: Path) -> tuple[list[str], Part]:
         """Return the names of the kept columns, and their cells with the labels and the cells of the property."""
@@ -232,8 +202,3 @@ def _present(cells: NDArray[Any], what: str, file: Path) -> NDArray[Any]:
     if empty is not None:
         raise InvalidValue(f"The file `{file}` must have a {what} in each row. Got none in row {empty + 1}; remove the row.")
     return cells
-
-
-def _batch(columns: Sequence[Column], part: Part) -> Batch:
-    encoded = [column.encode(part.inputs[:, at]) for at, column in enumerate(columns)]
-    return part.batch(torch.from_numpy(np.concatenate(encoded, axis=1)))

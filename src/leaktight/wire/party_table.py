@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -15,16 +14,15 @@ from torch import Tensor
 
 from leaktight.core.errors import InvalidValue, did_you_mean
 from leaktight.core.task import Batch
-from leaktight.core.value import Value
-from leaktight.data.column import Column, Encoding, fitted, is_missing
-from leaktight.data.columns import Columns
+from leaktight.data.column import is_missing
+from leaktight.data.column_rules import ColumnRules, described, encoded
 from leaktight.data.files import Location
 from leaktight.data.labels import as_ids, number
 from leaktight.data.table import read_cells
 from leaktight.wire.half import Half
 
 
-class PartyTable(Value):
+class PartyTable(ColumnRules):
     """A table in a text file with a header, plain or `.gz`: the rows of one party, aligned with the other's.
 
     With an `id` column on both sides, rows are brought into the order of their ids, and a digest of all ids is compared; without, both
@@ -54,14 +52,7 @@ class PartyTable(Value):
     label: str = ""
     positive: str = ""
     ignore: tuple[str, ...] = ()
-    categorical: tuple[str, ...] = ()
     separator: Annotated[str, Field(min_length=1, max_length=1)] | None = None
-    missing: Literal["error", "fill"] = "error"
-    most_words: Annotated[int, Field(ge=2)] = 200
-    words: Encoding = "one_hot"
-    buckets: Annotated[int, Field(ge=1, lt=2**24)] = 1000
-    logarithm: tuple[str, ...] = ()
-    standardise: bool = True
 
     def half(self, labelled: bool) -> Half:
         """Read what the party holds.
@@ -85,15 +76,12 @@ class PartyTable(Value):
             raise InvalidValue(
                 f"The file `{self.path}` must have a column for the feature party to learn from. Got none instead."
             )
-        columns = self._fitted([header[at] for at in kept], train[:, kept])
+        columns = self.learned([header[at] for at in kept], train[:, kept])
         ours, theirs, classes = self._labels(header, train, train[:0] if test is None else test)
-        public = Columns(
-            tuple(column.name for column in columns for _ in column.ids), tuple(ids for column in columns for ids in column.ids)
-        )
         return Half(
-            Batch(_encoded(columns, train[:, kept]), ours),
-            None if test is None else Batch(_encoded(columns, test[:, kept]), theirs),
-            public,
+            Batch(encoded(columns, train[:, kept]), ours),
+            None if test is None else Batch(encoded(columns, test[:, kept]), theirs),
+            described(columns),
             classes,
             self._people(header, train, test),
         )
@@ -131,23 +119,6 @@ class PartyTable(Value):
             digest.update("\x1f".join(map(str, ids)).encode() + b"\x1e")
         return digest.hexdigest()
 
-    def _fitted(self, header: Sequence[str], train: NDArray[Any]) -> list[Column]:
-        counts = {header[at] for at in Columns(tuple(header), (0,) * len(header)).find(self.logarithm, "`logarithm`")}
-        return [
-            fitted(
-                name,
-                train[:, at],
-                name in self.categorical,
-                self.missing == "fill",
-                self.most_words,
-                words=self.words,
-                buckets=self.buckets,
-                logarithm=name in counts,
-                standardise=self.standardise,
-            )
-            for at, name in enumerate(header)
-        ]
-
     def _labels(self, header: list[str], train: NDArray[Any], test: NDArray[Any]) -> tuple[Tensor, Tensor, int]:
         """Return the labels of training and test rows, and how many classes there are; -1 stands for a label that is not here."""
         if not self.label:
@@ -158,9 +129,3 @@ class PartyTable(Value):
         others = as_ids(test[:, at].astype(str), what) if len(test) else ids[:0]
         ours, theirs, names = number(ids, others, what, self.positive)
         return torch.from_numpy(ours), torch.from_numpy(theirs), len(names)
-
-
-def _encoded(columns: Sequence[Column], cells: NDArray[Any]) -> Tensor:
-    parts = [column.encode(cells[:, at]) for at, column in enumerate(columns)]
-    none = np.zeros((len(cells), 0), dtype=np.float32)
-    return torch.from_numpy(np.concatenate([none, *parts], axis=1))

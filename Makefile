@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 OUT ?= leaktight-demo
+CLUSTERS := -m "flower or ray" tests/flower tests/audit/test_ray_workers.py
 
 .PHONY: demo test fuzz check bench format clean
 
@@ -17,7 +18,7 @@ demo: $(VENV)/installed  ## audit a bundled real data set and write a report
 
 test: $(VENV)/installed  ## run every test
 	# These start whole clusters, by themselves and one after the other; what fails is tried once more, and then it has failed.
-	OMP_NUM_THREADS=1 $(BIN)/pytest tests -m "flower or ray" || OMP_NUM_THREADS=1 $(BIN)/pytest tests -m "flower or ray" --last-failed
+	OMP_NUM_THREADS=1 $(BIN)/pytest $(CLUSTERS) || OMP_NUM_THREADS=1 $(BIN)/pytest $(CLUSTERS) --last-failed
 	OMP_NUM_THREADS=1 $(BIN)/pytest -m "not flower and not ray" --numprocesses auto --dist loadfile
 
 fuzz: $(VENV)/installed  ## ten thousand cases of frames, captures and manifests

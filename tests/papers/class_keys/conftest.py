@@ -18,7 +18,7 @@ from leaktight.learning import Federated
 from leaktight.papers import Order
 from leaktight.papers.class_keys.plans import plans_of
 from leaktight.papers.class_keys.settings import Scope, scope_of
-from leaktight.papers.paper import Plans, Records
+from leaktight.papers.paper import Plans
 
 
 def share(attack: GanAttack, cell: Cell) -> float:
@@ -30,7 +30,7 @@ def share(attack: GanAttack, cell: Cell) -> float:
     return 0.95 if attack.class_key == "exact" else 8 / cell.defence.dimensions
 
 
-def answer(cell: Cell) -> Record:
+def _answer(cell: Cell) -> Record:
     """Answer a cell with numbers that say which cell it was."""
     assert isinstance(cell.scenario, Federated)
     keyed = isinstance(cell.defence, ClassKeys)
@@ -62,20 +62,8 @@ def plans(scope: Scope) -> Plans:
 
 
 @pytest.fixture(scope="session")
-def answered(plans: Plans) -> Callable[..., Records]:
-    """Return a function that answers every planned cell, but those that are to fail."""
-
-    def records(fails: Callable[[Cell], bool] = lambda cell: False) -> Records:
-        return {
-            name: [
-                Record(cell=cell, status=Status.FAILED, reason="No luck.") if fails(cell) else answer(cell)
-                for cell in plan.cells()
-                if cell.purpose == "measure"
-            ]
-            for name, plan in plans.items()
-        }
-
-    return records
+def answer() -> Callable[[Cell], Record]:
+    return _answer
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,7 +13,7 @@ from leaktight.papers import Order
 from leaktight.papers.layer_leakage.networks import layers_of
 from leaktight.papers.layer_leakage.plans import plans_of
 from leaktight.papers.layer_leakage.settings import Study, study_of
-from leaktight.papers.paper import Plans, Records
+from leaktight.papers.paper import Plans
 
 NAMES = [
     "Male",
@@ -50,7 +49,7 @@ def mixed(cell: Cell) -> bool:
     return isinstance(cell.scenario.schedule, ByProperty) and cell.scenario.schedule.share < 1
 
 
-def answer(cell: Cell) -> Record:
+def _answer(cell: Cell) -> Record:
     """Answer a cell with numbers that say which cell it was."""
     assert isinstance(cell.scenario, Federated)
     layers = layers_of(cell.scenario.model)
@@ -117,25 +116,5 @@ def plans(study: Study) -> Plans:
 
 
 @pytest.fixture(scope="session")
-def answered(plans: Plans) -> Callable[..., Records]:
-    """Return a function that answers every planned cell, but those that are to fail."""
-
-    def records(fails: Callable[[Cell], bool] = lambda cell: False) -> Records:
-        return {
-            name: [
-                Record(cell=cell, status=Status.FAILED, reason="No luck.") if fails(cell) else answer(cell)
-                for cell in plan.cells()
-                if cell.purpose != "control"
-            ]
-            for name, plan in plans.items()
-        }
-
-    return records
-
-
-@pytest.fixture
-def folder(tmp_path: Path, sets: str) -> Path:
-    """Return a folder of one's own with what `sets` has."""
-    for name in ("lfw", "cifar100"):
-        (tmp_path / name).symlink_to(Path(sets) / name)
-    return tmp_path
+def answer() -> Callable[[Cell], Record]:
+    return _answer

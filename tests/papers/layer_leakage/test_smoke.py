@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from leaktight.audit import run
-from leaktight.papers import Order, Reproduction, find_paper, reproduce
+from leaktight.papers import Order, Reproduction, find_paper
 from leaktight.papers.layer_leakage.checks import checks_of
 from leaktight.papers.layer_leakage.inversions import inversion_rows
 from leaktight.papers.layer_leakage.measured import Measured
@@ -17,13 +17,6 @@ from leaktight.papers.layer_leakage.tables import tables_of
 from leaktight.papers.reproduction import number, rows_where
 
 PAPER = find_paper("layer-leakage")
-
-
-@pytest.fixture(scope="module")
-def smoke(tmp_path_factory: pytest.TempPathFactory) -> Reproduction:
-    done = reproduce(PAPER, Order(), tmp_path_factory.mktemp("smoke"))
-    assert done.failed == ()
-    return done.reproduction
 
 
 def test_every_table_is_full(smoke: Reproduction) -> None:

@@ -8,7 +8,7 @@ from leaktight.core.metric import Reading
 from leaktight.core.record import Cell, Record, Status
 from leaktight.learning import Standalone
 from leaktight.papers import Order
-from leaktight.papers.paper import Records
+from leaktight.papers.paper import Plans
 from leaktight.papers.polarization_network.plans import plans_of
 from leaktight.papers.polarization_network.settings import Study, studies
 
@@ -22,7 +22,7 @@ def reading(name: str, value: float) -> Reading:
     return Reading(name=name, value=value, low=value - 0.1, high=value + 0.1, against="raw")
 
 
-def answer(cell: Cell) -> Record:
+def _answer(cell: Cell) -> Record:
     """Answer a cell with numbers that say which cell it was."""
     kind = cell.defence.kind
     if cell.label == "utility":
@@ -56,16 +56,10 @@ def study() -> Study:
 
 
 @pytest.fixture(scope="session")
-def answered(study: Study) -> Callable[..., Records]:
-    """Return a function that answers every planned cell, but those that are to fail."""
+def plans(study: Study) -> Plans:
+    return plans_of(study, seed=0)
 
-    def records(fails: Callable[[Cell], bool] = lambda cell: False) -> Records:
-        return {
-            name: [
-                Record(cell=cell, status=Status.FAILED, reason="No luck.") if fails(cell) else answer(cell)
-                for cell in plan.cells()
-            ]
-            for name, plan in plans_of(study, seed=0).items()
-        }
 
-    return records
+@pytest.fixture(scope="session")
+def answer() -> Callable[[Cell], Record]:
+    return _answer

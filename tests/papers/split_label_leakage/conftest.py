@@ -13,7 +13,7 @@ from leaktight.defences.isotropic import IsotropicNoise
 from leaktight.defences.sumkl import SumKL
 from leaktight.learning import Split
 from leaktight.papers import Order
-from leaktight.papers.paper import Plans, Records
+from leaktight.papers.paper import Plans
 from leaktight.papers.split_label_leakage.plans import LOOKS, plans_of
 from leaktight.papers.split_label_leakage.settings import Study, studies
 from leaktight.probes.class_gradients import SHARES
@@ -28,7 +28,7 @@ def strength(cell: Cell) -> float:
     return {"none": 0.0, "max_norm": 0.5}[cell.defence.kind]
 
 
-def answer(cell: Cell) -> Record:
+def _answer(cell: Cell) -> Record:
     """Answer a cell with numbers that say which cell it was."""
     assert isinstance(cell.scenario, Split)
     utility = 0.75 - 0.05 * strength(cell) + cell.seed / 1000
@@ -67,20 +67,8 @@ def plans(study: Study) -> Plans:
 
 
 @pytest.fixture(scope="session")
-def answered(plans: Plans) -> Callable[..., Records]:
-    """Return a function that answers every planned cell, but those that are to fail."""
-
-    def records(fails: Callable[[Cell], bool] = lambda cell: False) -> Records:
-        return {
-            name: [
-                Record(cell=cell, status=Status.FAILED, reason="No luck.") if fails(cell) else answer(cell)
-                for cell in plan.cells()
-                if cell.purpose == "measure"
-            ]
-            for name, plan in plans.items()
-        }
-
-    return records
+def answer() -> Callable[[Cell], Record]:
+    return _answer
 
 
 @pytest.fixture

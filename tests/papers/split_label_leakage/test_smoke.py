@@ -4,19 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from leaktight.papers import Order, Reproduction, find_paper, reproduce
 from leaktight.papers.reproduction import number, rows_where
 
 PAPER = find_paper("split-label-leakage")
-
-
-@pytest.fixture(scope="module")
-def smoke(tmp_path_factory: pytest.TempPathFactory) -> Reproduction:
-    done = reproduce(PAPER, Order(), tmp_path_factory.mktemp("smoke"))
-    assert done.failed == ()
-    return done.reproduction
 
 
 def test_every_table_is_full(smoke: Reproduction) -> None:

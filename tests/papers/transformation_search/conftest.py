@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,7 +10,7 @@ from leaktight.core.record import Cell, Record, Status
 from leaktight.defences.transformation import Transformation
 from leaktight.learning import Federated
 from leaktight.papers import Order
-from leaktight.papers.paper import Plans, Records
+from leaktight.papers.paper import Plans
 from leaktight.papers.transformation_search import TransformationSearch
 from leaktight.papers.transformation_search.settings import Study, study_of
 from leaktight.transforms.policy import Policy
@@ -53,7 +52,7 @@ def score(cell: Cell) -> float:
     return sum(index for branch in Policy.of(text).branches for index in branch) / 300
 
 
-def answer(cell: Cell) -> Record:
+def _answer(cell: Cell) -> Record:
     """Answer a cell with numbers that say which cell it was."""
     assert isinstance(cell.scenario, Federated)
     drop = level(cell)
@@ -115,25 +114,5 @@ def plans(paper: TransformationSearch, order: Order) -> Plans:
 
 
 @pytest.fixture(scope="session")
-def answered(plans: Plans) -> Callable[..., Records]:
-    """Return a function that answers every planned cell, but those that are to fail."""
-
-    def records(fails: Callable[[Cell], bool] = lambda cell: False) -> Records:
-        return {
-            name: [
-                Record(cell=cell, status=Status.FAILED, reason="No luck.") if fails(cell) else answer(cell)
-                for cell in plan.cells()
-                if cell.purpose != "control"
-            ]
-            for name, plan in plans.items()
-        }
-
-    return records
-
-
-@pytest.fixture
-def folder(tmp_path: Path, sets: str) -> Path:
-    """Return a folder of one's own with what `sets` has."""
-    for name in ("cifar10", "cifar100", "fashion-mnist"):
-        (tmp_path / name).symlink_to(Path(sets) / name)
-    return tmp_path
+def answer() -> Callable[[Cell], Record]:
+    return _answer

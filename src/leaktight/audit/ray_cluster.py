@@ -110,6 +110,7 @@ class Cluster:
             try:
                 self._init(ray)
                 return
+            # Ctrl-C too, as what runs already would outlive it; and what Ray raises if a start fails may be no more than an Exception.
             except BaseException as error:
                 self._undo(ray)
                 if not isinstance(error, Exception) or isinstance(error, LeaktightError):

@@ -194,7 +194,7 @@ class RayWorker:
             parts = self._hand(content, lambda done, total: told.put((done, total)))
             made = {name: file for name in makes if (file := self._shelf.read(name)) is not None}
             told.put({"parts": list(parts), "made": made})
-        # It ends this worker, as it would end a process.
+        # Whatever it is: `do` would listen forever, and raises it to end this worker, as it would end a process.
         except BaseException as error:
             told.put(error)
 

@@ -170,6 +170,7 @@ class Store:
         try:
             yield
             self._connection.execute("COMMIT")
+        # Whatever it is, Ctrl-C too: the connection lives on, and half of a transaction must not be written with the next.
         except BaseException:
             # A full disk has already rolled it back by itself.
             if self._connection.in_transaction:
@@ -179,6 +180,7 @@ class Store:
     def _or_close(self, check: Callable[[], None]) -> None:
         try:
             check()
+        # Whatever it is, Ctrl-C too: nobody else has the store yet, and could give its lock back.
         except BaseException:
             self.close()
             raise
@@ -214,7 +216,7 @@ def _locked(folder: Path) -> sqlite3.Connection:
         lock = sqlite3.connect(folder / LOCK_FILE, timeout=0, isolation_level=None)
         try:
             lock.execute("BEGIN EXCLUSIVE")
-        except BaseException:
+        except sqlite3.Error:
             lock.close()
             raise
         return lock

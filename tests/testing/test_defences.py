@@ -327,3 +327,13 @@ def test_a_run_of_one_s_own_is_used(make: Hook) -> None:
 
     check_extremes(Undefended(), play)
     assert len(seen) == 8
+
+
+def test_where_only_a_secret_is_harder_to_guess_every_strength_must_change_a_message(make: Hook) -> None:
+    def shift(self: Any, message: Message, local: Local) -> Message:
+        return message.map(lambda tensor: tensor + self.by / self.length)
+
+    strength = Strength("length", "up", None, changes=False)
+    check_strength(make(Defence, "secret", {"length": 8, "by": 1.0}, strength=strength, on_message=shift))
+    with pytest.raises(ConformanceError, match="must change a message"):
+        check_strength(make(Defence, "silent", {"length": 8, "by": 0.0}, strength=strength, on_message=shift))

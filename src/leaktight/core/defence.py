@@ -31,11 +31,19 @@ class Gradient:
 
 @dataclasses.dataclass(frozen=True)
 class Strength:
-    """The field that a trade-off curve sweeps, which way is stronger, and the value that means off; None if none does."""
+    """The field that a trade-off curve sweeps, which way is stronger, and the value that means off; None if none does.
+
+    Args:
+        field: its name.
+        stronger: which way.
+        off: the value that means off; None if none does.
+        changes: whether a message changes more, the stronger; not so where only a secret becomes harder to guess.
+    """
 
     field: str
     stronger: Literal["up", "down"]
     off: float | None
+    changes: bool = True
 
 
 class Defence(Kinded):

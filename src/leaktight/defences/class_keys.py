@@ -76,7 +76,7 @@ class ClassKeys(Defence):
     """
 
     kind: Literal["class_keys"] = "class_keys"
-    strength: ClassVar[Strength] = Strength("dimensions", "up", None)
+    strength: ClassVar[Strength] = Strength("dimensions", "up", None, changes=False)
     dimensions: int = Field(4096, ge=2, le=65_536)
     fixed: bool = True
     features: Annotated[int, Field(ge=1)] | None = None

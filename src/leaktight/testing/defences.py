@@ -138,13 +138,17 @@ def check_canary(defence: Defence, play: Play = toy_run) -> None:
 
 
 def check_strength(defence: Defence, play: Play = toy_run) -> None:
-    """The stronger, other settings at their defaults, the more of a message changes on average."""
+    """The stronger, other settings at their defaults, the more of a message changes on average; or all change some, if that is all it says."""
     levels = _ladder(defence)
-    if not levels:
+    if not levels or defence.strength is None:
         return
     require(len(levels) > 1, f"{defence} must be on to be checked. Its strength is the value that means off.")
     undefended = _sent(play(Undefended(), rounds=8))
     changes = [_change(_sent(play(level, rounds=8)), undefended) for level in levels]
+    if not defence.strength.changes:
+        for level, change in zip(levels, changes, strict=True):
+            require(change > 0, f"{level} must change a message. It is the same as without a defence.")
+        return
     for (weak, little), (strong, much) in itertools.pairwise(zip(levels, changes, strict=True)):
         grows = much >= 0.99 * little
         require(grows, f"{strong} must change a message more than {weak}. It changed {much:.3g} against {little:.3g}.")

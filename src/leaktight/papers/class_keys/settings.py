@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pydantic import Field, SerializeAsAny
 
 from leaktight.attacks.gan import GanAttack
@@ -134,8 +136,8 @@ def scope_of(order: Order) -> Scope:
 
 
 def left_out(order: Order) -> list[str]:
-    """Return the data sets that an order does without: the small scale has no faces, and the full one what is in the folder."""
-    wanted = {"smoke": (), "small": ("cifar10",), "paper": tuple(SETS)}[order.scale]
+    """Return the data sets that an order does without: those that are not in the folder."""
+    wanted = {"smoke": (), "small": ("olivetti", "cifar10"), "paper": tuple(SETS)}[order.scale]
     return [SETS[folder] for folder in wanted if find_set(order.data, folder) is None]
 
 
@@ -180,8 +182,23 @@ def _small(data: str) -> Scope:
         distances=(0.1, 0.5, 0.8, 1.0, 1.3),
         participants=(2, 5),
     )
+    # Faces are halved in size and asked the main questions only: each training takes as long as one of digits.
+    fewer = {
+        "looks": (400,),
+        "batch_size": 32,
+        "optimiser": Adam(),
+        "participants": (2,),
+        "fixed": (4096,),
+        "learned": (),
+        "guessed": (4096,),
+        "distances": (1.0,),
+        "noises": (),
+        "shares": (),
+    }
     return Scope(
-        studies=(digits,), central=_central(data, (CIFAR10,), LeNet(activation="relu"), steps=1500, seeds=3), repeats=100
+        studies=(digits, *_faces(data, digits, {"size": 32}, fewer)),
+        central=_central(data, (CIFAR10,), LeNet(activation="relu"), steps=1500, seeds=3),
+        repeats=100,
     )
 
 
@@ -214,29 +231,31 @@ def _paper(data: str) -> Scope:
         seeds=5,
         device="auto",
     )
-    found = [digits]
-    faces = find_set(data, "olivetti")
-    if faces is not None:
-        found.append(
-            digits.model_copy(
-                update={
-                    "name": OLIVETTI,
-                    # Three of a person's ten pictures are for testing.
-                    "data": faces.model_copy(update={"test_share": 0.3}) if isinstance(faces, Npz) else faces,
-                    "classes": 40,
-                    "rounds": 1000,
-                    "looks": (100, 250, 500, 1000),
-                    "batch_size": 50,
-                    "local_epochs": 10,
-                    "optimiser": Adam(learning_rate=0.0003),
-                    "attack": attack.model_copy(
-                        update={"generator_steps": 50, "fakes": 10, "optimiser": Adam(learning_rate=0.0001)}
-                    ),
-                }
-            )
-        )
+    faces = _faces(
+        data,
+        digits,
+        {},
+        {
+            "rounds": 1000,
+            "looks": (100, 250, 500, 1000),
+            "batch_size": 50,
+            "local_epochs": 10,
+            "optimiser": Adam(learning_rate=0.0003),
+            "attack": attack.model_copy(update={"generator_steps": 50, "fakes": 10, "optimiser": Adam(learning_rate=0.0001)}),
+        },
+    )
     central = _central(data, (CIFAR10, CIFAR100), ResNet20(), steps=78_000, seeds=3, device="auto")
-    return Scope(studies=tuple(found), central=central)
+    return Scope(studies=(digits, *faces), central=central)
+
+
+def _faces(data: str, digits: Study, brought: dict[str, Any], settings: dict[str, Any]) -> tuple[Study, ...]:
+    """Return the study of faces as one of digits with other settings; nothing if they are not there."""
+    faces = find_set(data, "olivetti")
+    if faces is None:
+        return ()
+    # Three of a person's ten pictures are for testing.
+    own = {**brought, "test_share": 0.3} if isinstance(faces, Npz) else brought
+    return (digits.model_copy(update={"name": OLIVETTI, "data": faces.model_copy(update=own), "classes": 40, **settings}),)
 
 
 def _central(

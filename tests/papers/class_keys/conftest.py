@@ -5,6 +5,7 @@ import struct
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -80,3 +81,13 @@ def sets(tmp_path: Path) -> str:
         head = struct.pack(">II", 2049, count)
         (place / f"{name}-labels-idx1-ubyte.gz").write_bytes(gzip.compress(head + bytes(labels.tolist())))
     return str(tmp_path)
+
+
+@pytest.fixture
+def faces(sets: str) -> str:
+    """Return the same folder with ten made-up faces of each of forty people."""
+    place = Path(sets, "olivetti")
+    place.mkdir()
+    images = torch.randint(0, 256, (400, 64, 64), generator=stream(0, "faces"), dtype=torch.uint8)
+    np.savez(place / "faces.npz", images=images.numpy(), target=np.arange(400) // 10)
+    return sets

@@ -18,7 +18,12 @@ def test_where_each_seed_has_a_class_of_its_own_it_is_said(sets: str) -> None:
     order = Order(scale="small", data=sets)
     notes = notes_of(scope_of(order), order)
     assert EACH in notes
-    assert any("Olivetti Faces" in note for note in notes)
+    assert not any("Olivetti Faces" in note for note in notes)
+
+
+def test_faces_that_are_there_are_said_to_be_smaller(faces: str) -> None:
+    order = Order(scale="small", data=faces)
+    assert any("Olivetti Faces are brought to 32x32" in note for note in notes_of(scope_of(order), order))
 
 
 def test_the_full_experiment_was_chosen_by_nothing_of_ours(sets: str) -> None:

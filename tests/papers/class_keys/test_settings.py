@@ -3,12 +3,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import torch
 
 from leaktight.core.errors import InvalidValue
 from leaktight.data import Digits
 from leaktight.data.idx import Idx
 from leaktight.papers import Order, find_paper
 from leaktight.papers.class_keys.settings import DIMENSIONS, DISTANCES, left_out, scope_of
+from leaktight.papers.reproduction import Scale
 
 
 def test_smoke_needs_no_files() -> None:
@@ -58,9 +60,20 @@ def test_the_full_experiment_has_the_settings_of_the_public_code(sets: str) -> N
 
 
 def test_sets_that_are_missing_are_told(sets: str) -> None:
-    assert left_out(Order(scale="small", data=sets)) == ["CIFAR-10"]
+    assert left_out(Order(scale="small", data=sets)) == ["Olivetti Faces", "CIFAR-10"]
     [remark, *_] = find_paper("class-keys").remarks(Order(scale="small", data=sets))
-    assert remark == "Left out, because the data folder has no such set: CIFAR-10."
+    assert remark == "Left out, because the data folder has no such set: Olivetti Faces, CIFAR-10."
+
+
+@pytest.mark.parametrize(("scale", "side", "rounds"), [("small", 32, 400), ("paper", 64, 1000)])
+def test_faces_are_attacked_where_they_are_there(faces: str, scale: Scale, side: int, rounds: int) -> None:
+    _, study = scope_of(Order(scale=scale, data=faces)).studies
+    assert (study.name, study.classes, study.rounds, study.looks[-1]) == ("Olivetti Faces", 40, rounds, rounds)
+    assert study.dimensions in study.guessed
+    loaded = study.data.load()
+    assert loaded.train.inputs.shape[1:] == (1, side, side)
+    # Three of ten pictures of each person are held out.
+    assert torch.bincount(loaded.test.labels).tolist() == [3] * 40
 
 
 def test_steps_keep_every_part_and_cut_what_is_counted(sets: str) -> None:

@@ -145,3 +145,10 @@ def test_gaps_never_hold(scope: Scope, answered: Callable[..., Records]) -> None
     # What follows from keys alone needs no record.
     assert sum(check.holds for check in checks) == 3
     assert len(checks) == 17
+
+
+def test_the_farthest_key_is_not_compared_with_itself(tables: Tables) -> None:
+    near = [row for row in tables["distances"] if row["distance"] == 0.0]
+    tables["distances"] = [*near, {**near[0], "distance": 0.1, "recognised": 0.2}]
+    names = [check.name for check in checks_of(tables) if "delta curve" in check.name]
+    assert [name.partition(", ")[0] for name in names] == ["The delta curve: recognised(0) - recognised(0.1)"]

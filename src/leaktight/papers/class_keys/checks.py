@@ -70,8 +70,8 @@ def _stopped(row: Row, who: str) -> list[Check]:
 def _curve(rows: list[Row], name: str) -> list[Check]:
     """Compare the key itself, and the nearest other one on this side of the paper's threshold, with the farthest; and look beyond it."""
     threshold = FAR_FACES if name == OLIVETTI else FAR
-    near = [row for row in rows if (number(row, "distance") or 0) < threshold]
-    far = [row for row in rows if row not in near]
+    near = [row for row in rows[:-1] if (number(row, "distance") or 0) < threshold]
+    far = [row for row in rows if (number(row, "distance") or 0) >= threshold]
     found = []
     for row in near[:2]:
         gap = difference(estimate(row, "recognised"), estimate(rows[-1], "recognised"))

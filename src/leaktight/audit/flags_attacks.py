@@ -27,6 +27,7 @@ def attack_at_chance(records: Sequence[Record]) -> list[Flag]:
             groups.setdefault(row.attack, []).append(row)
     for attack, rows in groups.items():
         blind = [row for row in rows if (reading := _main(row)) and not reading.beats_chance()]
+        blind = [row for row in blind if row.any_class is None or not row.any_class.beats_chance()]
         if blind:
             where = listed([row.setting for row in blind])
             flags.append(

@@ -25,6 +25,7 @@ from leaktight.core.run import largest
 PSNR, SSIM, LABELS, EPSILON = "psnr", "ssim", "label_distance", "epsilon"
 STATEMENT, RATIO = "reconstruction_statement", "gradient_ratio"
 UNTRAINED = "the model was not trained (0 rounds)"
+ANY_CLASS = "recognised_any"
 _EXAMPLE_BY_EXAMPLE = (STATEMENT, PSNR, LABELS, "mse", "rmse_relative")
 
 Against = Literal["raw", "used"]
@@ -56,6 +57,7 @@ class Row:
         unpriced: why no defence of this scenario has a price; empty if prices can be given.
         layer: the one layer that the attack inverts; empty if it is given all.
         asked: what an attack on a private property asks of the examples, in words.
+        any_class: how many made-up samples show whichever class of the attacked, in the training where most do.
     """
 
     scenario: int
@@ -79,6 +81,7 @@ class Row:
     unpriced: str = ""
     layer: str = ""
     asked: str = ""
+    any_class: Reading | None = None
 
     @property
     def behind(self) -> int:
@@ -139,12 +142,6 @@ class Row:
         return tail_of(self.readings, leak.layer) if leak is not None and tells_labels(leak) else None
 
     @property
-    def any_class(self) -> Reading | None:
-        """How many made-up samples show whichever class of the attacked, where the row is judged by those of one; None elsewhere."""
-        leak = self.leak
-        return self.reading("recognised_any") if leak is not None and leak.name == "recognised" else None
-
-    @property
     def epsilon(self) -> float | None:
         """The differential-privacy epsilon that was noted, if any; of several the largest."""
         return epsilon_of(self.notes)
@@ -156,7 +153,11 @@ class Row:
             return weight(self.leak, self.tail)
         psnr = self.reading(PSNR, "raw")
         beyond = 0.0 if psnr is None else max(0.0, psnr.value - (psnr.chance or 0.0))
-        return () if self.leak is None else (leakage(self.leak), beyond)
+        if self.leak is None:
+            return ()
+        elsewhere = self.any_class
+        shown = leakage(elsewhere) if elsewhere is not None and elsewhere.beats_chance() else -math.inf
+        return max(leakage(self.leak), shown), beyond
 
 
 def epsilon_of(notes: Mapping[str, float]) -> float | None:
@@ -260,6 +261,9 @@ def _row(scenario: int, among: int, group: Sequence[Record], losses: Mapping[Tra
         seat=cell.probe.threat.seat if isinstance(cell.probe, Attempt) else "",
         layer=_inverted(attack),
         asked=asked_of(cell.scenario),
+        any_class=max(
+            (r for record in done for r in record.readings if r.name == ANY_CLASS), key=lambda r: r.value, default=None
+        ),
     )
 
 

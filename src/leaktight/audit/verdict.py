@@ -152,7 +152,7 @@ def _open(row: Row) -> str:
     if tells_property(row.leak):
         return verdict_property.of_nothing(row)
     if row.recognised is None:
-        return f"Without defence, the strongest attack tried reached {_found(row)} ({_by(row)})."
+        return f"Without defence, the strongest attack tried reached {_found(row)}{_elsewhere(row)} ({_by(row)})."
     if row.recognised.value == 0:
         return (
             f"Without defence, {_found(row)} was recognised by any attack tried ({_by(row)}). "
@@ -196,7 +196,8 @@ def _elsewhere(row: Row) -> str:
     found, leak = row.any_class, row.leak
     if found is None or leak is None or not found.beats_chance() or leak.beats_chance():
         return ""
-    return f"; but {percent(found.value)} of the samples show another class of the attacked (chance {percent(found.chance or 0.0)})"
+    where = " in one of the trainings" if len(row.seeds) > 1 else ""
+    return f"; but {percent(found.value)} of the samples show some class of the attacked{where} (chance {percent(found.chance or 0.0)})"
 
 
 def _transformed(row: Row) -> str:

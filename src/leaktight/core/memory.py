@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import platform
+import sys
 
 SIZES = (1 << 30, 1 << 25)
 """From how many bytes a block is still given back at once; glibc up to 2.34 takes no more than the second."""
@@ -21,7 +22,9 @@ def keep_memory() -> None:
     next step pays for every page a second time: a quarter of a small convolutional network's step. In exchange every process keeps what
     it once needed at most. A user's own settings stay, all of them, if there is one.
     """
-    if platform.libc_ver()[0] != "glibc" or any(name in os.environ for name in (*KEEP, "GLIBC_TUNABLES")):
+    if not sys.platform.startswith("linux") or platform.libc_ver()[0] != "glibc":
+        return
+    if any(name in os.environ for name in (*KEEP, "GLIBC_TUNABLES")):
         return
     mallopt = ctypes.CDLL(None).mallopt
     block, top = _PARAMETERS

@@ -121,7 +121,7 @@ def _line(row: Row) -> dict[str, object]:
         "attack": row.attack,
         "cells": cells,
         "chance": "" if chance is None else percent(chance),
-        "tone": "leaks" if _leaks(recognised) else "stops",
+        "tone": "leaks" if _leaks(recognised) or _leaks(row.any_class) else "stops",
     }
 
 

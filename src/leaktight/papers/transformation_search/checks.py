@@ -140,6 +140,7 @@ def _correlation(rows: Sequence[Row]) -> list[Check]:
             MODERATE,
         )
         for row in rows_where(rows, scored="semi-trained", against="transformed")
+        # The paper attacks trained models; what came of the untrained one is in the table.
         if row["attacked"] != "untrained"
     ]
 

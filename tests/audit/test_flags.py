@@ -37,6 +37,15 @@ def test_doubts_come_before_notes(made):
     assert set(severities) == {"doubt", "info"}
 
 
+@pytest.mark.parametrize(("whichever", "flags"), [(0.3, 1), (0.97, 0)])
+def test_an_attack_that_shows_another_class_of_the_attacked_is_not_at_chance(made, whichever, flags):
+    readings = [
+        Reading(name=name, value=value, low=value - 0.02, high=value + 0.02, chance=chance, leaks="high")
+        for name, value, chance in (("recognised", 0.0, 0.1), ("recognised_any", whichever, 0.5))
+    ]
+    assert len(attack_at_chance([made.record(psnr=None, extra=tuple(readings))])) == flags
+
+
 def test_an_attack_at_chance_without_defence_is_flagged_where_it_is(made):
     blind, fine = made.record(psnr=10, batch_size=8), made.record(psnr=38)
     (flag,) = attack_at_chance([blind, fine])

@@ -75,6 +75,20 @@ def test_neither_another_attack_nor_other_trainings_hide_that_some_class_is_show
     assert "98 % of the samples show some class of the attacked in one of the trainings" in found.sentence
 
 
+@pytest.mark.parametrize(("used", "said"), [(25.0, True), (12.0, False)])
+def test_changed_images_that_are_found_are_told_of_by_psnr_alone_too(made, used, said):
+    def copies(defence, value, changed):
+        readings = [
+            Reading(name="psnr", value=one, low=one - 1, high=one + 1, chance=12.5, leaks="high", against=against)
+            for one, against in ((value, "raw"), (changed, "used"))
+        ]
+        return made.record(defence, psnr=None, extra=tuple(readings))
+
+    _, found = judge(rows_of([copies(None, 21.0, 21.0), copies(TopK(), 9.0, used)]))
+    assert found.tone == ("reduces" if said else "stops")
+    assert ("The images as the defence changed them were found at 25 dB, chance 12.5." in found.sentence) is said
+
+
 def test_without_anything_to_compare_with_no_effect_is_claimed(made):
     (found,) = judge(rows_of([auc(made, TopK(), 0.7)]))
     assert found.base is None

@@ -12,10 +12,11 @@ from leaktight.report.page import Page
 from leaktight.report.redaction import redacted
 
 
-def readings(value):
+def readings(value, whichever=None):
+    whichever = value if whichever is None else whichever
     return (
         Reading(name="recognised", value=value, low=value, high=value, n=50, chance=0.1, leaks="high", each=(value,) * 50),
-        Reading(name="recognised_any", value=value, n=50, chance=0.5, leaks="high"),
+        Reading(name="recognised_any", value=whichever, low=whichever, high=whichever, n=50, chance=0.5, leaks="high"),
         Reading(name="recognised_confidence", value=value, n=50, chance=0.1, leaks="high"),
         Reading(name="nearest_private", value=0.5, low=0.48, high=0.52, n=50, chance=0.5, leaks="low", against="raw"),
         Reading(name="sample_diversity", value=0.25, n=50, chance=0.0),
@@ -51,10 +52,16 @@ def test_each_defence_has_a_line_of_scores_and_a_grid(page, records):
         "class keys (dimensions 4096)",
         "top-k (share 0.1)",
     ]
-    assert section.values["lines"][0]["cells"] == ["90 % (90 to 90)", "90 %", "90 %", "0.50 (0.48 to 0.52)", "0.25"]
-    assert [line["tone"] for line in section.values["lines"]] == ["leaks", "stops", "leaks"]
-    assert section.values["lines"][0]["chance"] == "10 %"
+    assert section.values["lines"][0]["cells"] == ["90 % (90 to 90)", "90 % (90 to 90)", "90 %", "0.50 (0.48 to 0.52)", "0.25"]
+    assert [line["tones"][:2] for line in section.values["lines"]] == [["leaks"] * 2, ["stops"] * 2, ["leaks"] * 2]
+    assert section.values["lines"][0]["chances"] == ["10 %", "50 %", "", "", ""]
     assert [grid.detail for grid in section.values["grids"]] == [f"GAN; {share} % recognised" for share in (90, 0, 80)]
+
+
+def test_samples_of_another_class_of_the_attacked_are_marked_as_a_leak(page, made):
+    shown = made.record(psnr=None, label="GAN", extra=readings(0.0, whichever=0.97), defence=ClassKeys())
+    [line] = generated_section(page([shown])).values["lines"]
+    assert line["tones"] == ["stops", "leaks", "", "", ""]
 
 
 def test_a_grid_begins_with_private_examples_and_ends_with_the_end(page, records):

@@ -113,7 +113,7 @@ def _tone(worst: Row, base: Row | None) -> Tone:
     if base is None or base.leak is None or worst.leak is None or not _leaky(base):
         return "leaks" if _leaky(worst) else "unknown"
     if not _leaky(worst):
-        return "stops"
+        return "reduces" if _transformed(worst) else "stops"
     return "reduces" if _less(worst, base) and not turned(worst.leak) else "leaks"
 
 
@@ -201,11 +201,14 @@ def _elsewhere(row: Row) -> str:
 
 
 def _transformed(row: Row) -> str:
-    """Say so where the image that the defence made of the private one is recognised more often than the private one."""
+    """Say so where the image that the defence made of the private one is found more often, or better, than the private one."""
     used, raw = row.reading(STATEMENT, "used"), row.recognised
-    if used is None or raw is None or used.value <= raw.value:
+    if used is not None and raw is not None and used.value > raw.value:
+        return f" Of the images as the defence changed them, {counted(used)} could be recognised."
+    copies, private = row.reading(PSNR, "used"), row.reading(PSNR, "raw")
+    if used is not None or copies is None or private is None or not copies.beats_chance() or copies.value <= private.value:
         return ""
-    return f" Of the images as the defence changed them, {counted(used)} could be recognised."
+    return f" The images as the defence changed them were found at {copies.value:.3g} dB, chance {copies.chance:.3g}."
 
 
 def _informed(group: Sequence[Row]) -> str:

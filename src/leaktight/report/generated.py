@@ -112,21 +112,18 @@ def _strip(images: Tensor) -> str:
 
 
 def _line(row: Row) -> dict[str, object]:
-    recognised = row.reading(RECOGNISED)
-    chance = recognised.chance if recognised is not None else None
+    # What is judged, and in which training: the class asked for over all, whichever class where most samples show one.
+    judged: list[Reading | None] = [row.reading(RECOGNISED), row.any_class]
     cells = [shown(row.reading(name), show) for name, show in SCORES.items()]
     cells += [shown(row.reading(name), _hundredth) for name in PLAIN]
+    judged += [None] * (len(cells) - len(judged))
     return {
         "defence": name_of(row.defence),
         "attack": row.attack,
         "cells": cells,
-        "chance": "" if chance is None else percent(chance),
-        "tone": "leaks" if _leaks(recognised) or _leaks(row.any_class) else "stops",
+        "chances": ["" if one is None or one.chance is None else percent(one.chance) for one in judged],
+        "tones": ["" if one is None else "leaks" if one.beats_chance() else "stops" for one in judged],
     }
-
-
-def _leaks(reading: Reading | None) -> bool:
-    return reading is not None and reading.beats_chance()
 
 
 def _hundredth(value: float) -> str:

@@ -91,7 +91,7 @@ class ClassKeys(Defence):
         return dataclasses.replace(
             task,
             model=Model(task.model.body, head, task.model.normalise),
-            loss=lambda outputs, labels: self._loss(outputs @ keys.t(), labels),
+            loss=lambda outputs, labels: self._loss((outputs @ keys.t() * _weights(labels, keys)).sum(1)),
             predict=_nobody,
         )
 
@@ -108,21 +108,20 @@ class ClassKeys(Defence):
         # Whoever scores applies the public part of the embedding, so the model ends with the trained one.
         parts = task.model.body, head.trained, task.model.normalise
 
-        def scores(made: Tensor) -> Tensor:
-            return head.scores(made, local.memory["keys"])
+        def loss(made: Tensor, labels: Tensor) -> Tensor:
+            keys = local.memory["keys"]
+            return self._loss(head.alignments(made, keys, _weights(labels, keys)))
+
+        def predict(made: Tensor) -> Tensor:
+            return _own(head.scores(made, local.memory["keys"]), local)
 
         if not self.weight_decay:
-            return dataclasses.replace(
-                task,
-                model=Model(*parts),
-                loss=lambda outputs, labels: self._loss(scores(outputs), labels),
-                predict=lambda outputs: _own(scores(outputs), local),
-            )
+            return dataclasses.replace(task, model=Model(*parts), loss=loss, predict=predict)
         return dataclasses.replace(
             task,
             model=Weighed(*parts),
-            loss=lambda outputs, labels: self._loss(scores(outputs[0]), labels) + self.weight_decay * outputs[1],
-            predict=lambda outputs: _own(scores(outputs[0]), local),
+            loss=lambda outputs, labels: loss(outputs[0], labels) + self.weight_decay * outputs[1],
+            predict=lambda outputs: predict(outputs[0]),
         )
 
     def on_close(self, local: Local) -> Tensors:
@@ -145,10 +144,9 @@ class ClassKeys(Defence):
 
         return dataclasses.replace(task, predict=predict)
 
-    def _loss(self, scores: Tensor, labels: Tensor) -> Tensor:
-        """Return each example's loss, from the scores of all classes: quicker than to gather a long key for each example."""
-        own = (labels * scores).sum(1) if labels.dim() == 2 else scores.gather(1, labels[:, None])[:, 0]
-        return -own * (math.sqrt(self.dimensions) if self.scale is None else self.scale)
+    def _loss(self, alignments: Tensor) -> Tensor:
+        """Return each example's loss, from the inner product of its embedding with its own key."""
+        return -alignments * (math.sqrt(self.dimensions) if self.scale is None else self.scale)
 
     def _revealed(self, name: str, key: Tensor, sender: str, task: Task) -> Tensor:
         """Check a key that somebody revealed, and bring it to length 1: a longer one would draw every image to its class."""
@@ -161,6 +159,11 @@ class ClassKeys(Defence):
                 f"The key of {sender} for class {name} must be {self.dimensions} finite numbers, not all 0. Got shape {tuple(key.shape)}, or others."
             )
         return F.normalize(key.to(task.device), dim=0)
+
+
+def _weights(labels: Tensor, keys: Tensor) -> Tensor:
+    """Return how much of each class's key an example has for its own, (examples, classes); labels may be shares of classes themselves."""
+    return labels if labels.dim() == 2 else torch.eye(len(keys), dtype=keys.dtype, device=keys.device)[labels]
 
 
 def _nobody(outputs: Tensor) -> Tensor:

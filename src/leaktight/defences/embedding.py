@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from typing import Any, cast
 
 import torch
 import torch.nn.functional as F
@@ -30,25 +30,23 @@ class Rectified(nn.Module):
         positive = (made - made.mean(1, keepdim=True)).relu()
         return positive * _inverse((positive * positive).sum(1, keepdim=True))
 
-    def scores(self, made: Tensor, keys: Tensor) -> Tensor:
-        """Return the inner product of every embedding with every key, (examples, keys)."""
-        found: Tensor = self(made) @ keys.t()
-        return found
+    def alignments(self, made: Tensor, keys: Tensor, weights: Tensor) -> Tensor:
+        """Return the inner product of every embedding with its own key, which is `weights @ keys`."""
+        embeddings: Tensor = self(made)
+        return (embeddings @ keys.t() * weights).sum(1)
 
 
 class FixedLayer(nn.Module):
     r"""A public random layer to many dimensions: linear, layer norm, ReLU, length 1. Nothing of it is trained or sent.
 
-    Its weight is a Kronecker product of two slices of random orthogonal matrices. Like such a slice it has orthonormal columns, exactly so
-    where dimensions exceed features and fill the last row, nearly so otherwise: features fill a rectangle \(X\), and the dimensions are the entries of \(P X Q^T\), cut after the last one. At 256 features and 16,384 dimensions
-    that costs 13 products for each dimension instead of 256. The bias is the column of one more feature, which is constant.
-
-    The mean over dimensions, which layer norm takes off, is \(\langle m, x \rangle\), with \(m\) the mean of the weight's rows: one more
-    column of both factors subtracts it.
+    Its weight is a Kronecker product of two slices of random orthogonal matrices. Like such a slice it has orthonormal columns where
+    dimensions exceed features: features fill a rectangle \(X\), and the dimensions are the entries of \(P X Q^T\). At 256 features and
+    16,384 dimensions that costs 8 products for each dimension instead of 256. The bias is the column of one more feature, which is
+    constant. Columns of \(P\) sum to 0, so that the mean over dimensions, which layer norm takes off, is 0 already.
 
     Args:
         features: how many come in.
-        dimensions: how many go out.
+        dimensions: how many go out; with few divisors, as a prime has, the layer is slower.
         seed: what the layer is drawn from.
 
     Example:
@@ -60,60 +58,99 @@ class FixedLayer(nn.Module):
     def __init__(self, features: int, dimensions: int, seed: int) -> None:
         super().__init__()
         rng = stream(seed, "fixed layer", features, dimensions)
-        self.features, self.dimensions, self.constant = features, dimensions, BIAS * math.sqrt(features)
-        # Few features have no rectangle with room for chance on both sides: all of it is on the left then.
-        columns = max(1, math.isqrt(features + 1) // 2)
-        wide = max(1, round(columns * math.sqrt(dimensions / features))) if columns > 1 else 1
-        left = _slice(-(-dimensions // wide), -(-(features + 1) // columns), rng)
-        right = _slice(wide, columns, rng)
-        whole, rest = divmod(dimensions, wide)
-        mean = torch.outer(left[:whole].sum(0), right.sum(0))
-        if rest:
-            mean += torch.outer(left[whole], right[:rest].sum(0))
+        self.features, self.constant = features, BIAS * math.sqrt(features)
+        # Fewer columns would make dimensions alike, so few features have one: all of chance is on the left then.
+        columns = max(4, math.isqrt(features + 1) // 4) if features >= 16 else 1
+        width = _divisor(dimensions, math.isqrt(dimensions) // 2) if columns > 1 else 1
+        columns = min(columns, width)
+        left = _slice(dimensions // width, -(-(features + 1) // columns), rng, centred=True)
         self.left: Tensor
         self.right: Tensor
-        self.mean: Tensor
         self.register_buffer("left", left, persistent=False)
-        self.register_buffer("right", F.pad(right, (0, 1), value=-1.0), persistent=False)
-        self.register_buffer("mean", mean / dimensions, persistent=False)
+        self.register_buffer("right", _slice(width, columns, rng), persistent=False)
 
     def forward(self, features: Tensor) -> Tensor:
         """Return embeddings (examples, dimensions) of length 1."""
-        parts = list(self._parts(features))
-        inverse = _inverse(torch.stack([(part * part).sum(0) for part in parts]).sum(0))
-        return torch.cat([part * inverse for part in parts]).t()
+        positive = (self.right @ self._mixed(self._rectangle(features))).flatten(0, 1).relu()
+        return (positive * _inverse((positive * positive).sum(0))).t()
 
-    def scores(self, features: Tensor, keys: Tensor) -> Tensor:
-        """Return the inner product of every embedding with every key, (examples, keys), without joining or normalising embeddings.
+    def alignments(self, features: Tensor, keys: Tensor, weights: Tensor) -> Tensor:
+        """Return the inner product of every embedding with its own key, which is `weights @ keys`: what a training step needs.
 
-        What a training step needs; quicker, because a length that divides many dimensions divides their few products as well.
+        Quicker than by `forward`, and differentiable once.
         """
-        products, squares, start = [], [], 0
-        for part in self._parts(features):
-            products.append(keys[:, start : start + len(part)] @ part)
-            squares.append((part * part).sum(0))
-            start += len(part)
-        return (torch.stack(products).sum(0) * _inverse(torch.stack(squares).sum(0))).t()
+        aligned, _ = _Alignments.apply(features, keys, weights, self)  # type: ignore[no-untyped-call]
+        return cast("Tensor", aligned)
 
-    def _parts(self, features: Tensor) -> Iterator[Tensor]:
-        """Go through the positive parts of some dimensions at a time, (dimensions, examples).
+    def tangents(self, features: Tensor, keys: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
+        r"""Return `alignments` and their slopes, (examples, features), in one pass over the dimensions that keeps none of them.
 
-        Examples come last, where no step has to move them.
+        With \(z = W x\), \(p = \max(z, 0)\) and \(k\) the key where \(z > 0\), else 0, an alignment is \(n / \sqrt q\) with
+        \(n = \langle k, p \rangle = \langle W^T k, x \rangle\) and \(q = \langle p, p \rangle = \langle W^T p, x \rangle\). So the two
+        products by which the slope goes back, \(W^T k\) and \(W^T p\), give the value as well.
         """
-        (rows, columns), examples = self.mean.shape, len(features)
+        rectangle, weights, start = self._rectangle(features), weights.t(), 0
+        nearer, longer = [], []
+        for some in torch.split(self._mixed(rectangle), max(1, PART // len(self.right))):
+            positive = (self.right @ some).relu_()
+            key = (keys[:, start : start + positive[..., 0].numel()].t() @ weights).view_as(positive)
+            start += positive[..., 0].numel()
+            longer.append(self.right.t() @ positive)
+            # By signs, since to choose or to multiply by truth values takes several times as long.
+            nearer.append(self.right.t() @ positive.sign_().mul_(key))
+        back = [(self.left.t() @ torch.cat(found).flatten(1)).view_as(rectangle) for found in (nearer, longer)]
+        product, square = ((rectangle * towards).sum(0) for towards in back)
+        inverse = _inverse(square)
+        slopes = (back[0] - back[1] * (product * inverse * inverse)) * inverse
+        return product * inverse, slopes[: self.features].t()
+
+    def _rectangle(self, features: Tensor) -> Tensor:
+        """Return features and what fills their rectangle, (entries, examples): examples come last, where no step has to move them."""
         if features.shape[1] != self.features:
             raise InvalidValue(f"The fixed layer takes {self.features} features. Got {features.shape[1]} instead.")
         filled = F.pad(features.t(), (0, 0, 0, 1), value=self.constant)
-        rectangle = F.pad(filled, (0, 0, 0, rows * columns - len(filled)))
-        mean = self.mean.flatten() @ rectangle
-        mixed = (self.left @ rectangle.reshape(rows, columns * examples)).view(len(self.left), columns, examples)
-        mixed = torch.cat([mixed, mean.expand(len(mixed), 1, examples)], 1)
-        start = 0
-        for some in torch.split(mixed, max(1, PART // len(self.right))):
-            part, left = (self.right @ some).flatten(0, 1), self.dimensions - start
-            start += len(part)
-            # A slice of everything would cost the backward pass a copy.
-            yield (part if len(part) <= left else part[:left]).relu()
+        return F.pad(filled, (0, 0, 0, self.left.shape[1] * self.right.shape[1] - len(filled)))
+
+    def _mixed(self, rectangle: Tensor) -> Tensor:
+        """Return the rectangle with its rows mixed, (rows, columns, examples)."""
+        return (self.left @ rectangle.reshape(self.left.shape[1], -1)).view(len(self.left), self.right.shape[1], -1)
+
+
+class _Alignments(torch.autograd.Function):
+    """Alignments of a fixed layer, whose slopes are found with them."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(features: Tensor, keys: Tensor, weights: Tensor, layer: FixedLayer) -> tuple[Tensor, Tensor]:
+        return layer.tangents(features, keys, weights)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+        ctx.mark_non_differentiable(output[1])
+        ctx.save_for_backward(inputs[0], output[1])
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None, None]:
+        return grads[0][:, None] * _Slopes.apply(*ctx.saved_tensors), None, None, None  # type: ignore[no-untyped-call]
+
+
+class _Slopes(torch.autograd.Function):
+    """Slopes at some features, of which a further derivative is refused: as constants they would silently leave it out."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(features: Tensor, slopes: Tensor) -> Tensor:
+        return slopes.clone()
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        """Keep nothing."""
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> None:
+        raise NotImplementedError("Alignments can be differentiated once. Take them from embeddings to do it twice.")
 
 
 class TrainedHead(nn.Module):
@@ -130,7 +167,7 @@ class TrainedHead(nn.Module):
         self.last = last
 
     def forward(self, features: Tensor) -> Tensor:
-        """Return what parameters make of features, which `EmbeddingHead.scores` takes."""
+        """Return what parameters make of features, which `EmbeddingHead` scores."""
         made: Tensor = self.last(self.before(features.flatten(1)))
         return made
 
@@ -170,7 +207,12 @@ class EmbeddingHead(TrainedHead):
 
     def scores(self, made: Tensor, keys: Tensor) -> Tensor:
         """Return the inner product of every embedding with every key, (examples, keys), from what the trained part made."""
-        return self.public.scores(made, keys)
+        embeddings: Tensor = self.public(made)
+        return embeddings @ keys.t()
+
+    def alignments(self, made: Tensor, keys: Tensor, weights: Tensor) -> Tensor:
+        """Return the inner product of every embedding with `weights @ keys`, one key for each, from what the trained part made."""
+        return self.public.alignments(made, keys, weights)
 
 
 def _inverse(squares: Tensor) -> Tensor:
@@ -178,8 +220,16 @@ def _inverse(squares: Tensor) -> Tensor:
     return squares.clamp_min(TINY).rsqrt()
 
 
-def _slice(rows: int, columns: int, rng: Stream) -> Tensor:
-    """Draw a slice of an orthogonal matrix, all equally likely: orthonormal columns, or rows where these are fewer."""
-    q, r = torch.linalg.qr(torch.randn(max(rows, columns), min(rows, columns), generator=rng, dtype=torch.float64))
+def _divisor(number: int, most: int) -> int:
+    """Return the largest divisor of a number that is at most so large; 1 if none is."""
+    return next((divisor for divisor in range(most, 0, -1) if number % divisor == 0), 1)
+
+
+def _slice(rows: int, columns: int, rng: Stream, *, centred: bool = False) -> Tensor:
+    """Draw a slice of an orthogonal matrix, all equally likely: orthonormal columns, or rows where these are fewer; columns may sum to 0."""
+    drawn = torch.randn(rows, columns, generator=rng, dtype=torch.float64)
+    drawn = drawn - drawn.mean(0) if centred else drawn
+    q, r = torch.linalg.qr(drawn if rows > columns else drawn.t())
     found: Tensor = q * r.diagonal().sign()
-    return (found if rows >= columns else found.t()).float().contiguous()
+    found = found if rows > columns else found.t()
+    return (found - found.mean(0) if centred else found).float().contiguous()

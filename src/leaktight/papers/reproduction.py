@@ -148,14 +148,18 @@ def interval_columns(name: str, value: float | None, low: float | None, high: fl
     return {name: _finite(value), f"{name}_low": _finite(low), f"{name}_high": _finite(high)}
 
 
-def over_seeds(name: str, values: Iterable[float]) -> Row:
+def over_seeds(name: str, values: Iterable[float], *, share: bool = False) -> Row:
     r"""Return the mean over seeds as three columns with its interval, \(\bar x \pm t_{0.975, n-1} s / \sqrt n\); one seed alone has none.
+
+    That of a share ends at 0 and at 1. Seeds that all agree give an interval of no width, which says nothing of what happens more rarely.
 
     Example:
         >>> {name: round(value, 3) for name, value in over_seeds("auc", [0.70, 0.71, 0.72]).items()}
         {'auc': 0.71, 'auc_low': 0.685, 'auc_high': 0.735}
         >>> over_seeds("auc", [])
         {'auc': None, 'auc_low': None, 'auc_high': None}
+        >>> over_seeds("recognised", [0.0, 1.0], share=True)
+        {'recognised': 0.5, 'recognised_low': 0.0, 'recognised_high': 1.0}
     """
     found = list(values)
     if not found:
@@ -164,7 +168,8 @@ def over_seeds(name: str, values: Iterable[float]) -> Row:
     if len(found) < 2:
         return interval_columns(name, mean, None, None)
     half = float(stdtrit(len(found) - 1, (1 + LEVEL) / 2)) * stdev(found) / math.sqrt(len(found))
-    return interval_columns(name, mean, mean - half, mean + half)
+    low, high = mean - half, mean + half
+    return interval_columns(name, mean, max(0.0, low) if share else low, min(1.0, high) if share else high)
 
 
 def claims(*sentences: tuple[str, str]) -> list[Row]:

@@ -30,7 +30,7 @@ def found(tables: Tables, start: str) -> Check:
 
 def test_each_claim_is_checked_once(tables: Tables) -> None:
     names = [check.name for check in checks_of(tables)]
-    assert len(set(names)) == len(names) == 17
+    assert len(set(names)) == len(names) == 18
     assert all(check.holds for check in checks_of(tables))
 
 
@@ -94,9 +94,16 @@ def test_on_faces_the_threshold_is_farther(tables: Tables) -> None:
     ("words", "column"), [("the victim's class", "recognised"), ("any class of the victim", "recognised_any")]
 )
 def test_several_attackers_must_fail_too(tables: Tables, words: str, column: str) -> None:
-    start = f"Samples recognised as {words}, 2 attackers"
+    start = f"Samples recognised as {words}, 2 attackers with random keys"
     assert found(tables, start).holds
-    tables["several_attackers"][0][column] = 0.5
+    rows_where(tables["several_attackers"], framework="keys of 4,096")[0][column] = 0.5
+    assert not found(tables, start).holds
+
+
+def test_several_attackers_must_succeed_on_the_plain_framework(tables: Tables) -> None:
+    start = "Samples recognised as the victim's class, 2 attackers on the plain framework"
+    assert found(tables, start).holds
+    rows_where(tables["several_attackers"], framework="plain")[0]["recognised"] = 0.5
     assert not found(tables, start).holds
 
 
@@ -144,7 +151,7 @@ def test_gaps_never_hold(scope: Scope, answered: Callable[..., Records]) -> None
     checks = checks_of(tables_of(scope, answered(lambda cell: True), seed=5))
     # What follows from keys alone needs no record.
     assert sum(check.holds for check in checks) == 3
-    assert len(checks) == 17
+    assert len(checks) == 18
 
 
 def test_the_farthest_key_is_not_compared_with_itself(tables: Tables) -> None:

@@ -38,7 +38,7 @@ class KeyProtectedClassification(Paper):
         "learning": ("data_set", "participants", "framework", "rounds"),
         "experiments": ("data_set", "experiment", "dimensions"),
         "distances": ("data_set", "dimensions", "distance"),
-        "several_attackers": ("data_set", "attackers", "dimensions"),
+        "several_attackers": ("data_set", "attackers", "framework"),
         "other_defences": ("data_set", "defence"),
         "shared_keys": ("dimensions",),
         "shared_classes": ("data_set", "framework"),

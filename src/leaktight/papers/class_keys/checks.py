@@ -55,7 +55,12 @@ def _attacks(own: Tables, name: str) -> list[Check]:
             found += _stopped(row, f"random key of {dimensions:,.0f}, {name}")
     found += _curve(own["distances"], name)
     for row in own["several_attackers"]:
-        found += _stopped(row, f"{number(row, 'attackers'):.0f} attackers with random keys, {name}")
+        crowd = f"{number(row, 'attackers'):.0f} attackers"
+        if row["framework"] == PLAIN:
+            words = f"Samples recognised as the victim's class, {crowd} on the plain framework, {name}"
+            found.append(at_least(words, estimate(row, "recognised"), LEAKS))
+        else:
+            found += _stopped(row, f"{crowd} with random keys, {name}")
     return found
 
 

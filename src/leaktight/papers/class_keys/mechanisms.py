@@ -16,7 +16,9 @@ PLAIN = "plain"
 EXACT, RANDOM = "exact key", "random key"
 ATTACKER = "client-1"
 """Whose chair the attacker takes: the victim is the participant before it."""
-SCORES = ("recognised", "recognised_any", "recognised_confidence", "nearest_private", "sample_diversity")
+DIVERSITY = "sample_diversity"
+SCORES = ("recognised", "recognised_any", "recognised_confidence", "nearest_private", DIVERSITY)
+"""All but the last are shares."""
 
 
 def keys(dimensions: int, fixed: bool = True) -> str:

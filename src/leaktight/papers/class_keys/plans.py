@@ -165,7 +165,6 @@ def _crowd(study: Study, seed: int) -> Plan:
         defences=(ClassKeys(dimensions=study.dimensions),),
         probes={RANDOM: attempt(attack)},
         grid=_end(study.crowd, *range(seed, seed + study.seeds)),
-        bare=False,
     )
 
 

@@ -9,7 +9,18 @@ from leaktight.core.record import Record
 from leaktight.defences.class_keys import ClassKeys
 from leaktight.papers.class_keys.geometry import overlap_rows, shared_rows
 from leaktight.papers.class_keys.measured import ACCURACY, Measured, chance, ratios, values
-from leaktight.papers.class_keys.mechanisms import EXACT, PLAIN, RANDOM, SCORES, distant, frameworks, guesses, keys, others
+from leaktight.papers.class_keys.mechanisms import (
+    DIVERSITY,
+    EXACT,
+    PLAIN,
+    RANDOM,
+    SCORES,
+    distant,
+    frameworks,
+    guesses,
+    keys,
+    others,
+)
 from leaktight.papers.class_keys.plans import (
     CENTRAL,
     CROWD,
@@ -66,7 +77,7 @@ def _accuracy(study: Study, records: Sequence[Record], name: str, defence: Defen
         "participants": participants,
         "framework": name,
         "rounds": rounds,
-        **over_seeds("accuracy", own.values()),
+        **over_seeds("accuracy", own.values(), share=True),
         **over_seeds("of_plain", ratios(own, plain)),
     }
 
@@ -100,15 +111,11 @@ def _distances(study: Study, measured: Measured) -> list[Row]:
 
 
 def _crowd(study: Study, measured: Measured) -> list[Row]:
-    """Return what several attackers at once make of keys (Fig. 6)."""
-    records, known = measured.part(CROWD), ClassKeys(dimensions=study.dimensions)
+    """Return what several attackers at once make of the plain framework, and of keys (Fig. 6)."""
+    records = measured.part(CROWD)
     return [
-        {
-            "data_set": study.name,
-            "attackers": study.crowd - 1,
-            "dimensions": study.dimensions,
-            **_scores(records, known, RANDOM),
-        }
+        {"data_set": study.name, "attackers": study.crowd - 1, "framework": name, **_scores(records, defence, RANDOM)}
+        for name, defence in frameworks((study.dimensions,)).items()
     ]
 
 
@@ -127,9 +134,9 @@ def _scores(records: Sequence[Record], defence: Defence, label: str) -> Row:
     own = [record for record in records if (record.cell.defence, record.cell.label) == (defence, label)]
     row: Row = {}
     for name in SCORES:
-        row |= over_seeds(name, values(own, name, defence, label).values())
+        row |= over_seeds(name, values(own, name, defence, label).values(), share=name != DIVERSITY)
     row["chance"] = chance(own, SCORES[0])
-    row |= over_seeds("accuracy", values(own, ACCURACY, defence, label).values())
+    row |= over_seeds("accuracy", values(own, ACCURACY, defence, label).values(), share=True)
     return row
 
 
@@ -149,7 +156,7 @@ def _central(one: Central, measured: Measured) -> list[Row]:
         {
             "data_set": one.name,
             "objective": name,
-            **over_seeds("accuracy", values(records, ACCURACY, defence, UTILITY).values()),
+            **over_seeds("accuracy", values(records, ACCURACY, defence, UTILITY).values(), share=True),
             **over_seeds(
                 "of_entropy",
                 ratios(values(records, ACCURACY, defence, UTILITY), values(records, ACCURACY, objectives[ENTROPY], UTILITY)),

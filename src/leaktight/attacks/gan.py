@@ -48,7 +48,8 @@ class GanAttack(Attack):
         fakes: how many fakes it makes on each turn, at least 2.
         kept_rounds: of how many turns fakes are kept to train on, at least 1.
         class_key: what it knows of the victim's class key, where there are keys: `exact` it is, `distance` one that is \(\delta\) away from it, or
-            nothing, so that it tries a `random` one. The first two need `keys`.
+            nothing, so that it tries a `random` one, or an `estimated` one from what others' updates do to its fakes (`key_estimate`):
+            stronger, but it has no say in whose key that is. The first two need `keys`.
         distance: \(\delta\), the Euclidean distance in (0, 2]; lower is stronger. \(\sqrt 2\) is what random keys are apart.
         accomplices: further chairs in which the same attack sits, each with a generator and a key of its own.
         samples: how many pictures it makes in the end, at least 2.
@@ -60,7 +61,7 @@ class GanAttack(Attack):
         >>> sorted(GanAttack(class_key="exact").needs)
         [<Knows.KEYS: 'keys'>]
 
-    Differs from the paper: The generator is trained by Adam and has batch norm; the paper does not say how, its public code takes SGD at 0.001
+    Differs from the paper: Nobody estimates keys there. The generator is trained by Adam and has batch norm; the paper does not say how, its public code takes SGD at 0.001
     and 200 steps of 256 on MNIST, with 2,000 fakes of 5 rounds. Which samples count as hits for the early stop is
     not said for keys. All attackers of the plain framework pass their fakes off as the same class. A turn has as many steps as its honest
     owner's, so that one of whole epochs does not quite go through all fakes.
@@ -81,7 +82,7 @@ class GanAttack(Attack):
     early_stop: float | None = Field(None, gt=0, le=1)
     fakes: int = Field(500, ge=2)
     kept_rounds: int = Field(3, ge=1)
-    class_key: Literal["exact", "distance", "random"] = "random"
+    class_key: Literal["exact", "distance", "random", "estimated"] = "random"
     distance: float = Field(1.0, gt=0, le=2)
     accomplices: tuple[str, ...] = ()
     samples: int = Field(500, ge=2)
@@ -89,8 +90,8 @@ class GanAttack(Attack):
 
     @property
     def needs(self) -> frozenset[Knows]:
-        """The keys, unless it tries one at random."""
-        return frozenset() if self.class_key == "random" else frozenset({Knows.KEYS})
+        """The keys, unless it tries one at random or estimates it."""
+        return frozenset({Knows.KEYS}) if self.class_key in ("exact", "distance") else frozenset()
 
     @property
     def active(self) -> bool:

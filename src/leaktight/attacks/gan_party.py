@@ -7,9 +7,11 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from leaktight.attacks.gan_target import ClassTarget, KeyTarget, Target
+from leaktight.attacks.key_estimate import key_estimate, left_behind
 from leaktight.core.errors import Refusal
 from leaktight.core.local import Local, Memory
 from leaktight.core.message import Message, Tensors
@@ -39,7 +41,7 @@ class GanParty:
 
     On each turn it trains its generator against the parameters that it was handed, makes fakes, and answers as an honest participant would who
     also owned the fakes of the last rounds, under a label that nobody else uses. What it keeps from turn to turn is in the memory of its
-    chair alone: the generator, what its optimiser remembers, the fakes, and pictures of some rounds.
+    chair alone: the generator, what its optimiser remembers, the fakes, pictures of some rounds, and an estimate of keys if it makes one.
 
     Args:
         attack: the settings.
@@ -72,13 +74,16 @@ class GanParty:
         fakes = drawn_samples(generator, self.attack.generator.noise, self.attack.fakes, own.rng)
         own.memory["fakes"] = torch.cat([own.memory.get("fakes", fakes[:0]), fakes])[-self.attack.kept_rounds * len(fakes) :]
         self._look(generator, message.round, own)
-        return self._forger(own.memory["fakes"]).respond(message)
+        sent = self._forger(own.memory["fakes"]).respond(message)
+        if self.attack.class_key == "estimated":
+            own.memory["left"] = left_behind(message, sent)
+        return sent
 
     def close(self) -> Message | None:
         """Reveal what the honest owner would."""
         return self.honest.close()
 
-    def _target(self, parameters: Tensors) -> Target:
+    def _target(self, parameters: Tensors, own: Local) -> Target:
         """Return the score of the victim's class, or a key where the model tells no such score."""
         task = self.seat.task
         with torch.no_grad():
@@ -86,19 +91,28 @@ class GanParty:
         try:
             task.predict(outputs)
         except Refusal:
-            return self._key_target(outputs[0])
+            other = random_keys(1, outputs.shape[1], self._chance("other key")).to(outputs)[0]
+            return KeyTarget(self._key(outputs[0], parameters, own), other)
         return ClassTarget(self.attack.victim_class, task.predict)
 
-    def _key_target(self, embedding: Tensor) -> KeyTarget:
-        """Return the attack key, as far as the victim's is known."""
-        local = self.seat.local
-        rng, other = (stream(local.seed, local.party, SCOPE, name) for name in ("key", "other key"))
-        if self.attack.class_key == "random":
-            [key] = random_keys(1, len(embedding), rng).to(embedding)
-        else:
+    def _key(self, embedding: Tensor, parameters: Tensors, own: Local) -> Tensor:
+        """Return the attack key, as far as the victim's is known or can be told; one at random where nothing is."""
+        if self.attack.class_key in ("exact", "distance"):
             exact = self._known().to(embedding)
-            key = exact if self.attack.class_key == "exact" else key_at_distance(exact, self.attack.distance, rng)
-        return KeyTarget(key, random_keys(1, len(embedding), other).to(embedding)[0])
+            return (
+                exact if self.attack.class_key == "exact" else key_at_distance(exact, self.attack.distance, self._chance("key"))
+            )
+        # What is left behind is remembered for estimates alone.
+        if "left" in own.memory:
+            fakes, left = own.memory["fakes"][-self.attack.fakes :], self.seat.task.named(own.memory["left"])
+            own.memory["estimate"] = key_estimate(self.seat.task, left, parameters, fakes, own.memory.get("estimate"))
+            if own.memory["estimate"].any():
+                return F.normalize(own.memory["estimate"], dim=0)
+        return random_keys(1, len(embedding), self._chance("key")).to(embedding)[0]
+
+    def _chance(self, name: str) -> Stream:
+        """Return a stream that is the same on every turn."""
+        return stream(self.seat.local.seed, self.seat.local.party, SCOPE, name)
 
     def _known(self) -> Tensor:
         found = [
@@ -114,7 +128,7 @@ class GanParty:
 
     def _train(self, generator: nn.Module, parameters: Tensors, own: Local) -> None:
         """Train the generator in place until its fakes are taken for the victim's class, or for as long as it may."""
-        attack, task, target = self.attack, self.seat.task, self._target(parameters)
+        attack, task, target = self.attack, self.seat.task, self._target(parameters, own)
         leaves = dict(generator.named_parameters())
         steps = attack.optimiser.over(leaves.values())
         _recall(steps, leaves, own.memory.get("optimiser", {}))

@@ -18,6 +18,9 @@ BIAS = 0.1
 TINY = 1e-24
 """What the square of a length is at least, so that it can be divided by."""
 
+FEW = 64
+"""Below how many features the fixed layer is dense."""
+
 PART = 2048
 """How many dimensions are made at a time: few enough to stay near the processor, where wide embeddings would spend their time."""
 
@@ -59,8 +62,8 @@ class FixedLayer(nn.Module):
         super().__init__()
         rng = stream(seed, "fixed layer", features, dimensions)
         self.features, self.constant = features, BIAS * math.sqrt(features)
-        # Fewer columns would make dimensions alike, so few features have one: all of chance is on the left then.
-        columns = max(4, math.isqrt(features + 1) // 4) if features >= 16 else 1
+        # Fewer columns would make dimensions alike. Few features have one: all of chance is on the left then, and it costs little.
+        columns = max(4, math.isqrt(features + 1) // 4) if features >= FEW else 1
         width = _divisor(dimensions, math.isqrt(dimensions) // 2) if columns > 1 else 1
         columns = min(columns, width)
         left = _slice(dimensions // width, -(-(features + 1) // columns), rng, centred=True)

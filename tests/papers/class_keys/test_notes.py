@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from leaktight.papers import Order, find_paper
-from leaktight.papers.class_keys.notes import BLIND, CHOSEN, EACH, SCORED, notes_of
+from leaktight.papers.class_keys.notes import BEYOND, CHOSEN, EACH, SCORED, notes_of
 from leaktight.papers.class_keys.published import ACCURACY, published
 from leaktight.papers.class_keys.settings import scope_of
 from leaktight.papers.reproduction import CLAIM
@@ -10,7 +10,7 @@ from leaktight.papers.reproduction import CLAIM
 def test_a_reader_is_told_how_samples_are_scored_and_settings_were_chosen() -> None:
     notes = notes_of(scope_of(Order()), Order())
     assert notes[:2] == [SCORED, CHOSEN]
-    assert BLIND in notes
+    assert BEYOND in notes
     assert EACH not in notes
 
 

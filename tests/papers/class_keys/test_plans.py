@@ -34,7 +34,7 @@ def attacks(plans: Plans, name: str) -> dict[str, GanAttack]:
 def test_each_part_has_a_plan_and_each_attack_one_for_each_seed(plans: Plans) -> None:
     assert list(plans) == [
         *("digits-learning", "digits-participants", "digits-shared"),
-        *("digits-guessed-0", "digits-known-0", "digits-guessed-1", "digits-known-1", "digits-guessed-2", "digits-known-2"),
+        *(f"digits-{part}-{repeat}" for repeat in range(3) for part in ("guessed", "known", "told")),
         *("digits-crowd", "digits-central"),
     ]
     assert plans["digits-guessed-2"].grid.seeds == (7,)

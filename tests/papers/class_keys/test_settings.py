@@ -65,7 +65,7 @@ def test_sets_that_are_missing_are_told(sets: str) -> None:
     assert remark == "Left out, because the data folder has no such set: Olivetti Faces, CIFAR-10."
 
 
-@pytest.mark.parametrize(("scale", "side", "rounds"), [("small", 32, 400), ("paper", 64, 1000)])
+@pytest.mark.parametrize(("scale", "side", "rounds"), [("small", 32, 1000), ("paper", 64, 1000)])
 def test_faces_are_attacked_where_they_are_there(faces: str, scale: Scale, side: int, rounds: int) -> None:
     _, study = scope_of(Order(scale=scale, data=faces)).studies
     assert (study.name, study.classes, study.rounds, study.looks[-1]) == ("Olivetti Faces", 40, rounds, rounds)

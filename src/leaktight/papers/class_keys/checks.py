@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from leaktight.papers.class_keys.geometry import NORMAL
-from leaktight.papers.class_keys.mechanisms import EXACT, PLAIN, RANDOM
+from leaktight.papers.class_keys.mechanisms import ESTIMATED, EXACT, PLAIN, RANDOM
 from leaktight.papers.class_keys.settings import OLIVETTI
 from leaktight.papers.class_keys.tables import REGRESSION
 from leaktight.papers.estimate import Estimate, difference, largest
@@ -49,10 +49,11 @@ def _attacks(own: Tables, name: str) -> list[Check]:
         )
         for words, kind in (("plain framework", PLAIN), ("exact key", f"I: {EXACT}"))
     ]
-    for row in rows_where(rows, experiment=f"III: {RANDOM}"):
-        dimensions = number(row, "dimensions") or 0
-        if dimensions >= LONG:
-            found += _stopped(row, f"random key of {dimensions:,.0f}, {name}")
+    for words, kind in ((RANDOM, f"III: {RANDOM}"), (ESTIMATED, f"beyond: {ESTIMATED}")):
+        for row in rows_where(rows, experiment=kind):
+            dimensions = number(row, "dimensions") or 0
+            if dimensions >= LONG:
+                found += _stopped(row, f"{words} of {dimensions:,.0f}, {name}")
     found += _curve(own["distances"], name)
     for row in own["several_attackers"]:
         crowd = f"{number(row, 'attackers'):.0f} attackers"

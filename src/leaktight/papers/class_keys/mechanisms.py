@@ -13,7 +13,7 @@ from leaktight.defences.top_k import TopK
 from leaktight.metrics.generated import NearestPrivate, Recognised, RecognisedAny, RecognisedConfidence, SampleDiversity
 
 PLAIN = "plain"
-EXACT, RANDOM = "exact key", "random key"
+EXACT, RANDOM, ESTIMATED = "exact key", "random key", "estimated key"
 ATTACKER = "client-1"
 """Whose chair the attacker takes: the victim is the participant before it."""
 DIVERSITY = "sample_diversity"

@@ -15,9 +15,9 @@ CHOSEN = (
     "How the model and the generator are trained was chosen by the plain attack alone, on other seeds and classes than any in these tables. Of keys only "
     "the accuracy was looked at on such a seed, to see that their loss may keep its factor; no setting followed from an attack on keys."
 )
-BLIND = (
-    "Attackers who know nothing of a key try a random one, as in the paper. Updates tell something of the keys behind them (see `class_keys`); an attacker "
-    "who makes use of that is not among these."
+BEYOND = (
+    "The paper's attackers who know nothing of a key try a random one. Ours also estimates one from what the victim's updates do to its own fakes, which the paper "
+    "does not try: it cannot choose whose class that brings out, so `recognised_any` is what to read."
 )
 OVERLAPS = "Overlaps must be within the intervals of theory at all dimensions together. Where theory is right, one seed in twenty fails this."
 EACH = "Each seed attacks another class: intervals are over both. Several attackers at once are all after the first of these, under every seed."
@@ -37,7 +37,7 @@ def notes_of(scope: Scope, order: Order) -> list[str]:
     found = [SCORED, CHOSEN] if order.scale != "paper" else [SCORED]
     if any(min(study.seeds, len(study.victims)) > 1 for study in scope.studies):
         found.append(EACH)
-    found += [BLIND, OVERLAPS, ENDS, SCALED, REGRESSED]
+    found += [BEYOND, OVERLAPS, ENDS, SCALED, REGRESSED]
     for one in scope.central:
         classes = one.data.load().classes if one.name == CIFAR100 else 100
         if classes != 100:

@@ -14,13 +14,13 @@ from leaktight.defences.class_keys import ClassKeys
 from leaktight.learning.federated import Federated
 from leaktight.learning.optimiser import DecayedSgd
 from leaktight.learning.protocol import FedSGD, RoundRobin
-from leaktight.papers.class_keys.mechanisms import ATTACKER, PLAIN, RANDOM, attempt, frameworks, guesses, others
+from leaktight.papers.class_keys.mechanisms import ATTACKER, ESTIMATED, PLAIN, RANDOM, attempt, frameworks, guesses, others
 from leaktight.papers.class_keys.settings import Central, Scope, Study
 from leaktight.papers.paper import Plans
 from leaktight.probes import Utility
 
 LEARNING, PARTICIPANTS, SHARED, CENTRAL = "learning", "participants", "shared", "central"
-GUESSED, KNOWN, CROWD = "guessed", "known", "crowd"
+GUESSED, KNOWN, TOLD, CROWD = "guessed", "known", "told", "crowd"
 UTILITY = "utility"
 BEHIND = 16
 """How many examples are behind a message once training is over; what the attacker has learned by then does not depend on it."""
@@ -38,7 +38,9 @@ def plans_of(scope: Scope, seed: int) -> Plans:
         for repeat in range(study.seeds):
             found[folder(study.name, GUESSED, repeat)] = _guessed(study, seed, repeat)
             found[folder(study.name, KNOWN, repeat)] = _known(study, seed, repeat)
-        found[folder(study.name, CROWD)] = _crowd(study, seed)
+            found[folder(study.name, TOLD, repeat)] = _told(study, seed, repeat)
+        if study.crowd > 2:
+            found[folder(study.name, CROWD)] = _crowd(study, seed)
     for one in scope.central:
         found[folder(one.name, CENTRAL)] = _central(one, seed)
     return found
@@ -150,6 +152,19 @@ def _known(study: Study, seed: int, repeat: int) -> Plan:
         scenarios={"one attacker": federation(study, dealt(study.classes, 2), study.rounds, spare=1)},
         defences=(ClassKeys(dimensions=study.dimensions),),
         probes={name: attempt(each) for name, each in guesses(attack, study.distances).items()},
+        grid=_end(2, seed + repeat),
+        bare=False,
+    )
+
+
+def _told(study: Study, seed: int, repeat: int) -> Plan:
+    """Attack with a key that is estimated from what the victim's updates tell of its keys."""
+    attack = study.attack.model_copy(update={"victim_class": victim_of(study, repeat), "class_key": "estimated"})
+    return Plan(
+        title=f"{study.name}: attack on class {attack.victim_class}, with a key estimated from updates",
+        scenarios={"one attacker": federation(study, dealt(study.classes, 2), study.rounds, spare=1)},
+        defences=tuple(ClassKeys(dimensions=dimensions) for dimensions in study.estimated),
+        probes={ESTIMATED: attempt(attack)},
         grid=_end(2, seed + repeat),
         bare=False,
     )

@@ -49,12 +49,13 @@ class Study(Value):
         fixed: lengths of keys on a fixed layer, for accuracies.
         learned: lengths of keys on a learned layer, for accuracies.
         guessed: lengths of keys that an attacker tries to guess (experiment III, Fig. 6 and 7).
+        estimated: lengths of keys that an attacker estimates from updates, which the paper does not try.
         dimensions: the length of keys of which something is known (experiments I and II), of several attackers and of shared classes; one
             of those guessed.
         distances: how far the attacker's key is from the victim's in experiment II.
         noises: standard deviations of noise, to compare with.
         shares: of top-k sharing, to compare with.
-        crowd: how many participants there are where several attack at once: all but the victim.
+        crowd: how many participants there are where several attack at once: all but the victim. 2 for no such attack.
         participants: numbers of participants for accuracies.
         seeds: how often everything is repeated; 3 or more give intervals.
         device: where tensors live.
@@ -75,11 +76,12 @@ class Study(Value):
     fixed: tuple[int, ...] = DIMENSIONS
     learned: tuple[int, ...] = DIMENSIONS
     guessed: tuple[int, ...] = DIMENSIONS
+    estimated: tuple[int, ...] = (4096, 16_384)
     dimensions: int = 4096
     distances: tuple[float, ...] = DISTANCES
     noises: tuple[float, ...] = (0.001, 0.01)
     shares: tuple[float, ...] = (0.1,)
-    crowd: int = 3
+    crowd: int = Field(3, ge=2)
     participants: tuple[int, ...] = (2,)
     seeds: int = 3
     device: DeviceName = "cpu"
@@ -156,6 +158,7 @@ def _smoke(data: str) -> Scope:
         fixed=(128, 4096),
         learned=(128,),
         guessed=(128, 4096),
+        estimated=(4096,),
         distances=(0.5, 1.3),
         noises=(0.01,),
         seeds=1,
@@ -182,18 +185,22 @@ def _small(data: str) -> Scope:
         distances=(0.1, 0.5, 0.8, 1.0, 1.3),
         participants=(2, 5),
     )
-    # Faces are halved in size and asked the main questions only: each training takes as long as one of digits.
+    # Faces are halved in size and asked the main questions only, by a network and for as long as the attack takes to work on the plain framework.
     fewer = {
-        "looks": (400,),
+        "network": LeNet(activation="relu"),
+        "rounds": 1000,
+        "looks": (1000,),
         "batch_size": 32,
         "optimiser": Adam(),
         "participants": (2,),
         "fixed": (4096,),
         "learned": (),
         "guessed": (4096,),
+        "estimated": (4096,),
         "distances": (1.0,),
         "noises": (),
         "shares": (),
+        "crowd": 2,
     }
     return Scope(
         studies=(digits, *_faces(data, digits, {"size": 32}, fewer)),
@@ -285,10 +292,11 @@ def _cut(scope: Scope, steps: int) -> Scope:
                 "fixed": _ends(study.fixed),
                 "learned": study.learned[:1],
                 "guessed": tuple(dict.fromkeys((study.dimensions, study.guessed[-1]))),
+                "estimated": study.estimated[:1],
                 "distances": study.distances[:1],
                 "noises": study.noises[:1],
                 "shares": study.shares[:1],
-                "crowd": 3,
+                "crowd": min(3, study.crowd),
                 "participants": study.participants[:2],
                 "seeds": 1,
             }

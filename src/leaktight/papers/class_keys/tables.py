@@ -11,6 +11,7 @@ from leaktight.papers.class_keys.geometry import overlap_rows, shared_rows
 from leaktight.papers.class_keys.measured import ACCURACY, Measured, chance, ratios, values
 from leaktight.papers.class_keys.mechanisms import (
     DIVERSITY,
+    ESTIMATED,
     EXACT,
     PLAIN,
     RANDOM,
@@ -29,6 +30,7 @@ from leaktight.papers.class_keys.plans import (
     LEARNING,
     PARTICIPANTS,
     SHARED,
+    TOLD,
     UTILITY,
 )
 from leaktight.papers.class_keys.settings import Central, Scope, Study
@@ -83,8 +85,8 @@ def _accuracy(study: Study, records: Sequence[Record], name: str, defence: Defen
 
 
 def _experiments(study: Study, measured: Measured) -> list[Row]:
-    """Return the plain framework, the exact key (I) and random keys of all lengths (III)."""
-    blind, seeing = measured.part(GUESSED, study.seeds), measured.part(KNOWN, study.seeds)
+    """Return the plain framework, the exact key (I), random keys of all lengths (III), and those that are estimated from updates."""
+    blind, seeing, told = (measured.part(part, study.seeds) for part in (GUESSED, KNOWN, TOLD))
     known = ClassKeys(dimensions=study.dimensions)
     found = [
         {**_of(study, PLAIN, None), **_scores(blind, Undefended(), RANDOM)},
@@ -93,6 +95,9 @@ def _experiments(study: Study, measured: Measured) -> list[Row]:
     for dimensions in study.guessed:
         scores = _scores(blind, ClassKeys(dimensions=dimensions), RANDOM)
         found.append({**_of(study, f"III: {RANDOM}", dimensions), **scores})
+    for dimensions in study.estimated:
+        scores = _scores(told, ClassKeys(dimensions=dimensions), ESTIMATED)
+        found.append({**_of(study, f"beyond: {ESTIMATED}", dimensions), **scores})
     return found
 
 
@@ -111,7 +116,9 @@ def _distances(study: Study, measured: Measured) -> list[Row]:
 
 
 def _crowd(study: Study, measured: Measured) -> list[Row]:
-    """Return what several attackers at once make of the plain framework, and of keys (Fig. 6)."""
+    """Return what several attackers at once make of the plain framework, and of keys (Fig. 6); nothing where there are none."""
+    if study.crowd == 2:
+        return []
     records = measured.part(CROWD)
     return [
         {"data_set": study.name, "attackers": study.crowd - 1, "framework": name, **_scores(records, defence, RANDOM)}

@@ -1,0 +1,121 @@
+"""Key estimates: they point to the keys that somebody else trained for, and to nothing where nobody did."""
+
+from __future__ import annotations
+
+from statistics import fmean
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from leaktight.attacks import GanAttack
+from leaktight.attacks.gan_party import SCOPE, GanParty
+from leaktight.attacks.key_estimate import KEPT, key_estimate, left_behind
+from leaktight.core.local import Local
+from leaktight.core.message import Kind, Message
+from leaktight.core.party import Seat
+from leaktight.core.random import stream
+from leaktight.defences.class_keys import ClassKeys
+from leaktight.defences.key_theory import random_keys
+from leaktight.learning import Sgd
+from leaktight.learning.client import Client
+from leaktight.testing.chairs import SQUARES, squares
+from leaktight.testing.toys import toy_task
+
+torch.set_num_threads(1)
+KEYS = ClassKeys(dimensions=64)
+PUBLIC = KEYS.on_agree(toy_task(shape=SQUARES))
+IMAGES = torch.rand(20, *SQUARES, generator=stream(0, "images"))
+
+
+def participant(name, classes, seed=0):
+    return Client(name, PUBLIC, squares(40, classes), KEYS, Local(name, seed), 10, 4, Sgd(learning_rate=0.02), Kind.UPDATE)
+
+
+def ask(name, tensors, number=0, **facts):
+    return Message(Kind.PARAMETERS, "server", name, number, tensors, facts)
+
+
+def answered(client, tensors, number=0):
+    sent = client.respond(ask(client.name, tensors, number)).tensors
+    return {name: tensor + sent[name] for name, tensor in tensors.items()}
+
+
+def keys_of(client):
+    found = client.local.memory["defence"]["keys"]
+    return F.normalize(found[list(client.local.classes)].sum(0), dim=0)
+
+
+def test_it_points_to_the_keys_that_others_train_for():
+    overlaps = []
+    for seed in range(12):
+        victim, before, earlier = participant("client-0", (0, 1), seed), PUBLIC.public_parameters(), None
+        for number in range(5):
+            after = answered(victim, before, number)
+            earlier = key_estimate(PUBLIC, PUBLIC.named(before), PUBLIC.named(after), IMAGES, earlier)
+            before = after
+        overlaps.append((F.normalize(earlier, dim=0) @ keys_of(victim)).item())
+    # Overlaps of random directions have a standard deviation of 1/8 in 64 dimensions, and so their mean over twelve one of 0.036.
+    assert fmean(overlaps) > 4 * 0.036
+
+
+def test_each_turn_counts_by_its_direction_and_earlier_ones_fade():
+    before = PUBLIC.public_parameters()
+    after = answered(participant("client-0", (0, 1)), before)
+    first = key_estimate(PUBLIC, before, after, IMAGES, None)
+    assert first.norm().item() == pytest.approx(1, abs=1e-5)
+    moved = PUBLIC.forward(after, IMAGES).mean(0) - PUBLIC.forward(before, IMAGES).mean(0)
+    torch.testing.assert_close(first, F.normalize(moved, dim=0).detach(), atol=1e-5, rtol=1e-4)
+    second = key_estimate(PUBLIC, before, after, IMAGES, 3 * first)
+    torch.testing.assert_close(second, (3 * KEPT + 1) * first)
+    assert not second.requires_grad
+
+
+def test_where_nobody_did_anything_there_is_nothing_to_tell():
+    before = PUBLIC.public_parameters()
+    assert not key_estimate(PUBLIC, before, before, IMAGES, None).any()
+
+
+@pytest.mark.parametrize(
+    ("kind", "facts", "share"), [("update", {}, 1), ("update", {"participants": 4.0}, 0.25), ("gradient", {}, 0)]
+)
+def test_what_is_left_behind_has_as_much_of_the_own_answer_as_the_server_adds(kind, facts, share):
+    handed = {"body.1.weight": torch.ones(2, 3), "body.1.bias": torch.zeros(2)}
+    sent = Message(Kind(kind), "client-1", "server", 0, {"body.1.weight": torch.full((2, 3), 2.0)})
+    left = left_behind(ask("client-1", handed, **facts), sent)
+    assert torch.equal(left["body.1.weight"], torch.full((2, 3), 1 + 2.0 * share))
+    assert torch.equal(left["body.1.bias"], torch.zeros(2))
+    left["body.1.bias"] += 1
+    assert not handed["body.1.bias"].any()
+
+
+def test_an_attacker_follows_its_estimate_from_the_second_turn_on_and_needs_to_be_told_nothing():
+    attack = GanAttack(generator={"noise": 8, "width": 2}, generator_steps=1, batch_size=8, fakes=6, class_key="estimated")
+    assert attack.needs == frozenset()
+    honest, victim = participant("client-1", (2,)), participant("client-0", (0, 1))
+    party = GanParty(attack, Seat("client-1", PUBLIC, honest.data, honest.local, honest, {}))
+    parameters, estimates = PUBLIC.public_parameters(), []
+    for number in range(3):
+        parameters = answered(victim, parameters, number)
+        asked = ask("client-1", parameters, number)
+        sent = party.respond(asked)
+        memory = honest.local.memory[SCOPE]
+        estimates.append(memory.get("estimate"))
+        parameters = left_behind(asked, sent)
+        assert all(torch.equal(memory["left"][name], tensor) for name, tensor in parameters.items())
+    assert estimates[0] is None
+    assert not torch.equal(estimates[1], estimates[2])
+    own = honest.local.scope(SCOPE)
+    target = party._target(PUBLIC.named(answered(victim, parameters, 3)), own)
+    assert torch.equal(target.key, F.normalize(own.memory["estimate"], dim=0))
+    assert not torch.equal(own.memory["estimate"], estimates[2])
+
+
+def test_an_attacker_alone_falls_back_on_a_random_key():
+    attack = GanAttack(generator={"noise": 8, "width": 2}, generator_steps=1, batch_size=8, fakes=6, class_key="estimated")
+    honest = participant("client-1", (2,))
+    party = GanParty(attack, Seat("client-1", PUBLIC, honest.data, honest.local, honest, {}))
+    asked = ask("client-1", PUBLIC.public_parameters())
+    parameters = left_behind(asked, party.respond(asked))
+    target = party._target(PUBLIC.named(parameters), honest.local.scope(SCOPE))
+    assert torch.equal(target.key, random_keys(1, 64, party._chance("key"))[0])

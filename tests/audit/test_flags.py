@@ -2,7 +2,7 @@ import inspect
 
 import pytest
 
-from leaktight.attacks import Analytic
+from leaktight.attacks import Analytic, GanAttack
 from leaktight.audit.flags import CHECKS, raise_flags
 from leaktight.audit.flags_attacks import attack_at_chance, leakage_grows, only_non_adaptive, simple_beats_strong
 from leaktight.audit.flags_soundness import (
@@ -13,11 +13,12 @@ from leaktight.audit.flags_soundness import (
     privacy_without_epsilon,
     utility_at_majority,
 )
+from leaktight.audit.rows import rows_of
 from leaktight.core.defence import Chain
 from leaktight.core.metric import Reading
 from leaktight.core.record import Status
 from leaktight.core.threat import Knows
-from leaktight.defences import DPSGD, GaussianNoise, IsotropicNoise, LaplaceNoise, SumKL, TopK
+from leaktight.defences import DPSGD, ClassKeys, GaussianNoise, IsotropicNoise, LaplaceNoise, SumKL, TopK
 
 
 def test_every_check_says_why_it_exists():
@@ -81,6 +82,21 @@ def test_only_attacks_that_ignore_the_defence_are_flagged(made):
     assert "although the threat model says that the attacker knows it" in known.sentence
     adaptive = made.record(TopK(), attack=made.ADAPTIVE, label="adaptive")
     assert only_non_adaptive([naive, adaptive]) == []
+
+
+def test_an_attack_that_adapts_to_one_defence_still_ignores_others(made):
+    estimated, random = GanAttack(), GanAttack(class_key="random")
+    keys, both = ClassKeys(), Chain(links=(ClassKeys(), TopK()))
+    assert [flag.name for flag in only_non_adaptive([made.record(TopK(), attack=estimated, label="gan")])] == [
+        "only_non_adaptive"
+    ]
+    assert (
+        only_non_adaptive([made.record(keys, attack=estimated, label="gan"), made.record(both, attack=estimated, label="gan")])
+        == []
+    )
+    assert only_non_adaptive([made.record(keys, attack=random, label="gan")])
+    rows = rows_of([made.record(defence, attack=estimated, label="gan") for defence in (keys, TopK())])
+    assert [row.adaptive for row in rows] == [True, False]
 
 
 def test_an_adaptive_attack_that_failed_does_not_count(made):

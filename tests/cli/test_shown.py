@@ -10,7 +10,7 @@ import pytest
 from pydantic import Field
 from rich.console import Console
 
-from leaktight.attacks import PropertyInference
+from leaktight.attacks import GanAttack, PropertyInference
 from leaktight.audit import Step, Store
 from leaktight.audit.summary import summarise
 from leaktight.cli.outcome import interval, reasons, show, table
@@ -65,6 +65,20 @@ def test_the_table_has_a_row_for_each_measurement(records: list[Record]) -> None
     accuracy = records[0].reading("accuracy")
     assert [cell.strip() for cell in plain.split("│")][3:8:2] == ["1", "100.0 (100.0 to 100.0)", "-"]
     assert f"{accuracy.value:.1%}" in plain
+
+
+def test_made_up_pictures_are_counted_by_what_they_show(made: Any) -> None:
+    readings = tuple(
+        Reading(name=name, value=value, low=0.0, high=1.0, n=50, chance=chance, leaks="high")
+        for name, value, chance in (("recognised", 0.25, 0.1), ("recognised_any", 0.75, 0.5))
+    )
+    record = made.record(psnr=None, extra=readings, attack=GanAttack(), label="gan")
+    console, text = screen()
+    console.print(table(summarise([record]).rows))
+    assert "PSNR" not in text.getvalue()
+    assert "Pictures of the class" in text.getvalue()
+    [row] = [line for line in text.getvalue().splitlines() if "gan" in line]
+    assert [cell.strip() for cell in row.split("│")][5:8] == ["0.25 (0.00 to 1.00)", "0.10", "0.75"]
 
 
 def test_several_scenarios_are_numbered_and_named(records: list[Record]) -> None:

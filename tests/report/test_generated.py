@@ -55,7 +55,9 @@ def test_each_defence_has_a_line_of_scores_and_a_grid(page, records):
     assert section.values["lines"][0]["cells"] == ["90 % (90 to 90)", "90 % (90 to 90)", "90 %", "0.50 (0.48 to 0.52)", "0.25"]
     assert [line["tones"][:2] for line in section.values["lines"]] == [["leaks"] * 2, ["stops"] * 2, ["leaks"] * 2]
     assert section.values["lines"][0]["chances"] == ["10 %", "50 %", "", "", ""]
-    assert [grid.detail for grid in section.values["grids"]] == [f"GAN; {share} % recognised" for share in (90, 0, 80)]
+    assert [grid.detail for grid in section.values["grids"]] == [
+        f"GAN; {share} % show the class, {share} % any of the attacked" for share in (90, 0, 80)
+    ]
 
 
 def test_samples_of_another_class_of_the_attacked_are_marked_as_a_leak(page, made):

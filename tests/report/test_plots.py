@@ -89,3 +89,16 @@ def test_a_number_that_is_swept_inside_a_defence_makes_one_line_too(made):
     assert list(plots) == ["plot-tradeoff-1", "plot-strength-1-0"]
     assert list(plots["plot-strength-1-0"]["data"][0]["x"]) == ["none", "0.01", "0.1"]
     assert plots["plot-strength-1-0"]["layout"]["xaxis"]["title"]["text"] == "std (weak to strong)"
+
+
+def test_samples_of_any_class_of_the_attacked_are_drawn(made):
+    def samples(defence, asked, whichever):
+        readings = tuple(
+            Reading(name=name, value=value, low=value, high=value, n=50, chance=chance, leaks="high")
+            for name, value, chance in (("recognised", asked, 0.1), ("recognised_any", whichever, 0.5))
+        )
+        return made.record(defence, psnr=None, extra=readings)
+
+    figure = tradeoff(summarise([samples(None, 0.9, 0.9), samples(TopK(), 0.0, 0.8)]).judgements)
+    assert sorted(trace["y"][0] for trace in figure["data"]) == [0.8, 0.9]
+    assert figure["layout"]["yaxis"]["title"]["text"].startswith("samples recognised, any class")

@@ -9,12 +9,14 @@ from pydantic import Field, SerializeAsAny
 
 from leaktight.attacks.gan_party import SCOPE, GanParty, drawn_samples, restored
 from leaktight.core.attack import Attack, Samples
+from leaktight.core.defence import Chain, Defence
 from leaktight.core.errors import Refusal
 from leaktight.core.local import Local
 from leaktight.core.party import Party, Seat
 from leaktight.core.random import Stream
 from leaktight.core.run import all_but
 from leaktight.core.threat import Knows, View
+from leaktight.defences.class_keys import ClassKeys
 from leaktight.learning.optimiser import Adam, Optimiser
 from leaktight.models.generator import Generator
 
@@ -48,8 +50,8 @@ class GanAttack(Attack):
         fakes: how many fakes it makes on each turn, at least 2.
         kept_rounds: of how many turns fakes are kept to train on, at least 1.
         class_key: what it knows of the victim's class key, where there are keys: `exact` it is, `distance` one that is \(\delta\) away from it, or
-            nothing, so that it tries a `random` one, or an `estimated` one from what others' updates do to its fakes (`key_estimate`):
-            stronger, but it has no say in whose key that is. The first two need `keys`.
+            nothing, so that it tries a `random` one, or one `estimated` from what others' updates do to its fakes (`key_estimate`): stronger, but it
+            has no say in whose class that brings out. The first two need `keys`.
         distance: \(\delta\), the Euclidean distance in (0, 2]; lower is stronger. \(\sqrt 2\) is what random keys are apart.
         accomplices: further chairs in which the same attack sits, each with a generator and a key of its own.
         samples: how many pictures it makes in the end, at least 2.
@@ -82,7 +84,7 @@ class GanAttack(Attack):
     early_stop: float | None = Field(None, gt=0, le=1)
     fakes: int = Field(500, ge=2)
     kept_rounds: int = Field(3, ge=1)
-    class_key: Literal["exact", "distance", "random", "estimated"] = "random"
+    class_key: Literal["exact", "distance", "random", "estimated"] = "estimated"
     distance: float = Field(1.0, gt=0, le=2)
     accomplices: tuple[str, ...] = ()
     samples: int = Field(500, ge=2)
@@ -92,6 +94,16 @@ class GanAttack(Attack):
     def needs(self) -> frozenset[Knows]:
         """The keys, unless it tries one at random or estimates it."""
         return frozenset({Knows.KEYS}) if self.class_key in ("exact", "distance") else frozenset()
+
+    @property
+    def adaptive(self) -> bool:
+        """It models class keys, unless it tries a random one."""
+        return self.class_key != "random"
+
+    def adapts_to(self, defence: Defence) -> bool:
+        """Whether there are class keys that it makes use of."""
+        links = defence.links if isinstance(defence, Chain) else (defence,)
+        return self.adaptive and any(isinstance(link, ClassKeys) for link in links)
 
     @property
     def active(self) -> bool:

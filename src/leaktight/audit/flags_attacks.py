@@ -137,7 +137,7 @@ def _cells(rows: Sequence[Row]) -> tuple[str, ...]:
 
 def _adaptive(record: Record) -> bool:
     attack = attack_of(record.cell.probe)
-    return attack is not None and attack.adaptive
+    return attack is not None and attack.adapts_to(record.cell.defence)
 
 
 def _knows_defence(record: Record) -> bool:

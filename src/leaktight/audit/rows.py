@@ -25,7 +25,7 @@ from leaktight.core.run import largest
 PSNR, SSIM, LABELS, EPSILON = "psnr", "ssim", "label_distance", "epsilon"
 STATEMENT, RATIO = "reconstruction_statement", "gradient_ratio"
 UNTRAINED = "the model was not trained (0 rounds)"
-ANY_CLASS = "recognised_any"
+RECOGNISED, ANY_CLASS = "recognised", "recognised_any"
 _EXAMPLE_BY_EXAMPLE = (STATEMENT, PSNR, LABELS, "mse", "rmse_relative")
 
 Against = Literal["raw", "used"]
@@ -134,6 +134,11 @@ class Row:
         about = next((r for r in self.readings if r.leaks is not None), None) if self.kind else None
         told = strongest_layer(self.readings) or strongest_property(self.readings)
         return self.recognised or self.reading(PSNR, "raw") or told or about
+
+    @property
+    def drawn(self) -> Reading | None:
+        """What charts show of this row: what it is judged by, and of made-up samples all that show a class of the attacked, asked for or not."""
+        return self.any_class or self.leak
 
     @property
     def tail(self) -> Reading | None:
@@ -254,7 +259,7 @@ def _row(scenario: int, among: int, group: Sequence[Record], losses: Mapping[Tra
         loss=pool(prices) if prices else None,
         cells=tuple(record.cell.key for record in sorted(group, key=lambda r: (r.status is not Status.DONE, r.cell.seed))),
         among=among,
-        adaptive=attack is not None and attack.adaptive,
+        adaptive=attack is not None and attack.adapts_to(cell.defence),
         active=attack is not None and attack.active,
         messages=sum(record.cell.victims for record in done),
         kind="" if attack is None else attack.kind,

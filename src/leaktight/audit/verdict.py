@@ -118,9 +118,14 @@ def _tone(worst: Row, base: Row | None) -> Tone:
 
 
 def _less(worst: Row, base: Row) -> bool:
-    """Return whether measurably less leaks than without defence: by what is judged, or by it together with the PSNR."""
+    """Return whether measurably less leaks than without defence: by what is judged, or by it together with the PSNR.
+
+    Samples of another class than the one asked for are no less of a leak.
+    """
     one, other = worst.leak, base.leak
     if one is None or other is None:
+        return False
+    if worst.any_class is not None and base.any_class is not None and not leaks_more(base.any_class, worst.any_class):
         return False
     likeness, before = worst.reading(PSNR, "raw"), base.reading(PSNR, "raw")
     blurred = likeness is not None and before is not None and leaks_more(before, likeness)

@@ -15,7 +15,7 @@ from leaktight.audit.label_leak import TAIL, tells_labels
 from leaktight.audit.layer_risk import of_layers_alone, profiles_of
 from leaktight.audit.layer_words import to_protect
 from leaktight.audit.property_leak import tells_property
-from leaktight.audit.rows import LABELS, PSNR, Row
+from leaktight.audit.rows import LABELS, PSNR, RECOGNISED, Row
 from leaktight.audit.summary import Summary, summarise
 from leaktight.audit.utility import ACCURACY, utility_name
 from leaktight.audit.words import capital, name_of, undefended
@@ -68,7 +68,7 @@ def table(rows: Sequence[Row]) -> Table:
     utilities = dict.fromkeys(utility_name(row.utility) for row in rows if row.utility is not None)
     utility = capital(" or ".join(utilities) or utility_name(None))
     rows = [row for row in rows if not of_layers_alone(row)]
-    leaks = [leak for leak in (_IMAGES, _LABELS, _PROPERTY, _UNGRADED) if any(map(leak.about, rows))] or [_IMAGES]
+    leaks = [leak for leak in (_IMAGES, _LABELS, _PROPERTY, _SAMPLES, _UNGRADED) if any(map(leak.about, rows))] or [_IMAGES]
     for name in ("Batch", "Stage", *(title for leak in leaks for title in leak.titles), utility):
         found.add_column(name, justify="right", no_wrap=True)
     for row in rows:
@@ -116,6 +116,16 @@ def _of_property(row: Row) -> tuple[str, str, str]:
     )
 
 
+def _of_samples(row: Row) -> tuple[str, str, str]:
+    """Return how many made-up pictures show the class that was asked for, and how many any class of the attacked."""
+    shown = row.reading(RECOGNISED)
+    return (
+        interval(shown, 2) if row.counts.get(Status.DONE) else status(row),
+        NOTHING if shown is None or shown.chance is None else f"{shown.chance:.2f}",
+        interval(row.any_class, 2).partition(" ")[0],
+    )
+
+
 def _of_nobody(row: Row) -> tuple[str, str, str]:
     """Return what the attacker itself knows of its success, where nobody knows the truth."""
     left, lost = row.reading(OBJECTIVE), row.reading(DIVERGED)
@@ -134,8 +144,13 @@ class Leak(NamedTuple):
 
 _IMAGES = Leak(
     ("PSNR in dB (95 %)", "Chance", "Labels"),
-    lambda row: row.leak is not None and not tells_labels(row.leak) and not tells_property(row.leak),
+    lambda row: row.leak is not None and not (tells_labels(row.leak) or tells_property(row.leak) or row.reading(RECOGNISED)),
     _of_images,
+)
+_SAMPLES = Leak(
+    ("Pictures of the class (95 %)", "Chance", "Of any class, at most"),
+    lambda row: row.reading(RECOGNISED) is not None,
+    _of_samples,
 )
 _LABELS = Leak(("Leak AUC (95 %)", "Chance", "95 % quantile"), lambda row: tells_labels(row.leak), _of_labels)
 _UNGRADED = Leak(

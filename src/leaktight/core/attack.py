@@ -9,6 +9,7 @@ from typing import ClassVar, final
 import torch
 from torch import Tensor
 
+from leaktight.core.defence import Defence
 from leaktight.core.errors import LeaktightError, Refusal
 from leaktight.core.party import Party, Seat
 from leaktight.core.random import Stream
@@ -125,6 +126,10 @@ class Attack(Kinded):
     def adaptive(self) -> bool:
         """Whether the attack models the defence in use."""
         return Knows.DEFENCE in self.needs
+
+    def adapts_to(self, defence: Defence) -> bool:
+        """Whether the attack models this defence; one that models certain defences only says which."""
+        return self.adaptive
 
     @property
     def active(self) -> bool:

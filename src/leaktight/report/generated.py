@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
-from leaktight.audit.rows import Row
+from leaktight.audit.rows import ANY_CLASS, RECOGNISED, Row
 from leaktight.audit.words import capital, name_of, percent
 from leaktight.core.metric import Reading
 from leaktight.report.numbers import shown
@@ -20,8 +20,7 @@ from leaktight.report.pictures import data_address
 
 MOST_ROUNDS = 7
 GAP = 2
-RECOGNISED = "recognised"
-SCORES = {RECOGNISED: percent, "recognised_any": percent, "recognised_confidence": percent}
+SCORES = {RECOGNISED: percent, ANY_CLASS: percent, "recognised_confidence": percent}
 PLAIN = ("nearest_private", "sample_diversity")
 
 
@@ -68,7 +67,9 @@ def grids_of(rows: Sequence[Row], pictures: Pictures) -> list[Grid]:
         gallery = next((each for key in row.cells if (each := pictures(key)) and drawable(each)), None)
         recognised = row.reading(RECOGNISED)
         if gallery is not None and recognised is not None:
-            detail = f"{row.attack}; {percent(recognised.value)} recognised"
+            whichever = row.reading(ANY_CLASS)
+            others = "" if whichever is None else f", {percent(whichever.value)} any of the attacked"
+            detail = f"{row.attack}; {percent(recognised.value)} show the class{others}"
             found.append(Grid(capital(name_of(row.defence)), detail, _strips(gallery)))
     return found
 

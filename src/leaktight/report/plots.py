@@ -95,11 +95,11 @@ def tradeoff_section(page: Page) -> Section | None:
 
 def tradeoff(judged: Sequence[Judgement]) -> dict[str, Any] | None:
     """Return accuracy against what the strongest attack gets, one line for each kind of defence from weak to strong."""
-    placed = [j for j in judged if j.worst.utility is not None and j.worst.leak is not None]
-    leak = placed[0].worst.leak if placed else None
+    placed = [j for j in judged if j.worst.utility is not None and j.worst.drawn is not None]
+    leak = placed[0].worst.drawn if placed else None
     if leak is None:
         return None
-    placed = [j for j in placed if j.worst.leak is not None and j.worst.leak.name == leak.name]
+    placed = [j for j in placed if j.worst.drawn is not None and j.worst.drawn.name == leak.name]
     share = leak.name == STATEMENT
     figure = go.Figure()
     number = 0
@@ -118,13 +118,13 @@ def tradeoff(judged: Sequence[Judgement]) -> dict[str, Any] | None:
         figure.update_yaxes(title_text=_axis(leak))
     if tells_property(leak):
         figure.add_hline(y=GUESSING, line={"color": "#6b7280", "dash": "dash", "width": 1.2})
-        figure.update_yaxes(range=_auc_range([j.worst.leak for j in placed if j.worst.leak is not None]))
+        figure.update_yaxes(range=_auc_range([j.worst.drawn for j in placed if j.worst.drawn is not None]))
     return plain_figure(figure)
 
 
 def _line(line: Line, colour: str, symbol: str, scale: float) -> go.Scatter:
     utilities = [row.utility for row in line.rows if row.utility is not None]
-    leaks = [row.leak for row in line.rows if row.leak is not None]
+    leaks = [row.drawn for row in line.rows if row.drawn is not None]
     return go.Scatter(
         name=line.name,
         x=[_scale(reading) * reading.value for reading in utilities],
@@ -197,7 +197,7 @@ def _name(reading: Reading | None) -> str:
 
 def _gradual(row: Row) -> Reading | None:
     """Return a reading that moves before a share of recognised images does: PSNR where there is one."""
-    return row.reading(PSNR, "raw") or row.leak
+    return row.reading(PSNR, "raw") or row.drawn
 
 
 def _auc_range(readings: Sequence[Reading]) -> list[float]:

@@ -134,7 +134,7 @@ def _honest(study: Study, title: str, scenarios: dict[str, Scenario], compared: 
 def _guessed(study: Study, seed: int, repeat: int) -> Plan:
     """Attack without any knowledge of a key: the plain framework, keys of all lengths (experiment III), and other defences."""
     compared = {**frameworks(study.guessed), **others(study.noises, study.shares)}
-    attack = study.attack.model_copy(update={"victim_class": victim_of(study, repeat)})
+    attack = study.attack.model_copy(update={"victim_class": victim_of(study, repeat), "class_key": "random"})
     return Plan(
         title=f"{study.name}: attack on class {attack.victim_class}",
         scenarios={"one attacker": federation(study, dealt(study.classes, 2), study.rounds, spare=1)},
@@ -173,7 +173,8 @@ def _told(study: Study, seed: int, repeat: int) -> Plan:
 def _crowd(study: Study, seed: int) -> Plan:
     """Let all but one participant attack that one with keys of their own (Fig. 6)."""
     accomplices = tuple(name for number in range(1, study.crowd) if (name := f"client-{number}") != ATTACKER)
-    attack = study.attack.model_copy(update={"victim_class": victim_of(study, 0), "accomplices": accomplices})
+    given = {"victim_class": victim_of(study, 0), "class_key": "random", "accomplices": accomplices}
+    attack = study.attack.model_copy(update=given)
     return Plan(
         title=f"{study.name}: {study.crowd - 1} attackers on class {attack.victim_class}",
         scenarios={f"{study.crowd - 1} attackers": federation(study, _crowded(study), study.rounds, spare=1)},

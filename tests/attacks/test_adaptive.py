@@ -16,10 +16,11 @@ from leaktight.core.probe import Attempt
 from leaktight.core.random import stream
 from leaktight.core.task import Batch
 from leaktight.core.threat import Knows, ThreatModel
-from leaktight.defences import GaussianNoise, TopK
+from leaktight.defences import ClassKeys, GaussianNoise, TopK
 from leaktight.defences.polarization import Polarization
 from leaktight.metrics import PSNR
 from leaktight.testing.attacks import check_attack
+from leaktight.testing.toys import toy_run
 
 EVERYTHING = ThreatModel(knows=frozenset(Knows))
 PLAIN = GradientMatching(distance="l2", descent=LbfgsDescent(history=20), iterations=15, restarts=4)
@@ -182,3 +183,12 @@ def test_an_audit_can_hold_the_preset(observe):
     finding = Attempt(attack=attack, threat=threat, metrics=(PSNR(),)).read(observe(victims=2, defence=SPN), stream(0))
     assert len(finding.readings) == 2
     assert isinstance(finding.truth[0].raw, Batch)
+
+
+@pytest.mark.parametrize("labels", ["joint", "given"])
+def test_class_keys_are_searched_for_together_with_the_image(labels):
+    run = toy_run(ClassKeys(dimensions=64), batch_size=1)
+    view = EVERYTHING.view(run)
+    plain, adaptive = (changed(attack, labels=labels)(view, stream(0)) for attack in (PLAIN, ADAPTIVE))
+    assert errors(adaptive, run).median() < 1e-6
+    assert errors(plain, run).median() > 0.1

@@ -53,7 +53,7 @@ def party(seat=None, **settings):
 
 
 def ask(seat, number=0):
-    return Message(Kind.PARAMETERS, "server", seat.name, number, seat.task.public_parameters())
+    return Message(Kind.PARAMETERS, "server", seat.name, number, seat.task.public_parameters(), {"participants": 1.0})
 
 
 def same(one, other):
@@ -175,8 +175,8 @@ def test_steps_end_early_once_fakes_hit_for_long_enough(monkeypatch):
     seat = chair()
     seen = []
     one = party(seat, generator_steps=40, early_stop=0.5)
-    target = one._target(seat.task.named(seat.task.public_parameters()), seat.local)
-    monkeypatch.setattr(GanParty, "_target", lambda self, parameters, own: target)
+    target = one._aim(seat.task.named(seat.task.public_parameters()), seat.local)
+    monkeypatch.setattr(GanParty, "_aim", lambda self, parameters, own: target)
     monkeypatch.setattr(
         type(target), "hits", lambda self, outputs: seen.append(0) or torch.tensor([len(seen) > 5] * len(outputs))
     )
@@ -231,12 +231,12 @@ def test_it_trains_along_under_other_defences(defence):
 
 def test_with_keys_a_random_one_is_its_own_and_nobody_elses():
     seat = chair(KEYS)
-    one = party(seat)
+    one = party(seat, class_key="random")
     parameters = seat.task.named(seat.task.public_parameters())
-    target = one._target(parameters, seat.local)
+    target = one._aim(parameters, seat.local)
     assert target.key.norm().item() == pytest.approx(1, abs=1e-5)
-    assert torch.equal(target.key, one._target(parameters, seat.local).key)
-    assert not torch.equal(target.key, party(chair(KEYS, seed=1))._target(parameters, seat.local).key)
+    assert torch.equal(target.key, one._aim(parameters, seat.local).key)
+    assert not torch.equal(target.key, party(chair(KEYS, seed=1), class_key="random")._aim(parameters, seat.local).key)
     one.respond(ask(seat))
     own = seat.local.memory["defence"]["keys"]
     assert set(one.close().tensors) == {"2"}
@@ -248,13 +248,13 @@ def test_with_keys_it_uses_what_it_was_told_of_the_victims():
     known = {"keys/client-0/0": exact, "keys/client-0/1": -exact}
     seat = chair(KEYS, known=known)
     parameters = seat.task.named(seat.task.public_parameters())
-    assert torch.equal(party(seat, class_key="exact")._target(parameters, seat.local).key, exact)
-    assert torch.equal(party(seat, class_key="exact", victim_class=1)._target(parameters, seat.local).key, -exact)
-    near = party(seat, class_key="distance", distance=0.7)._target(parameters, seat.local).key
+    assert torch.equal(party(seat, class_key="exact")._aim(parameters, seat.local).key, exact)
+    assert torch.equal(party(seat, class_key="exact", victim_class=1)._aim(parameters, seat.local).key, -exact)
+    near = party(seat, class_key="distance", distance=0.7)._aim(parameters, seat.local).key
     assert (near - exact).norm().item() == pytest.approx(0.7, abs=1e-4)
     less = chair(KEYS, known={"keys/client-0/0": exact})
     with pytest.raises(Refusal, match=r"gan needs the key of class 1. Nobody else has one"):
-        party(less, class_key="exact", victim_class=1)._target(parameters, seat.local)
+        party(less, class_key="exact", victim_class=1)._aim(parameters, seat.local)
 
 
 def test_with_keys_it_does_not_take_another_secret_for_a_key():

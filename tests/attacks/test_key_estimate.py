@@ -11,14 +11,16 @@ import torch.nn.functional as F
 from leaktight.attacks import GanAttack
 from leaktight.attacks.gan_party import SCOPE, GanParty
 from leaktight.attacks.key_estimate import KEPT, key_estimate, left_behind
+from leaktight.core.errors import Refusal
 from leaktight.core.local import Local
 from leaktight.core.message import Kind, Message
 from leaktight.core.party import Seat
 from leaktight.core.random import stream
 from leaktight.defences.class_keys import ClassKeys
 from leaktight.defences.key_theory import random_keys
-from leaktight.learning import Sgd
+from leaktight.learning import FedAvg, FedSGD, RoundRobin, Sgd
 from leaktight.learning.client import Client
+from leaktight.learning.protocol import Server
 from leaktight.testing.chairs import SQUARES, squares
 from leaktight.testing.toys import toy_task
 
@@ -33,7 +35,7 @@ def participant(name, classes, seed=0):
 
 
 def ask(name, tensors, number=0, **facts):
-    return Message(Kind.PARAMETERS, "server", name, number, tensors, facts)
+    return Message(Kind.PARAMETERS, "server", name, number, tensors, {"participants": 1.0, **facts})
 
 
 def answered(client, tensors, number=0):
@@ -47,7 +49,7 @@ def keys_of(client):
 
 
 def test_it_points_to_the_keys_that_others_train_for():
-    overlaps = []
+    overlaps, absent = [], []
     for seed in range(12):
         victim, before, earlier = participant("client-0", (0, 1), seed), PUBLIC.public_parameters(), None
         for number in range(5):
@@ -55,8 +57,10 @@ def test_it_points_to_the_keys_that_others_train_for():
             earlier = key_estimate(PUBLIC, PUBLIC.named(before), PUBLIC.named(after), IMAGES, earlier)
             before = after
         overlaps.append((F.normalize(earlier, dim=0) @ keys_of(victim)).item())
+        absent.append((F.normalize(earlier, dim=0) @ keys_of(participant("client-2", (0, 1), seed))).item())
     # Overlaps of random directions have a standard deviation of 1/8 in 64 dimensions, and so their mean over twelve one of 0.036.
     assert fmean(overlaps) > 4 * 0.036
+    assert abs(fmean(absent)) < 4 * 0.036
 
 
 def test_each_turn_counts_by_its_direction_and_earlier_ones_fade():
@@ -77,7 +81,11 @@ def test_where_nobody_did_anything_there_is_nothing_to_tell():
 
 
 @pytest.mark.parametrize(
-    ("kind", "facts", "share"), [("update", {}, 1), ("update", {"participants": 4.0}, 0.25), ("gradient", {}, 0)]
+    ("kind", "facts", "share"),
+    [
+        *(("update", {}, 1.0), ("update", {"participants": 4.0}, 0.25)),
+        ("gradient", {"participants": 2.0, "learning_rate": 0.5}, -0.25),
+    ],
 )
 def test_what_is_left_behind_has_as_much_of_the_own_answer_as_the_server_adds(kind, facts, share):
     handed = {"body.1.weight": torch.ones(2, 3), "body.1.bias": torch.zeros(2)}
@@ -87,6 +95,46 @@ def test_what_is_left_behind_has_as_much_of_the_own_answer_as_the_server_adds(ki
     assert torch.equal(left["body.1.bias"], torch.zeros(2))
     left["body.1.bias"] += 1
     assert not handed["body.1.bias"].any()
+
+
+@pytest.mark.parametrize(
+    ("kind", "facts"),
+    [
+        ("update", {}),
+        *(("gradient", {"participants": 2.0}), ("gradient", {"learning_rate": 0.5})),
+        *(("gradient", {"participants": 2.0, "learning_rate": 0.5, name: 1.0}) for name in ("momentum", "adaptive")),
+    ],
+)
+def test_a_participant_may_not_be_able_to_tell_what_its_answer_came_to(kind, facts):
+    asked = Message(Kind.PARAMETERS, "server", "client-1", 0, {"weight": torch.ones(2)}, facts)
+    assert left_behind(asked, Message(Kind(kind), "client-1", "server", 0, {"weight": torch.ones(2)})) is None
+
+
+@pytest.mark.parametrize(
+    ("protocol", "told"),
+    [
+        (FedSGD(), True),
+        (FedAvg(), True),
+        (RoundRobin(), True),
+        (FedAvg(aggregation="weighted"), False),
+        (FedSGD(optimiser=Sgd(momentum=0.9)), False),
+    ],
+)
+def test_protocols_say_what_it_takes_to_tell(protocol, told):
+    handed = []
+
+    class Listener:
+        name = "client-1"
+
+        def respond(self, message):
+            handed.append(message)
+            return Message(protocol.shares, self.name, "server", 0, {"weight": torch.ones(2)}, {"examples": 3.0, "owned": 3.0})
+
+    server = Server({"weight": torch.zeros(2)}, protocol.optimiser)
+    messages = protocol.round(server, [Listener()], 0)
+    left = left_behind(handed[0], messages[-1])
+    assert (left is not None) is told
+    assert left is None or torch.allclose(left["weight"], server.parameters["weight"])
 
 
 def test_an_attacker_follows_its_estimate_from_the_second_turn_on_and_needs_to_be_told_nothing():
@@ -106,9 +154,26 @@ def test_an_attacker_follows_its_estimate_from_the_second_turn_on_and_needs_to_b
     assert estimates[0] is None
     assert not torch.equal(estimates[1], estimates[2])
     own = honest.local.scope(SCOPE)
-    target = party._target(PUBLIC.named(answered(victim, parameters, 3)), own)
+    target = party._aim(PUBLIC.named(answered(victim, parameters, 3)), own)
     assert torch.equal(target.key, F.normalize(own.memory["estimate"], dim=0))
     assert not torch.equal(own.memory["estimate"], estimates[2])
+
+
+def test_an_attacker_who_cannot_tell_refuses_on_its_second_turn_unless_it_has_an_estimate():
+    attack = GanAttack(generator={"noise": 8, "width": 2}, generator_steps=1, batch_size=8, fakes=6, class_key="estimated")
+    honest, victim = participant("client-1", (2,)), participant("client-0", (0, 1))
+    party = GanParty(attack, Seat("client-1", PUBLIC, honest.data, honest.local, honest, {}))
+    blind = Message(Kind.PARAMETERS, "server", "client-1", 0, PUBLIC.public_parameters())
+    party.respond(blind)
+    with pytest.raises(Refusal, match="gan cannot tell what others did since its last turn"):
+        party.respond(blind)
+    honest.local.memory.clear()
+    asked = ask("client-1", PUBLIC.public_parameters())
+    parameters = answered(victim, left_behind(asked, party.respond(asked)))
+    party.respond(Message(Kind.PARAMETERS, "server", "client-1", 1, parameters))
+    before = honest.local.memory[SCOPE]["estimate"].clone()
+    party.respond(Message(Kind.PARAMETERS, "server", "client-1", 2, parameters))
+    assert torch.equal(honest.local.memory[SCOPE]["estimate"], before)
 
 
 def test_an_attacker_alone_falls_back_on_a_random_key():
@@ -117,5 +182,5 @@ def test_an_attacker_alone_falls_back_on_a_random_key():
     party = GanParty(attack, Seat("client-1", PUBLIC, honest.data, honest.local, honest, {}))
     asked = ask("client-1", PUBLIC.public_parameters())
     parameters = left_behind(asked, party.respond(asked))
-    target = party._target(PUBLIC.named(parameters), honest.local.scope(SCOPE))
+    target = party._aim(PUBLIC.named(parameters), honest.local.scope(SCOPE))
     assert torch.equal(target.key, random_keys(1, 64, party._chance("key"))[0])

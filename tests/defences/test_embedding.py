@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -76,6 +77,20 @@ def test_its_columns_are_orthonormal(features: int, dimensions: int) -> None:
     torch.testing.assert_close(weight.t() @ weight, torch.eye(features), atol=1e-5, rtol=0)
 
 
+@pytest.mark.parametrize(("features", "dimensions"), [(128, 128), (84, 64), (300, 7), (100, 5000)])
+def test_its_mean_over_dimensions_is_zero(features: int, dimensions: int) -> None:
+    weight, bias = dense(FixedLayer(features, dimensions, seed=0), features)
+    assert torch.cat([weight.mean(0), bias.mean()[None]]).abs().max() < 1e-6
+    assert torch.linalg.matrix_rank(weight) >= min(features, dimensions) // 2
+
+
+def test_a_feature_that_is_no_number_is_no_alignment() -> None:
+    layer, inputs = FixedLayer(80, 40, seed=0), images(2, 80)
+    inputs[0, 3] = torch.nan
+    keys, weights = (tensor.float() for tensor in own_keys(2, 40))
+    assert layer.alignments(inputs, keys, weights).isnan().tolist() == [True, False]
+
+
 def test_its_dimensions_differ_and_take_all_features_in() -> None:
     for features, dimensions in SIZES[3:5]:
         weight, _ = dense(FixedLayer(features, dimensions, seed=0), features)
@@ -119,17 +134,28 @@ def test_it_passes_gradients_on() -> None:
     assert torch.autograd.gradgradcheck(layer, (inputs,), eps=1e-6, atol=1e-4)
 
 
-def test_alignments_refuse_a_second_derivative_instead_of_leaving_it_out() -> None:
+def test_alignments_pass_on_every_derivative() -> None:
     layer, inputs = FixedLayer(80, 40, seed=0).double(), images(2, 80).double().requires_grad_(True)
+    keys, weights = (tensor.requires_grad_(True) for tensor in own_keys(2, 40))
+    assert torch.autograd.gradcheck(layer.alignments, (inputs, keys, weights), eps=1e-6, atol=1e-4)
+    assert torch.autograd.gradgradcheck(layer.alignments, (inputs, keys, weights), eps=1e-6, atol=1e-4)
 
-    def aligned(features: Tensor) -> Tensor:
-        return layer.alignments(features, *own_keys(2, 40)).sum()
 
-    [slopes] = torch.autograd.grad(aligned(inputs), inputs, create_graph=True)
-    with pytest.raises(NotImplementedError, match="differentiated once"):
-        torch.autograd.grad(slopes.sum(), inputs)
-    with pytest.raises(NotImplementedError, match="differentiated once"):
-        torch.func.grad(lambda features: torch.func.grad(aligned)(features).sum())(inputs.detach())
+def test_alignments_can_be_differentiated_twice_for_many_keys_at_once() -> None:
+    layer, inputs = FixedLayer(80, 40, seed=0).double(), images(2, 80).double()
+    keys, weights = own_keys(2, 40)
+
+    def slope(made: Callable[[Tensor], Tensor], features: Tensor) -> Tensor:
+        return torch.func.grad(lambda at: made(at).sum())(features).square().sum()
+
+    def quick(key: Tensor) -> Tensor:
+        return torch.func.grad(lambda at: slope(lambda x: layer.alignments(x, key, weights), at))(inputs)
+
+    def plain(key: Tensor) -> Tensor:
+        return torch.func.grad(lambda at: slope(lambda x: (layer(x) * (weights @ key)).sum(1), at))(inputs)
+
+    many = torch.stack([keys, -2 * keys])
+    torch.testing.assert_close(torch.func.vmap(quick)(many), torch.func.vmap(plain)(many))
 
 
 def test_alignments_can_be_differentiated_one_by_one() -> None:

@@ -137,8 +137,9 @@ def test_attacks_are_grouped_by_threat_and_adaptive_ones_named(page, made):
     assert second["attacks"]["adaptive"] == {
         "gist": "Knows the defence and models it.",
         "wants": ["rebuild the examples"],
-        "adaptive": True,
+        "models": "top-k",
     }
+    assert first["attacks"]["dlg2019"]["models"] == ""
 
 
 def test_each_setting_is_listed_once_and_each_cell_points_to_it(page, made):

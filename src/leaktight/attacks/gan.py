@@ -53,7 +53,8 @@ class GanAttack(Attack):
             nothing, so that it tries a `random` one, or one `estimated` from what others' updates do to its fakes (`key_estimate`): stronger, but it
             has no say in whose class that brings out. The first two need `keys`.
         distance: \(\delta\), the Euclidean distance in (0, 2]; lower is stronger. \(\sqrt 2\) is what random keys are apart.
-        accomplices: further chairs in which the same attack sits, each with a generator and a key of its own.
+        accomplices: further chairs in which the same attack sits, each with a generator and a key of its own. Who estimates keys takes the
+            fakes of the others for somebody's class.
         samples: how many pictures it makes in the end, at least 2.
         pictures: how many it keeps of each round that is looked at, at least 1.
 
@@ -63,10 +64,10 @@ class GanAttack(Attack):
         >>> sorted(GanAttack(class_key="exact").needs)
         [<Knows.KEYS: 'keys'>]
 
-    Differs from the paper: Nobody estimates keys there. The generator is trained by Adam and has batch norm; the paper does not say how, its public code takes SGD at 0.001
-    and 200 steps of 256 on MNIST, with 2,000 fakes of 5 rounds. Which samples count as hits for the early stop is
-    not said for keys. All attackers of the plain framework pass their fakes off as the same class. A turn has as many steps as its honest
-    owner's, so that one of whole epochs does not quite go through all fakes.
+    Differs from the paper: The generator is trained by Adam and has batch norm; the paper does not say how, its public code takes SGD
+    at 0.001 and 200 steps of 256 on MNIST, with 2,000 fakes of 5 rounds. Which samples count as hits for the early stop is not said for
+    keys. Nobody estimates keys there. All attackers of the plain framework pass their fakes off as the same class. A turn has as many
+    steps as its honest owner's, so that one of whole epochs does not quite go through all fakes.
 
     References:
         Hitaj, Ateniese and Perez-Cruz, Deep Models Under the GAN, CCS 2017, Algorithm 1; Sariyildiz, Cinbis and Ayday, Key Protected
@@ -97,13 +98,14 @@ class GanAttack(Attack):
 
     @property
     def adaptive(self) -> bool:
-        """It models class keys, unless it tries a random one."""
-        return self.class_key != "random"
+        """It models class keys where it estimates them; to be told them is something else."""
+        return self.class_key == "estimated"
 
     def adapts_to(self, defence: Defence) -> bool:
-        """Whether there are class keys that it makes use of."""
-        links = defence.links if isinstance(defence, Chain) else (defence,)
-        return self.adaptive and any(isinstance(link, ClassKeys) for link in links)
+        """Whether there are class keys that it estimates."""
+        if isinstance(defence, Chain):
+            return any(map(self.adapts_to, defence.links))
+        return self.adaptive and isinstance(defence, ClassKeys)
 
     @property
     def active(self) -> bool:

@@ -69,22 +69,24 @@ class GanParty:
         own = local.scope(SCOPE)
         parameters = self.seat.task.named(message.tensors)
         generator = restored(self.attack, self.seat.task.shape, own)
-        self._train(generator.to(self.seat.task.device), parameters, own)
+        target = self._aim(parameters, own)
+        self._train(generator.to(self.seat.task.device), parameters, target, own)
         own.memory["generator"] = {name: tensor.detach().clone() for name, tensor in generator.state_dict().items()}
         fakes = drawn_samples(generator, self.attack.generator.noise, self.attack.fakes, own.rng)
         own.memory["fakes"] = torch.cat([own.memory.get("fakes", fakes[:0]), fakes])[-self.attack.kept_rounds * len(fakes) :]
         self._look(generator, message.round, own)
         sent = self._forger(own.memory["fakes"]).respond(message)
-        if self.attack.class_key == "estimated":
-            own.memory["left"] = left_behind(message, sent)
+        own.memory.pop("left", None)
+        if self.attack.class_key == "estimated" and isinstance(target, KeyTarget) and (left := left_behind(message, sent)):
+            own.memory["left"] = left
         return sent
 
     def close(self) -> Message | None:
         """Reveal what the honest owner would."""
         return self.honest.close()
 
-    def _target(self, parameters: Tensors, own: Local) -> Target:
-        """Return the score of the victim's class, or a key where the model tells no such score."""
+    def _aim(self, parameters: Tensors, own: Local) -> Target:
+        """Return what this turn's fakes are to be taken for: the victim's class, or a key where the model tells no scores of classes."""
         task = self.seat.task
         with torch.no_grad():
             outputs = task.forward(parameters, torch.zeros(1, *task.shape, device=task.device))
@@ -102,13 +104,23 @@ class GanParty:
             return (
                 exact if self.attack.class_key == "exact" else key_at_distance(exact, self.attack.distance, self._chance("key"))
             )
-        # What is left behind is remembered for estimates alone.
-        if "left" in own.memory:
-            fakes, left = own.memory["fakes"][-self.attack.fakes :], self.seat.task.named(own.memory["left"])
-            own.memory["estimate"] = key_estimate(self.seat.task, left, parameters, fakes, own.memory.get("estimate"))
+        if self.attack.class_key == "estimated" and "fakes" in own.memory:
+            self._estimate(parameters, own)
             if own.memory["estimate"].any():
                 return F.normalize(own.memory["estimate"], dim=0)
         return random_keys(1, len(embedding), self._chance("key")).to(embedding)[0]
+
+    def _estimate(self, parameters: Tensors, own: Local) -> None:
+        """Learn from what others did since the last turn; where that one was only observed, nothing came of it."""
+        memory, task = own.memory, self.seat.task
+        if "left" in memory:
+            fakes = memory["fakes"][-self.attack.fakes :]
+            memory["estimate"] = key_estimate(task, task.named(memory["left"]), parameters, fakes, memory.get("estimate"))
+        elif "estimate" not in memory:
+            raise Refusal(
+                "gan cannot tell what others did since its last turn where the server weighs answers, hides them in a sum, or has momentum. "
+                "Estimate keys under `round_robin`, or set `class_key` to `random`."
+            )
 
     def _chance(self, name: str) -> Stream:
         """Return a stream that is the same on every turn."""
@@ -126,9 +138,9 @@ class GanParty:
             )
         return found[0]
 
-    def _train(self, generator: nn.Module, parameters: Tensors, own: Local) -> None:
+    def _train(self, generator: nn.Module, parameters: Tensors, target: Target, own: Local) -> None:
         """Train the generator in place until its fakes are taken for the victim's class, or for as long as it may."""
-        attack, task, target = self.attack, self.seat.task, self._target(parameters, own)
+        attack, task = self.attack, self.seat.task
         leaves = dict(generator.named_parameters())
         steps = attack.optimiser.over(leaves.values())
         _recall(steps, leaves, own.memory.get("optimiser", {}))

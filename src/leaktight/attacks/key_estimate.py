@@ -30,7 +30,16 @@ def key_estimate(task: Task, before: Tensors, after: Tensors, inputs: Tensor, ea
         inputs: the images.
         earlier: the estimate of its last turn; None on the first.
 
-    Differs from the paper: It tries random keys only.
+    Differs from the paper: There attackers try random keys only.
+
+    Example:
+        >>> from leaktight.defences import ClassKeys
+        >>> from leaktight.testing.toys import toy_task
+        >>> task = ClassKeys(dimensions=16).on_agree(toy_task())
+        >>> before = task.named(task.public_parameters())
+        >>> after = {name: tensor + 0.1 for name, tensor in before.items()}
+        >>> key_estimate(task, before, after, torch.zeros(3, *task.shape), None).norm().round()
+        tensor(1.)
     """
     with torch.no_grad():
         found = [task.forward(parameters, inputs).sum(0) for parameters in (before, after)]
@@ -38,16 +47,21 @@ def key_estimate(task: Task, before: Tensors, after: Tensors, inputs: Tensor, ea
     return moved if earlier is None else KEPT * earlier + moved
 
 
-def left_behind(asked: Message, sent: Message) -> dict[str, Tensor]:
-    """Return the parameters that a server would have if nobody but one participant had answered it: what others do comes on top.
+def left_behind(asked: Message, sent: Message) -> dict[str, Tensor] | None:
+    r"""Return the parameters that a server would have if nobody but one participant had answered it: what others do comes on top.
 
-    Where all are asked at once, a share of each answer counts. What a gradient comes to depends on the server, so that nothing is added.
+    Of n participants who are asked at once the mean counts, so that an update m of one comes to \(m / n\), and a gradient to \(-\eta m / n\). None
+    where a participant cannot tell what its answer comes to: the server weighs answers, hides them in a sum, or has momentum.
 
     Example:
         >>> asked = Message(Kind.PARAMETERS, "server", "client-1", 0, {"weight": torch.ones(1)}, {"participants": 2.0})
         >>> left_behind(asked, Message(Kind.UPDATE, "client-1", "server", 0, {"weight": torch.ones(1)}))
         {'weight': tensor([1.5000])}
     """
-    share = 1 / asked.facts.get("participants", 1.0) if sent.kind is Kind.UPDATE else 0.0
-    own = sent.tensors if share else {}
+    facts, gradient = asked.facts, sent.kind is Kind.GRADIENT
+    told = not gradient or ("learning_rate" in facts and not (facts.get("momentum") or facts.get("adaptive")))
+    if "participants" not in facts or not told:
+        return None
+    share = (-facts["learning_rate"] if gradient else 1.0) / facts["participants"]
+    own = sent.tensors
     return {name: tensor + share * own[name] if name in own else tensor.clone() for name, tensor in asked.tensors.items()}

@@ -148,7 +148,7 @@ _IMAGES = Leak(
     _of_images,
 )
 _SAMPLES = Leak(
-    ("Pictures of the class (95 %)", "Chance", "Of any class, at most"),
+    ("Pictures of the class (95 %)", "Chance", "Of any class, worst training"),
     lambda row: row.reading(RECOGNISED) is not None,
     _of_samples,
 )

@@ -44,7 +44,8 @@ class ClassKeys(Defence):
 
     What a message still tells: the gradient at the layer before the embedding is the keys' image under its transpose, and goes out. With
     the fixed layer that is `features` numbers for each key of `dimensions`; a learned layer's own gradient lies in the space of keys and
-    shows those behind a message almost as they are. Labels of own classes can be told apart by it.
+    shows those behind a message almost as they are. Labels of own classes can be told apart by it. And whoever holds the model before and
+    after an update can estimate keys well enough to draw some class of its sender's: attack with `gan`, whose keys are `estimated`.
 
     Args:
         dimensions: d, from 2 to 65,536; the more, the less likely an attacker's own key is near one of these: stronger.
@@ -163,7 +164,7 @@ class ClassKeys(Defence):
 
 def _weights(labels: Tensor, keys: Tensor) -> Tensor:
     """Return how much of each class's key an example has for its own, (examples, classes); labels may be shares of classes themselves."""
-    return labels if labels.dim() == 2 else torch.eye(len(keys), dtype=keys.dtype, device=keys.device)[labels]
+    return labels.to(keys.dtype) if labels.dim() == 2 else torch.eye(len(keys), dtype=keys.dtype, device=keys.device)[labels]
 
 
 def _nobody(outputs: Tensor) -> Tensor:

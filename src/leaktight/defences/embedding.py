@@ -35,17 +35,17 @@ class Rectified(nn.Module):
 
     def alignments(self, made: Tensor, keys: Tensor, weights: Tensor) -> Tensor:
         """Return the inner product of every embedding with its own key, which is `weights @ keys`."""
-        embeddings: Tensor = self(made)
-        return (embeddings @ keys.t() * weights).sum(1)
+        return _aligned(self(made), keys, weights)
 
 
 class FixedLayer(nn.Module):
     r"""A public random layer to many dimensions: linear, layer norm, ReLU, length 1. Nothing of it is trained or sent.
 
-    Its weight is a Kronecker product of two slices of random orthogonal matrices. Like such a slice it has orthonormal columns where
-    dimensions exceed features: features fill a rectangle \(X\), and the dimensions are the entries of \(P X Q^T\). At 256 features and
-    16,384 dimensions that costs 8 products for each dimension instead of 256. The bias is the column of one more feature, which is
-    constant. Columns of \(P\) sum to 0, so that the mean over dimensions, which layer norm takes off, is 0 already.
+    Its weight is a Kronecker product of two slices of random orthogonal matrices: features fill a rectangle \(X\), and the dimensions are
+    the entries of \(P X Q^T\). Like such a slice it has orthonormal columns, where \(P\) has more rows than columns. At 256 features and
+    16,384 dimensions that costs 8 products for each dimension instead of 256; in exchange, the 64 dimensions of one row of \(P\) have four
+    directions between them, so that some are much alike. The bias is the column of one more feature, which is constant.
+    Columns of \(P\) sum to 0, so that the mean over dimensions, which layer norm takes off, is 0 already.
 
     Args:
         features: how many come in.
@@ -66,7 +66,7 @@ class FixedLayer(nn.Module):
         columns = max(4, math.isqrt(features + 1) // 4) if features >= FEW else 1
         width = _divisor(dimensions, math.isqrt(dimensions) // 2) if columns > 1 else 1
         columns = min(columns, width)
-        left = _slice(dimensions // width, -(-(features + 1) // columns), rng, centred=True)
+        left = _centred(dimensions // width, -(-(features + 1) // columns), rng)
         self.left: Tensor
         self.right: Tensor
         self.register_buffer("left", left, persistent=False)
@@ -80,7 +80,7 @@ class FixedLayer(nn.Module):
     def alignments(self, features: Tensor, keys: Tensor, weights: Tensor) -> Tensor:
         """Return the inner product of every embedding with its own key, which is `weights @ keys`: what a training step needs.
 
-        Quicker than by `forward`, and differentiable once.
+        Quicker than by `forward`, for the first derivative by features too. Others take as long as by it.
         """
         aligned, _ = _Alignments.apply(features, keys, weights, self)  # type: ignore[no-untyped-call]
         return cast("Tensor", aligned)
@@ -96,11 +96,12 @@ class FixedLayer(nn.Module):
         nearer, longer = [], []
         for some in torch.split(self._mixed(rectangle), max(1, PART // len(self.right))):
             positive = (self.right @ some).relu_()
-            key = (keys[:, start : start + positive[..., 0].numel()].t() @ weights).view_as(positive)
-            start += positive[..., 0].numel()
+            end = start + len(some) * len(self.right)
+            key = (keys[:, start:end].t() @ weights).view_as(positive)
+            start = end
             longer.append(self.right.t() @ positive)
             # By signs, since to choose or to multiply by truth values takes several times as long.
-            nearer.append(self.right.t() @ positive.sign_().mul_(key))
+            nearer.append(self.right.t() @ (positive.sign_() * key))
         back = [(self.left.t() @ torch.cat(found).flatten(1)).view_as(rectangle) for found in (nearer, longer)]
         product, square = ((rectangle * towards).sum(0) for towards in back)
         inverse = _inverse(square)
@@ -120,7 +121,7 @@ class FixedLayer(nn.Module):
 
 
 class _Alignments(torch.autograd.Function):
-    """Alignments of a fixed layer, whose slopes are found with them."""
+    """Alignments of a fixed layer with the slopes that were found with them; what a training step does not need goes by the embeddings."""
 
     generate_vmap_rule = True
 
@@ -130,30 +131,49 @@ class _Alignments(torch.autograd.Function):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+        ctx.layer = inputs[3]
         ctx.mark_non_differentiable(output[1])
-        ctx.save_for_backward(inputs[0], output[1])
+        ctx.save_for_backward(*inputs[:3], output[1])
 
     @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None, None]:
-        return grads[0][:, None] * _Slopes.apply(*ctx.saved_tensors), None, None, None  # type: ignore[no-untyped-call]
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        (features, keys, weights, slopes), grad = ctx.saved_tensors, grads[0][:, None]
+        towards = grad * _Slopes.apply(features, keys, weights, slopes, ctx.layer)  # type: ignore[no-untyped-call]
+        _, key, weight, _ = ctx.needs_input_grad
+        embeddings = ctx.layer(features) if key or weight else None
+        return (
+            towards,
+            None if embeddings is None else (grad * weights).t() @ embeddings,
+            None if embeddings is None else grad * (embeddings @ keys.t()),
+            None,
+        )
 
 
 class _Slopes(torch.autograd.Function):
-    """Slopes at some features, of which a further derivative is refused: as constants they would silently leave it out."""
+    """Slopes of alignments, as they were found; a further derivative is that of the embeddings' slopes."""
 
     generate_vmap_rule = True
 
     @staticmethod
-    def forward(features: Tensor, slopes: Tensor) -> Tensor:
+    def forward(features: Tensor, keys: Tensor, weights: Tensor, slopes: Tensor, layer: FixedLayer) -> Tensor:
         return slopes.clone()
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        """Keep nothing."""
+        ctx.layer = inputs[4]
+        ctx.save_for_backward(*inputs[:3])
 
     @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> None:
-        raise NotImplementedError("Alignments can be differentiated once. Take them from embeddings to do it twice.")
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        def slopes(features: Tensor, keys: Tensor, weights: Tensor) -> Tensor:
+            def total(at: Tensor) -> Tensor:
+                return _aligned(ctx.layer(at), keys, weights).sum()
+
+            found: Tensor = torch.func.grad(total)(features)
+            return found
+
+        pulled = torch.func.vjp(slopes, *ctx.saved_tensors)[1]
+        return *pulled(grads[0]), None, None
 
 
 class TrainedHead(nn.Module):
@@ -218,6 +238,11 @@ class EmbeddingHead(TrainedHead):
         return self.public.alignments(made, keys, weights)
 
 
+def _aligned(embeddings: Tensor, keys: Tensor, weights: Tensor) -> Tensor:
+    """Return the inner product of every embedding with its own key."""
+    return (embeddings @ keys.t() * weights).sum(1)
+
+
 def _inverse(squares: Tensor) -> Tensor:
     """Return one by the length, from its square."""
     return squares.clamp_min(TINY).rsqrt()
@@ -228,11 +253,26 @@ def _divisor(number: int, most: int) -> int:
     return next((divisor for divisor in range(most, 0, -1) if number % divisor == 0), 1)
 
 
-def _slice(rows: int, columns: int, rng: Stream, *, centred: bool = False) -> Tensor:
-    """Draw a slice of an orthogonal matrix, all equally likely: orthonormal columns, or rows where these are fewer; columns may sum to 0."""
+def _slice(rows: int, columns: int, rng: Stream) -> Tensor:
+    """Draw a slice of an orthogonal matrix, all equally likely: orthonormal columns, or rows where these are fewer."""
     drawn = torch.randn(rows, columns, generator=rng, dtype=torch.float64)
-    drawn = drawn - drawn.mean(0) if centred else drawn
-    q, r = torch.linalg.qr(drawn if rows > columns else drawn.t())
+    return _orthonormal(drawn).float().contiguous()
+
+
+def _centred(rows: int, columns: int, rng: Stream) -> Tensor:
+    """Draw a slice whose columns sum to 0, all equally likely: as one of all directions but that of equal entries."""
+    drawn = torch.randn(rows, columns, generator=rng, dtype=torch.float64)
+    if rows > columns:
+        return _orthonormal(drawn - drawn.mean(0)).float().contiguous()
+    # A reflection that takes the first axis to equal entries takes all others to what is orthogonal to them.
+    mirror = torch.full((rows, 1), -1 / math.sqrt(rows), dtype=torch.float64)
+    mirror[0] += 1
+    flat = F.pad(_orthonormal(drawn[1:]), (0, 0, 1, 0))
+    return (flat - 2 * mirror @ (mirror.t() @ flat) / mirror.square().sum()).float().contiguous()
+
+
+def _orthonormal(drawn: Tensor) -> Tensor:
+    rows, columns = drawn.shape
+    q, r = torch.linalg.qr(drawn if rows >= columns else drawn.t())
     found: Tensor = q * r.diagonal().sign()
-    found = found if rows > columns else found.t()
-    return (found - found.mean(0) if centred else found).float().contiguous()
+    return found if rows >= columns else found.t()

@@ -218,7 +218,8 @@ class RoundRobin(Protocol):
         """Let one participant after the other update the server."""
         messages = []
         for party in (parties[at] for at in self.turns(len(parties), server.seed, number)):
-            ask = server.ask(party.name, number)
+            # Each answer counts whole, as the mean of one.
+            ask = server.ask(party.name, number, {"participants": 1.0})
             [reply] = server.gather([party], [ask])
             server.add(dict(reply.tensors))
             messages += [ask, reply]

@@ -169,7 +169,9 @@ def over_seeds(name: str, values: Iterable[float], *, share: bool = False) -> Ro
         return interval_columns(name, mean, None, None)
     half = float(stdtrit(len(found) - 1, (1 + LEVEL) / 2)) * stdev(found) / math.sqrt(len(found))
     low, high = mean - half, mean + half
-    return interval_columns(name, mean, max(0.0, low) if share else low, min(1.0, high) if share else high)
+    if share and math.isfinite(half):
+        low, high = max(0.0, low), min(1.0, high)
+    return interval_columns(name, mean, low, high)
 
 
 def claims(*sentences: tuple[str, str]) -> list[Row]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from leaktight.audit.words import attack_of, gist, label_of, name_of
+from leaktight.audit.words import attack_of, family_of, gist, label_of, listed, name_of, undefended
+from leaktight.core.defence import Defence
 from leaktight.core.probe import Attempt, Probe
 from leaktight.core.threat import Knows, ThreatModel
 from leaktight.core.value import Value
@@ -43,7 +44,7 @@ def threat_section(page: Page) -> Section:
         probe = record.cell.probe
         if isinstance(probe, Attempt) and record.cell.purpose == "measure":
             group = groups.setdefault(probe.threat.key, {"words": in_words(probe.threat), "attacks": {}})
-            group["attacks"].setdefault(label_of(record.cell), _attack(probe))
+            group["attacks"].setdefault(label_of(record.cell), _attack(probe, [r.cell.defence for r in page.records]))
     return Section("threat", "Who attacks, and what they know", "threat.html", {"threats": list(groups.values())})
 
 
@@ -62,12 +63,14 @@ def in_words(threat: ThreatModel) -> dict[str, Any]:
     }
 
 
-def _attack(probe: Probe) -> dict[str, Any]:
+def _attack(probe: Probe, defences: Sequence[Defence]) -> dict[str, Any]:
+    """Return what an attack is and wants, and which of these defences it models."""
     attack = attack_of(probe)
     if attack is None:
-        return {"gist": gist(probe), "wants": [], "adaptive": False}
+        return {"gist": gist(probe), "wants": [], "models": ""}
     wants = [words for claim, words in WANTS.items() if claim in attack.claims]
-    return {"gist": gist(attack), "wants": wants, "adaptive": attack.adaptive}
+    models = dict.fromkeys(family_of(one) for one in defences if not undefended(one) and attack.adapts_to(one))
+    return {"gist": gist(attack), "wants": wants, "models": listed(list(models))}
 
 
 def parameters_section(page: Page) -> Section:

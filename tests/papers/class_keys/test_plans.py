@@ -129,3 +129,15 @@ def test_what_is_compared_has_a_name() -> None:
     assert compared["plain"] == Undefended()
     assert list(compared)[1:] == [keys(128), keys(64, fixed=False)]
     assert others((0.5,), (0.25,))["top-k 0.25"] == TopK(share=0.25)
+
+
+def test_keys_are_estimated_for_the_same_victims(plans: Plans) -> None:
+    told = plans["digits-told-1"]
+    [attack] = attacks(plans, "digits-told-1").values()
+    [guess] = attacks(plans, "digits-guessed-1").values()
+    assert attack == guess.model_copy(update={"class_key": "estimated"})
+    assert guess.class_key == "random"
+    assert told.grid == plans["digits-guessed-1"].grid
+    assert told.defences == (ClassKeys(dimensions=4096),)
+    assert not told.bare
+    assert [one.class_key for one in attacks(plans, "digits-crowd").values()] == ["random"]

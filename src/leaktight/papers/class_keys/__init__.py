@@ -23,7 +23,7 @@ class KeyProtectedClassification(Paper):
 
     Differs from the paper: It shows pictures; here samples are scored (`metrics.generated`). Participants take two steps in a turn at the scales
     `smoke` and `small`, on part of MNIST, and the generator is small and trained by Adam. Accuracy over training is that of the joint model
-    after a reveal at that moment. Other defences beside keys are ours. The attackers of Fig. 6 are all participants but one, who
+    after a reveal at that moment. Other defences beside keys are ours, and so is the attacker who estimates keys. The attackers of Fig. 6 are all participants but one, who
     is attacked. Fig. 8 takes the limit of gradient descent, the normalised sum of both keys. Table 1 has our networks, and keys
     on a fixed layer. `settings` and the notes have the rest.
 

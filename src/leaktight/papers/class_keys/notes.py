@@ -13,11 +13,12 @@ SCORED = (
 )
 CHOSEN = (
     "How the model and the generator are trained was chosen by the plain attack alone, on other seeds and classes than any in these tables. Of keys only "
-    "the accuracy was looked at on such a seed, to see that their loss may keep its factor; no setting followed from an attack on keys."
+    "the accuracy was looked at on such a seed, to see that their loss may keep its factor; no setting of these followed from an attack on keys."
 )
 BEYOND = (
-    "The paper's attackers who know nothing of a key try a random one. Ours also estimates one from what the victim's updates do to its own fakes, which the paper "
-    "does not try: it cannot choose whose class that brings out, so `recognised_any` is what to read."
+    "The paper's attackers who know nothing of a key try a random one. Ours also estimates one from what the victim's updates do to its own fakes, which "
+    "the paper does not try: it cannot choose whose class that brings out, so `recognised_any` is what to read. Its settings are the first that were "
+    "tried, on other seeds than any in these tables."
 )
 OVERLAPS = "Overlaps must be within the intervals of theory at all dimensions together. Where theory is right, one seed in twenty fails this."
 EACH = "Each seed attacks another class: intervals are over both. Several attackers at once are all after the first of these, under every seed."
@@ -46,6 +47,7 @@ def notes_of(scope: Scope, order: Order) -> list[str]:
             )
     if order.scale == "small" and OLIVETTI in [study.name for study in scope.studies]:
         found.append(
-            "Olivetti Faces are brought to 32x32 here, and attacked with keys of one length and at one distance; the paper's are 64x64."
+            "Olivetti Faces are brought to 32x32 here, learned by LeNet with ReLU, and attacked by one participant at a time, with keys of one length and at "
+            "one distance; the paper's are 64x64."
         )
     return found

@@ -176,9 +176,8 @@ def _defended(worst: Row, base: Row | None, tone: Tone) -> str:
     before = f", against {_found(base)} without it" if base is not None else ""
     if worst.recognised is None:
         effect = {"stops": "no better than chance", "reduces": "less than without it", "leaks": "no less than without it"}
-        said = f"{name}: the strongest attack tried reached {_found(worst)}{before}"
+        said = f"{name}: the strongest attack tried reached {_found(worst)}{before}{_elsewhere(worst)}"
         said += f", {effect[tone]}" if tone in effect and base is not None else ""
-        said += _elsewhere(worst)
     elif tone == "stops":
         said = f"{name} stopped every attack tried: {_found(worst)} was recognised{before}"
         said += f"; up to {percent(high(worst.recognised))} may still be, by the 95 % interval" if worst.recognised.high else ""

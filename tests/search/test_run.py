@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
+import shutil
 import tomllib
 from pathlib import Path
 
@@ -10,6 +12,7 @@ import torch
 
 from leaktight.audit.crew import Answer, Errand
 from leaktight.audit.driver import Step
+from leaktight.audit.store import locked
 from leaktight.audit.workers import Processes
 from leaktight.core.errors import InvalidValue, LeaktightError
 from leaktight.core.local import Local
@@ -197,6 +200,21 @@ def test_wrong_places_and_workers_are_one_sentence(tmp_path: Path) -> None:
         InvalidValue, match=r"The file for the policy must not end in `.search`, .* Got `.*mine.search` instead."
     ):
         search(SETTINGS, tmp_path / "mine.search")
+
+
+def test_a_second_search_beside_a_running_one_is_refused_and_changes_nothing(
+    tmp_path: Path, found: tuple[Path, Result]
+) -> None:
+    folder = tmp_path / "policy.search"
+    shutil.copytree(found[0].with_suffix(".search"), folder)
+    before = (folder / "journal.jsonl").read_bytes()
+    with (
+        contextlib.closing(locked(folder / "search.lock")),
+        pytest.raises(LeaktightError, match="Another process is writing to"),
+    ):
+        search(SETTINGS, tmp_path / "policy.toml")
+    assert (folder / "journal.jsonl").read_bytes() == before
+    assert search(SETTINGS.model_copy(update={"method": "random"}), tmp_path / "policy.toml") == found[1]
 
 
 def test_a_damaged_model_file_is_made_again(tmp_path: Path) -> None:

@@ -60,9 +60,8 @@ class Store:
         """Open a folder to write to, and make it if need be; only the owner can read what is in it."""
         private_folder(folder)
         path = folder / STORE_FILE
-        for file in (path, folder / LOCK_FILE):
-            private_file(file)
-        lock = _locked(folder)
+        private_file(path)
+        lock = locked(folder / LOCK_FILE)
         with explained(path):
             store = cls(folder, sqlite3.connect(path, timeout=PATIENCE, isolation_level=None), lock)
             store._or_close(store._prepare)
@@ -210,10 +209,11 @@ class Store:
             )
 
 
-def _locked(folder: Path) -> sqlite3.Connection:
-    """Hold a lock that ends with this process, however it ends: an open transaction on an empty database."""
-    with explained(folder / LOCK_FILE):
-        lock = sqlite3.connect(folder / LOCK_FILE, timeout=0, isolation_level=None)
+def locked(path: Path) -> sqlite3.Connection:
+    """Hold a lock until it is closed or this process ends, however it ends: an open transaction on an empty database, which nobody else can read."""
+    private_file(path)
+    with explained(path):
+        lock = sqlite3.connect(path, timeout=0, isolation_level=None)
         try:
             lock.execute("BEGIN EXCLUSIVE")
         except sqlite3.Error:

@@ -12,11 +12,12 @@ from torch import Tensor
 from leaktight.audit.crew import Workers
 from leaktight.audit.driver import Step
 from leaktight.audit.origin import Origins
+from leaktight.audit.store import locked
 from leaktight.audit.workers import hired
 from leaktight.core.archive import pack, unpack
 from leaktight.core.errors import InvalidValue, LeaktightError
 from leaktight.core.interval import bootstrap
-from leaktight.core.private import check_writable, write_private
+from leaktight.core.private import check_writable, private_folder, write_private
 from leaktight.core.random import stream
 from leaktight.core.threads import one_thread
 from leaktight.search.candidates import Candidate, Indices, drawn
@@ -31,7 +32,7 @@ from leaktight.search.result import Result, Scored
 from leaktight.search.settings import Search
 from leaktight.search.workers import Engine, Hired, InProcess, scorer_of, work_of
 
-KEPT, JOURNAL, MODEL = ".search", "journal.jsonl", "model.safetensors"
+KEPT, JOURNAL, MODEL, LOCK = ".search", "journal.jsonl", "model.safetensors", "search.lock"
 DRAWS = 10
 """How often as many candidates are drawn again before a search gives up."""
 _CHOICE = ("candidates", "functions", "policies", "threshold", "method", "library")
@@ -62,6 +63,8 @@ def search(settings: Search, out: str | Path, workers: Workers = 1, progress: Pr
     with one_thread(), contextlib.ExitStack() as stack:
         material(settings)  # what is wrong with the data is said before the long part
         origin = _origin(settings)
+        private_folder(folder)
+        stack.enter_context(contextlib.closing(locked(folder / LOCK)))
         _train(settings, folder / MODEL, origin, progress)
         journal = stack.enter_context(Journal(folder / JOURNAL, origin))
         engine = stack.enter_context(_engine(settings, folder / MODEL, workers))

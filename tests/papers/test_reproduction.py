@@ -20,6 +20,7 @@ from leaktight.papers.reproduction import (
     estimate,
     interval_columns,
     number,
+    over_seeds,
     rows_where,
     within,
 )
@@ -124,3 +125,8 @@ def test_rows_are_found_by_their_columns() -> None:
 
 def test_claims_keep_their_sources() -> None:
     assert claims(("It is so.", "Fig. 1")) == [{CLAIM: "It is so.", "source": "Fig. 1"}]
+
+
+@pytest.mark.parametrize("lost", [math.nan, math.inf])
+def test_a_seed_without_a_number_leaves_no_mean(lost: float) -> None:
+    assert over_seeds("share", [lost, 0.5, 0.6], share=True) == {"share": None, "share_low": None, "share_high": None}

@@ -162,14 +162,14 @@ def over_seeds(name: str, values: Iterable[float], *, share: bool = False) -> Ro
         {'recognised': 0.5, 'recognised_low': 0.0, 'recognised_high': 1.0}
     """
     found = list(values)
-    if not found:
+    if not found or not all(map(math.isfinite, found)):
         return interval_columns(name, None, None, None)
     mean = fmean(found)
     if len(found) < 2:
         return interval_columns(name, mean, None, None)
     half = float(stdtrit(len(found) - 1, (1 + LEVEL) / 2)) * stdev(found) / math.sqrt(len(found))
     low, high = mean - half, mean + half
-    if share and math.isfinite(half):
+    if share:
         low, high = max(0.0, low), min(1.0, high)
     return interval_columns(name, mean, low, high)
 

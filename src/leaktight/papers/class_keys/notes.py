@@ -48,6 +48,7 @@ def notes_of(scope: Scope, order: Order) -> list[str]:
     if order.scale == "small" and OLIVETTI in [study.name for study in scope.studies]:
         found.append(
             "Olivetti Faces are brought to 32x32 here, learned by LeNet with ReLU, and attacked by one participant at a time, with keys of one length and at "
-            "one distance; the paper's are 64x64."
+            "one distance; the paper's are 64x64. Their recogniser knows three pictures a person, and takes some patterns that show no face for somebody: "
+            "look at the pictures before believing `recognised_any`."
         )
     return found

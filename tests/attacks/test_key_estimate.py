@@ -52,7 +52,7 @@ def test_it_points_to_the_keys_that_others_train_for():
     overlaps, absent = [], []
     for seed in range(12):
         victim, before, earlier = participant("client-0", (0, 1), seed), PUBLIC.public_parameters(), None
-        for number in range(5):
+        for number in range(3):
             after = answered(victim, before, number)
             earlier = key_estimate(PUBLIC, PUBLIC.named(before), PUBLIC.named(after), IMAGES, earlier)
             before = after

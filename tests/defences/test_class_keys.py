@@ -157,7 +157,15 @@ def test_there_is_no_key_in_the_transcript_before_the_reveal() -> None:
     for message in transcript:
         for tensor in message.tensors.values():
             assert not _holds(tensor, keys)
-        assert set(message.facts) <= {"examples", "owned", "local_steps", "batch_size", "learning_rate", "momentum"}
+        assert set(message.facts) <= {
+            "participants",
+            "examples",
+            "owned",
+            "local_steps",
+            "batch_size",
+            "learning_rate",
+            "momentum",
+        }
 
 
 def test_what_goes_out_has_no_room_for_a_key_whatever_its_length() -> None:

@@ -14,6 +14,8 @@ from typing import Literal
 
 import torch
 from torch import Tensor, nn
+from torch._guards import TracingContext, tracing
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from leaktight.attacks.descent import Descent
@@ -239,7 +241,9 @@ class Engine:
             gradients, values = mapped(points, wanted, parameters, targets)
             return values, gradients
 
-        graph = make_fx(plain)(points, *arguments)
+        # One mode for the shapes of all results: else tracing makes a new one for each, with a record of the whole call stack.
+        with tracing(TracingContext(FakeTensorMode())):
+            graph = make_fx(plain)(points, *arguments)
         graph.graph.eliminate_dead_code()
         graph.recompile()
 

@@ -18,7 +18,7 @@ from leaktight.core.local import Local
 from leaktight.core.message import Message, Tensors
 from leaktight.core.random import seed_of, stream
 from leaktight.core.task import Model, Task
-from leaktight.defences.embedding import EmbeddingHead
+from leaktight.defences.embedding import EmbeddingHead, aligned
 from leaktight.defences.key_theory import random_keys
 
 
@@ -92,7 +92,7 @@ class ClassKeys(Defence):
         return dataclasses.replace(
             task,
             model=Model(task.model.body, head, task.model.normalise),
-            loss=lambda outputs, labels: self._loss((outputs @ keys.t() * _weights(labels, keys)).sum(1)),
+            loss=lambda outputs, labels: self._loss(aligned(outputs, keys, _weights(labels, keys))),
             predict=_nobody,
         )
 

@@ -35,7 +35,7 @@ class Rectified(nn.Module):
 
     def alignments(self, made: Tensor, keys: Tensor, weights: Tensor) -> Tensor:
         """Return the inner product of every embedding with its own key, which is `weights @ keys`."""
-        return _aligned(self(made), keys, weights)
+        return aligned(self(made), keys, weights)
 
 
 class FixedLayer(nn.Module):
@@ -82,8 +82,8 @@ class FixedLayer(nn.Module):
 
         Quicker than by `forward`, for the first derivative by features too. Others take as long as by it.
         """
-        aligned, _ = _Alignments.apply(features, keys, weights, self)  # type: ignore[no-untyped-call]
-        return cast("Tensor", aligned)
+        found, _ = _Alignments.apply(features, keys, weights, self)  # type: ignore[no-untyped-call]
+        return cast("Tensor", found)
 
     def tangents(self, features: Tensor, keys: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
         r"""Return `alignments` and their slopes, (examples, features), in one pass over the dimensions that keeps none of them.
@@ -167,7 +167,7 @@ class _Slopes(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         def slopes(features: Tensor, keys: Tensor, weights: Tensor) -> Tensor:
             def total(at: Tensor) -> Tensor:
-                return _aligned(ctx.layer(at), keys, weights).sum()
+                return aligned(ctx.layer(at), keys, weights).sum()
 
             found: Tensor = torch.func.grad(total)(features)
             return found
@@ -238,7 +238,7 @@ class EmbeddingHead(TrainedHead):
         return self.public.alignments(made, keys, weights)
 
 
-def _aligned(embeddings: Tensor, keys: Tensor, weights: Tensor) -> Tensor:
+def aligned(embeddings: Tensor, keys: Tensor, weights: Tensor) -> Tensor:
     """Return the inner product of every embedding with its own key."""
     return (embeddings @ keys.t() * weights).sum(1)
 

@@ -45,7 +45,7 @@ class Scaled(Defence):
 
     def on_task(self, task, local):
         memory = local.memory
-        memory["factor"] = 0.5 + torch.rand((), generator=local.rng)
+        memory["factor"] = 0.5 + local.draws.uniforms(())
         return dataclasses.replace(task, loss=lambda outputs, labels: memory["factor"] * task.loss(outputs, labels))
 
 

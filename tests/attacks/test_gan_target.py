@@ -5,12 +5,13 @@ from __future__ import annotations
 import torch
 
 from leaktight.attacks.gan_target import ClassTarget, KeyTarget
+from leaktight.core.draws import SeededDraws
 from leaktight.core.random import stream
 from leaktight.defences.key_theory import random_keys
 
 
 def unit(dimensions, name="key"):
-    return random_keys(1, dimensions, stream(0, name))[0]
+    return random_keys(1, dimensions, SeededDraws(stream(0, name)))[0]
 
 
 def test_the_loss_of_a_class_is_its_cross_entropy():

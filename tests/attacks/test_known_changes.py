@@ -63,7 +63,7 @@ class Shade(Defence):
 
     def on_batch(self, batch, local):
         masks = torch.stack(self.masks(batch.inputs.shape))
-        drawn = torch.randint(2, (len(batch),), generator=local.rng)
+        drawn = local.draws.integers(2, (len(batch),))
         return dataclasses.replace(batch, inputs=batch.inputs * masks[drawn][:, None, None])
 
 

@@ -24,7 +24,7 @@ class Remembering(Defence):
     kind: Literal["test_remembering"] = "test_remembering"
 
     def on_task(self, task, local):
-        weight = torch.rand((), generator=local.rng)
+        weight = local.draws.uniforms(())
         local.memory.update({"count": torch.tensor(3), "number": 0.5, "inner": {"weight": weight}})
         memory = local.memory
         return dataclasses.replace(task, loss=lambda outputs, labels: memory["inner"]["weight"] * task.loss(outputs, labels))

@@ -7,7 +7,7 @@ from leaktight.core.scenario import flat, nested
 
 
 def draw(local: Local) -> torch.Tensor:
-    return torch.rand(3, generator=local.rng)
+    return local.draws.uniforms((3,))
 
 
 def test_scopes_have_their_own_memory_and_stream():

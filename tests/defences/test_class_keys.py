@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from leaktight.core.defence import Chain
+from leaktight.core.draws import SeededDraws
 from leaktight.core.errors import InvalidValue, Refusal
 from leaktight.core.local import Local
 from leaktight.core.message import Kind, Message
@@ -78,7 +79,7 @@ def test_the_public_loss_is_that_of_keys_which_anybody_can_draw(fixed: bool) -> 
     defence, examples = ClassKeys(dimensions=DIMENSIONS, fixed=fixed), batch(5)
     public = defence.on_agree(task())
     local = Local("client-0", seed=0)
-    local.memory["keys"] = random_keys(CLASSES, DIMENSIONS, stream(0, "public keys"))
+    local.memory["keys"] = random_keys(CLASSES, DIMENSIONS, SeededDraws(stream(0, "public keys")))
     same = defence.on_task(public, local)
     losses = [each.loss(each.model(examples.inputs), examples.labels) for each in (public, same)]
     torch.testing.assert_close(*losses)
@@ -184,7 +185,7 @@ def test_other_keys_of_a_class_that_one_does_not_own_change_nothing_that_is_sent
     for changed in (False, True):
         party = clients()[0]
         if changed:
-            party.local.memory["defence"]["keys"][2:] = random_keys(2, DIMENSIONS, stream(9))
+            party.local.memory["defence"]["keys"][2:] = random_keys(2, DIMENSIONS, SeededDraws(stream(9)))
         _, [_, message] = played([party], rounds=1)
         sent.append(message)
     for name, tensor in sent[0].tensors.items():

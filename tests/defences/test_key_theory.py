@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from leaktight.core.draws import SeededDraws
 from leaktight.core.errors import InvalidValue
 from leaktight.core.random import stream
 from leaktight.defences.key_theory import closest, expected_exponential, key_at_distance, largest_overlap, random_keys
@@ -17,13 +18,13 @@ DRAWS = 200_000
 
 
 def embedding(dimensions: int, length: float = 1.0) -> Tensor:
-    return length * random_keys(1, dimensions, stream(0, "embedding"))[0].double()
+    return length * random_keys(1, dimensions, SeededDraws(stream(0, "embedding")))[0].double()
 
 
 def sampled(phi: Tensor, normalised: bool) -> tuple[float, float]:
     """Return the mean of exp<phi, psi> over random keys, and its standard error."""
     rng = stream(0, "keys", len(phi))
-    keys = random_keys(DRAWS, len(phi), rng) if normalised else torch.randn(DRAWS, len(phi), generator=rng)
+    keys = random_keys(DRAWS, len(phi), SeededDraws(rng)) if normalised else torch.randn(DRAWS, len(phi), generator=rng)
     values = (keys.double() @ phi).exp()
     return values.mean().item(), values.std().item() / math.sqrt(DRAWS)
 
@@ -96,7 +97,7 @@ def test_keys_overlap_as_much_as_theory_says(dimensions: int) -> None:
     keys, repeats = 100, 60
     found = []
     for number in range(repeats):
-        drawn = random_keys(keys, dimensions, stream(0, "overlap", number))
+        drawn = random_keys(keys, dimensions, SeededDraws(stream(0, "overlap", number)))
         found.append((drawn @ drawn.t()).fill_diagonal_(-2).max().item())
     pairs = keys * (keys - 1) // 2
     low, high = (largest_overlap(dimensions, pairs, level) for level in (0.25, 0.75))
@@ -106,7 +107,7 @@ def test_keys_overlap_as_much_as_theory_says(dimensions: int) -> None:
 
 
 def test_two_keys_overlap_by_one_over_the_root_of_their_dimensions() -> None:
-    keys = random_keys(20, 4096, stream(0))
+    keys = random_keys(20, 4096, SeededDraws(stream(0)))
     torch.testing.assert_close(keys.norm(dim=1), torch.ones(20))
     overlaps = (keys @ keys.t())[~torch.eye(20, dtype=torch.bool)]
     assert overlaps.std().item() == pytest.approx(1 / 64, rel=0.25)
@@ -123,32 +124,32 @@ def test_more_dimensions_overlap_less_and_more_pairs_more() -> None:
 
 @pytest.mark.parametrize("distance", [0.1, 0.5, 1.0, 1.3, math.sqrt(2), 2.0])
 def test_a_key_at_a_distance_has_length_one_and_is_exactly_that_far(distance: float) -> None:
-    [key] = random_keys(1, 512, stream(0))
-    found = key_at_distance(key, distance, stream(0, "away"))
+    [key] = random_keys(1, 512, SeededDraws(stream(0)))
+    found = key_at_distance(key, distance, SeededDraws(stream(0, "away")))
     assert found.norm().item() == pytest.approx(1, abs=1e-5)
     assert (found - key).norm().item() == pytest.approx(distance, abs=1e-4)
     assert (found @ key).item() == pytest.approx(1 - distance**2 / 2, abs=1e-4)
 
 
 def test_keys_at_a_distance_lie_in_random_directions() -> None:
-    [key] = random_keys(1, 512, stream(0))
-    one, same, other = (key_at_distance(key, 1.0, stream(0, name)) for name in ("a", "a", "b"))
+    [key] = random_keys(1, 512, SeededDraws(stream(0)))
+    one, same, other = (key_at_distance(key, 1.0, SeededDraws(stream(0, name))) for name in ("a", "a", "b"))
     assert torch.equal(one, same)
     across = [found - (found @ key) * key for found in (one, other)]
     assert abs(F.cosine_similarity(*across, dim=0).item()) < 0.2
-    torch.testing.assert_close(key_at_distance(key, 0.0, stream(0)), key)
+    torch.testing.assert_close(key_at_distance(key, 0.0, SeededDraws(stream(0))), key)
 
 
 @pytest.mark.parametrize("distance", [-0.1, 2.1])
 def test_keys_of_length_one_are_at_most_two_apart(distance: float) -> None:
     with pytest.raises(InvalidValue, match=r"The distance of two keys must be in \[0, 2\]"):
-        key_at_distance(torch.ones(1), distance, stream(0))
+        key_at_distance(torch.ones(1), distance, SeededDraws(stream(0)))
 
 
 @pytest.mark.parametrize("dimensions", [64, 4096])
 def test_no_descent_finds_a_better_place_for_a_shared_class_than_the_normalised_sum(dimensions: int) -> None:
-    keys = random_keys(2, dimensions, stream(0, "shared"))
-    place = random_keys(1, dimensions, stream(0, "start"))[0].requires_grad_(True)
+    keys = random_keys(2, dimensions, SeededDraws(stream(0, "shared")))
+    place = random_keys(1, dimensions, SeededDraws(stream(0, "start")))[0].requires_grad_(True)
     steps = torch.optim.SGD([place], lr=1.0)
     for _ in range(200):
         steps.zero_grad()

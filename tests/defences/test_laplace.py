@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from leaktight.core.draws import SeededDraws, laplace_from_uniform
 from leaktight.core.errors import InvalidValue
 from leaktight.core.local import Local, Now
 from leaktight.core.message import Kind, Message
 from leaktight.core.random import stream
 from leaktight.defences import LaplaceNoise
-from leaktight.defences.laplace import from_uniform, laplace_like
 
 
 @pytest.mark.parametrize("scale", [0.001, 0.5, 4.0])
@@ -30,13 +30,13 @@ def test_the_noise_follows_the_laplace_distribution(scale: float) -> None:
 def test_it_is_added_to_the_message() -> None:
     message = Message(Kind.GRADIENT, "client-0", "server", 2, {"a": torch.full((4, 5), 7.0)})
     sent = LaplaceNoise(scale=0.5).on_message(message, Local("client-0", seed=3, now=Now(round=2))).tensors["a"]
-    assert torch.equal(sent, 7.0 + 0.5 * laplace_like(torch.empty(4, 5), stream(3, "client-0", 2)))
+    assert torch.equal(sent, 7.0 + 0.5 * SeededDraws(stream(3, "client-0", 2)).laplace_like(torch.empty(4, 5)))
 
 
 @settings(max_examples=100, deadline=None)
 @given(uniform=st.floats(0, 1, exclude_max=True))
 def test_the_map_is_finite_and_inverts_the_distribution(uniform: float) -> None:
-    value = from_uniform(torch.tensor(uniform, dtype=torch.float64)).item()
+    value = laplace_from_uniform(torch.tensor(uniform, dtype=torch.float64)).item()
     assert math.isfinite(value)
     # The lower half runs from the middle outwards instead of inwards, which leaves the distribution as it is.
     mirrored = uniform if uniform >= 0.5 else 0.5 - uniform
@@ -45,20 +45,20 @@ def test_the_map_is_finite_and_inverts_the_distribution(uniform: float) -> None:
 
 @pytest.mark.parametrize("uniform", [0.0, 0.5, math.nextafter(0.5, 0), math.nextafter(1.0, 0), 5e-324])
 def test_the_edges_are_finite(uniform: float) -> None:
-    value = from_uniform(torch.tensor([uniform], dtype=torch.float64))
+    value = laplace_from_uniform(torch.tensor([uniform], dtype=torch.float64))
     assert torch.isfinite(value).all()
     assert value.abs().max() < 37
 
 
 def test_the_tail_reaches_beyond_what_single_precision_draws_would_give() -> None:
-    last = from_uniform(torch.tensor([1 - 2**-53], dtype=torch.float64)).item()
+    last = laplace_from_uniform(torch.tensor([1 - 2**-53], dtype=torch.float64)).item()
     assert last == pytest.approx(52 * math.log(2))
     assert last > -math.log(2**-24)
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float16])
 def test_types_and_shapes_are_kept(dtype: torch.dtype) -> None:
-    noise = laplace_like(torch.zeros((), dtype=dtype), stream(0))
+    noise = SeededDraws(stream(0)).laplace_like(torch.zeros((), dtype=dtype))
     assert (noise.dtype, noise.shape) == (dtype, ())
 
 

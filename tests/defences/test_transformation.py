@@ -74,7 +74,7 @@ def test_crop_and_flip_alone_keep_the_promises_too() -> None:
 def test_the_batch_is_what_the_policy_makes_of_it(channels: int) -> None:
     raw = batch(channels=channels)
     used = Transformation(policy=HYBRID).on_batch(raw, local())
-    assert torch.equal(used.inputs, HYBRID.apply(raw.inputs, local().rng))
+    assert torch.equal(used.inputs, HYBRID.apply(raw.inputs, local().draws))
     assert torch.equal(used.labels, raw.labels)
     assert used.properties is not None
     assert torch.equal(used.properties, torch.arange(32) % 2)
@@ -82,10 +82,10 @@ def test_the_batch_is_what_the_policy_makes_of_it(channels: int) -> None:
 
 
 def test_crop_and_flip_come_first() -> None:
-    raw, rng = batch(), local().rng
+    raw, rng = batch(), local().draws
     wanted = HYBRID.apply(crop_flip(raw.inputs, rng), rng)
     assert torch.equal(Transformation(policy=HYBRID, crop_flip=True).on_batch(raw, local()).inputs, wanted)
-    assert torch.equal(Transformation(crop_flip=True).on_batch(raw, local()).inputs, crop_flip(raw.inputs, local().rng))
+    assert torch.equal(Transformation(crop_flip=True).on_batch(raw, local()).inputs, crop_flip(raw.inputs, local().draws))
 
 
 def test_listed_probabilities_reach_the_policy() -> None:
@@ -222,7 +222,7 @@ def test_it_chains_with_noise_and_has_a_scope_of_its_own() -> None:
     raw, chain = toy_batch(), Chain(links=(GaussianNoise(std=0.1), Transformation(policy=HYBRID)))
     party = local()
     used = chain.on_batch(raw, party)
-    assert torch.equal(used.inputs, HYBRID.apply(raw.inputs, local().scope("1-transformation").rng))
+    assert torch.equal(used.inputs, HYBRID.apply(raw.inputs, local().scope("1-transformation").draws))
 
 
 def test_a_split_party_without_images_refuses() -> None:

@@ -24,7 +24,7 @@ class Secretive(Defence):
     kind: Literal["test_secretive"] = "test_secretive"
 
     def on_task(self, task, local):
-        local.memory.setdefault("secret", torch.rand(1, generator=local.rng))
+        local.memory.setdefault("secret", local.draws.uniforms((1,)))
         return task
 
     def on_close(self, local):

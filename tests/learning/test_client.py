@@ -26,7 +26,7 @@ class Annex(Defence):
         private = nn.Linear(8, 2)
         with torch.no_grad():
             for parameter in private.parameters():
-                parameter.copy_(torch.randn(parameter.shape, generator=local.rng))
+                parameter.copy_(local.draws.normal_like(parameter))
 
         class Both(nn.Module):
             def __init__(self):

@@ -146,7 +146,7 @@ class Watching(Defence):
         local.notes["positives"] = float(local.batch.labels.sum())
         if local.memory.get("fail"):
             raise Refusal("This batch cannot be protected.")
-        return message.map(lambda tensor: tensor + torch.rand(tensor.shape, generator=local.rng))
+        return message.map(lambda tensor: tensor + local.draws.uniforms(tensor.shape))
 
 
 class Changing(Defence):

@@ -38,7 +38,7 @@ def test_defences_with_unusual_settings_pass(defence: Defence) -> None:
 
 
 def make_key(self: Defence, task: Task, local: Local) -> Task:
-    local.memory.setdefault("key", torch.randn(2, 2, generator=local.rng))
+    local.memory.setdefault("key", local.draws.normals((2, 2)))
     return task
 
 
@@ -59,12 +59,12 @@ def hide_key(self: Defence, message: Message, local: Local) -> Message:
 
 def send_the_last_key(self: Defence, message: Message, local: Local) -> Message:
     old = local.memory["key"]
-    local.memory["key"] = torch.randn(2, 2, generator=local.rng)
+    local.memory["key"] = local.draws.normals((2, 2))
     return put(message, "head.bias", 0, old) if message.round == 1 else message
 
 
 def send_private_head(self: Defence, message: Message, local: Local) -> Message:
-    local.memory["own"] = {"head": torch.randn(4, 16, generator=local.rng)}
+    local.memory["own"] = {"head": local.draws.normals((4, 16))}
     return put(message, "head.weight", 0, local.memory["own"]["head"])
 
 
@@ -244,11 +244,11 @@ def test_what_is_left_out_counts_as_a_change(make: Hook) -> None:
 
 
 def noisy(self: Any, message: Message, local: Local) -> Message:
-    return message.map(lambda tensor: tensor + (0.1 + self.std) * normal_like(tensor, local.rng))
+    return message.map(lambda tensor: tensor + (0.1 + self.std) * local.draws.normal_like(tensor))
 
 
 def weaker(self: Any, message: Message, local: Local) -> Message:
-    return message.map(lambda tensor: tensor + normal_like(tensor, local.rng) / self.std) if self.std else message
+    return message.map(lambda tensor: tensor + local.draws.normal_like(tensor) / self.std) if self.std else message
 
 
 def constant(self: Any, message: Message, local: Local) -> Message:

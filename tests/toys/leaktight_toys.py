@@ -143,7 +143,7 @@ class ToyNoise(Defence):
     std: float = 0.1
 
     def on_message(self, message: Message, local: Local) -> Message:
-        return message.map(lambda tensor: tensor + self.std * normal_like(tensor, local.rng))
+        return message.map(lambda tensor: tensor + self.std * local.draws.normal_like(tensor))
 
 
 class ToySitter(Attack):

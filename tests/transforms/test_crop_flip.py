@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from leaktight.core.draws import SeededDraws
 from leaktight.core.errors import InvalidValue, Refusal
 from leaktight.core.random import stream
 from leaktight.transforms import crop_flip
@@ -31,7 +32,7 @@ def test_every_image_is_one_of_the_possible_ones_and_all_come_up(shape: tuple[in
     image = torch.rand(shape, generator=stream(0))
     known = possible(image)
     assert len(known) == 162
-    found = crop_flip(image.expand(4000, *shape), stream(1))
+    found = crop_flip(image.expand(4000, *shape), SeededDraws(stream(1)))
     drawn = [known[one.numpy().tobytes()] for one in found]
     assert len(set(drawn)) == 162
     counts = np.array([drawn.count(each) for each in known.values()])
@@ -43,18 +44,18 @@ def test_every_image_is_one_of_the_possible_ones_and_all_come_up(shape: tuple[in
 def test_images_draw_their_own_and_the_input_stays() -> None:
     images = torch.rand(20, 3, 8, 8, generator=stream(0))
     before = images.clone()
-    found = crop_flip(images, stream(3))
+    found = crop_flip(images, SeededDraws(stream(3)))
     for one, image in zip(found, images, strict=True):
         assert one.numpy().tobytes() in possible(image)
     assert torch.equal(images, before)
-    assert torch.equal(found, crop_flip(images, stream(3)))
-    assert not torch.equal(found, crop_flip(images, stream(4)))
+    assert torch.equal(found, crop_flip(images, SeededDraws(stream(3))))
+    assert not torch.equal(found, crop_flip(images, SeededDraws(stream(4))))
     assert (found.dtype, found.is_contiguous()) == (images.dtype, True)
-    assert crop_flip(images[:0], stream(0)).shape == (0, 3, 8, 8)
+    assert crop_flip(images[:0], SeededDraws(stream(0))).shape == (0, 3, 8, 8)
 
 
 def test_what_is_no_image_is_refused() -> None:
     with pytest.raises(Refusal, match="A transformation needs images of shape"):
-        crop_flip(torch.zeros(4, 5), stream(0))
+        crop_flip(torch.zeros(4, 5), SeededDraws(stream(0)))
     with pytest.raises(InvalidValue, match=r"must be in \[0, 1\]"):
         crop_flip(torch.full((1, 1, 4, 4), torch.nan), stream(0))

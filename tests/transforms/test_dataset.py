@@ -11,6 +11,7 @@ from PIL import Image
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
+from leaktight.core.draws import SeededDraws
 from leaktight.core.errors import InvalidValue, Refusal
 from leaktight.core.random import stream
 from leaktight.transforms import Policy, PolicyTransform
@@ -38,7 +39,7 @@ def picture(channels: int = 3) -> Tensor:
 def test_a_tensor_is_changed_as_the_policy_does() -> None:
     transform = POLICY.transform(seed=4)
     for call in range(3):
-        wanted = POLICY.apply(picture()[None], stream(4, "policy transform", 0, call))[0]
+        wanted = POLICY.apply(picture()[None], SeededDraws(stream(4, "policy transform", 0, call)))[0]
         assert torch.equal(transform(picture()), wanted)
 
 

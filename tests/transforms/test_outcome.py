@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from leaktight.core.draws import SeededDraws
 from leaktight.core.errors import Refusal
 from leaktight.core.random import stream
 from leaktight.transforms import PUBLISHED, Outcome, Policy, outcomes
@@ -70,7 +71,9 @@ def test_applying_the_policy_is_drawing_an_outcome(policy: Policy, channels: int
     weights: dict[tuple[int, ...], float] = collections.defaultdict(float)
     for one in found:
         weights[key(one.change(image(channels)))] += one.weight
-    drawn = collections.Counter(map(key, policy.apply(image(channels).expand(count, -1, -1, -1), stream(1), probability)))
+    drawn = collections.Counter(
+        map(key, policy.apply(image(channels).expand(count, -1, -1, -1), SeededDraws(stream(1)), probability))
+    )
     assert set(drawn) <= set(weights)
     for made, weight in weights.items():
         assert abs(drawn[made] - count * weight) <= 5 * (count * weight * (1 - weight)) ** 0.5 + 1e-9

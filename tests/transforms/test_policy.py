@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from leaktight.core.draws import SeededDraws
 from leaktight.core.errors import InvalidValue, Refusal
 from leaktight.core.random import Stream, stream
 from leaktight.core.value import Value
@@ -87,44 +88,47 @@ def test_other_branches_are_refused() -> None:
 def test_a_batch_is_each_image_through_pillow(text: str, channels: int, probability: Probability) -> None:
     # More images than are worked on at once.
     batch, policy = images(300, channels), Policy.of(text)
-    found = policy.apply(batch, stream(5), probability)
+    found = policy.apply(batch, SeededDraws(stream(5)), probability)
     assert torch.equal(found, slowly(policy, batch, stream(5), probability))
 
 
 @pytest.mark.parametrize("index", range(50))
 def test_each_function_alone(index: int) -> None:
     batch, policy = images(8), Policy(branches=((index,),))
-    assert torch.equal(policy.apply(batch, stream(index)), slowly(policy, batch, stream(index)))
+    assert torch.equal(policy.apply(batch, SeededDraws(stream(index))), slowly(policy, batch, stream(index)))
 
 
 @pytest.mark.parametrize("text", ["28", "39-28", "28-39-28+39"])
 def test_identities_only_round_to_eight_bits(text: str) -> None:
     batch = images()
-    assert torch.equal(Policy.of(text).apply(batch, stream(0)), (batch * 255).round() / 255)
+    assert torch.equal(Policy.of(text).apply(batch, SeededDraws(stream(0))), (batch * 255).round() / 255)
 
 
 def test_rounding_happens_once() -> None:
-    batch = Policy.of("28").apply(images(), stream(0))
-    assert torch.equal(Policy.of("28").apply(batch, stream(1)), batch)
+    batch = Policy.of("28").apply(images(), SeededDraws(stream(0)))
+    assert torch.equal(Policy.of("28").apply(batch, SeededDraws(stream(1))), batch)
 
 
 def test_longer_policies_draw_the_same_at_first() -> None:
     batch = images()
-    after = Policy.of("3-1").apply(batch, stream(2))
-    assert torch.equal(Policy.of("0").apply(after, stream(9)), Policy.of("3-1-0").apply(batch, stream(2)))
+    after = Policy.of("3-1").apply(batch, SeededDraws(stream(2)))
+    assert torch.equal(
+        Policy.of("0").apply(after, SeededDraws(stream(9))), Policy.of("3-1-0").apply(batch, SeededDraws(stream(2)))
+    )
 
 
 @pytest.mark.parametrize("index", range(50))
 def test_functions_that_are_the_same_make_the_same(index: int) -> None:
     batch, twin = images(8), same_as(index)
     assert torch.equal(
-        Policy(branches=((3, index),)).apply(batch, stream(0)), Policy(branches=((3, twin),)).apply(batch, stream(0))
+        Policy(branches=((3, index),)).apply(batch, SeededDraws(stream(0))),
+        Policy(branches=((3, twin),)).apply(batch, SeededDraws(stream(0))),
     )
 
 
 def test_branches_and_signs_are_drawn_evenly_for_each_image() -> None:
     grey = torch.full((4000, 1, 2, 2), 100 / 255)
-    found = (Policy.of("15+0").apply(grey, stream(0))[:, 0, 0, 0] * 255).round()
+    found = (Policy.of("15+0").apply(grey, SeededDraws(stream(0)))[:, 0, 0, 0] * 255).round()
     values, counts = found.unique(return_counts=True)
     assert values.tolist() == [50, 150, 155]
     # Five standard deviations of a binomial draw.
@@ -135,17 +139,17 @@ def test_branches_and_signs_are_drawn_evenly_for_each_image() -> None:
 def test_listed_probabilities_are_kept() -> None:
     black = torch.zeros(4000, 1, 1, 1)
     for index, share in ((0, 0.1), (29, 0.0), (47, 0.1)):
-        inverted = Policy(branches=((index,),)).apply(black, stream(index), "listed").mean().item()
+        inverted = Policy(branches=((index,),)).apply(black, SeededDraws(stream(index)), "listed").mean().item()
         assert abs(inverted - share) <= 5 * (share * (1 - share) / 4000) ** 0.5
-        assert Policy(branches=((index,),)).apply(black, stream(index), "always").min() == 1
+        assert Policy(branches=((index,),)).apply(black, SeededDraws(stream(index)), "always").min() == 1
 
 
 def test_the_same_stream_makes_the_same_and_another_does_not() -> None:
     policy, batch = Policy.of(HYBRID), images()
     state = torch.random.get_rng_state()
-    first = policy.apply(batch, stream(1))
-    assert torch.equal(first, policy.apply(batch, stream(1)))
-    assert not torch.equal(first, policy.apply(batch, stream(2)))
+    first = policy.apply(batch, SeededDraws(stream(1)))
+    assert torch.equal(first, policy.apply(batch, SeededDraws(stream(1))))
+    assert not torch.equal(first, policy.apply(batch, SeededDraws(stream(2))))
     assert torch.equal(state, torch.random.get_rng_state())
 
 
@@ -153,7 +157,7 @@ def test_the_same_stream_makes_the_same_and_another_does_not() -> None:
 def test_type_and_range_stay_and_the_input_too(dtype: torch.dtype) -> None:
     batch = images().to(dtype)
     before = batch.clone()
-    found = Policy.of(HYBRID).apply(batch, stream(0))
+    found = Policy.of(HYBRID).apply(batch, SeededDraws(stream(0)))
     assert found.dtype is dtype
     assert found.shape == batch.shape
     assert found.min() >= 0
@@ -165,18 +169,18 @@ def test_type_and_range_stay_and_the_input_too(dtype: torch.dtype) -> None:
 
 def test_odd_layouts_and_empty_batches() -> None:
     batch, policy = images(), Policy.of("3-1-7")
-    wanted = policy.apply(batch, stream(0))
+    wanted = policy.apply(batch, SeededDraws(stream(0)))
     strided = batch.contiguous(memory_format=torch.channels_last)
-    assert torch.equal(policy.apply(strided, stream(0)), wanted)
-    assert torch.equal(policy.apply(batch.clone().requires_grad_(True), stream(0)), wanted)
-    assert policy.apply(batch[:0], stream(0)).shape == (0, 3, 16, 16)
+    assert torch.equal(policy.apply(strided, SeededDraws(stream(0))), wanted)
+    assert torch.equal(policy.apply(batch.clone().requires_grad_(True), SeededDraws(stream(0))), wanted)
+    assert policy.apply(batch[:0], SeededDraws(stream(0))).shape == (0, 3, 16, 16)
 
 
 @pytest.mark.parametrize("shape", [(4, 2, 8, 8), (4, 64), (3, 8, 8), (4, 4, 8, 8), (2, 3, 0, 8)], ids=str)
 def test_what_is_no_image_is_refused(shape: tuple[int, ...]) -> None:
     sentence = f"A transformation needs images of shape (n, 1 or 3, height, width). Got shape {shape} instead."
     with pytest.raises(Refusal) as caught:
-        Policy.of("0").apply(torch.zeros(shape), stream(0))
+        Policy.of("0").apply(torch.zeros(shape), SeededDraws(stream(0)))
     assert str(caught.value) == sentence
 
 
@@ -185,19 +189,19 @@ def test_pixels_out_of_range_are_refused(bad: float, said: str) -> None:
     batch = images()
     batch[3, 1, 2, 2] = bad
     with pytest.raises(InvalidValue, match=rf"The pixels of a transformation must be in \[0, 1\]\. Got .*{said}.* instead\."):
-        Policy.of("0").apply(batch, stream(0))
+        Policy.of("0").apply(batch, SeededDraws(stream(0)))
 
 
 def test_whole_numbers_are_refused() -> None:
     with pytest.raises(InvalidValue, match=r"must be floating point numbers in \[0, 1\]\. Got torch\.uint8 instead\."):
-        Policy.of("0").apply(torch.zeros(1, 1, 4, 4, dtype=torch.uint8), stream(0))
+        Policy.of("0").apply(torch.zeros(1, 1, 4, 4, dtype=torch.uint8), SeededDraws(stream(0)))
 
 
 def test_another_probability_is_refused_and_does_not_weaken_the_policy() -> None:
     sentence = r"The `probability` of a policy must be `always` or `listed`. Got 'Always' instead."
     policy, wrong = Policy.of("0"), cast("Probability", "Always")
     for refuse in (
-        lambda: policy.apply(images(1), stream(0), wrong),
+        lambda: policy.apply(images(1), SeededDraws(stream(0)), wrong),
         lambda: policy.transform(probability=wrong),
         lambda: outcomes(policy, (3, 16, 16), wrong),
     ):
@@ -207,4 +211,4 @@ def test_another_probability_is_refused_and_does_not_weaken_the_policy() -> None
 
 def test_bytes_are_the_nearest() -> None:
     level = torch.tensor([[[[0.0, 0.4999 / 255, 0.5001 / 255, 254.6 / 255, 1.0]]]])
-    assert np.rint(Policy.of("28").apply(level, stream(0)).numpy() * 255).ravel().tolist() == [0, 0, 1, 255, 255]
+    assert np.rint(Policy.of("28").apply(level, SeededDraws(stream(0))).numpy() * 255).ravel().tolist() == [0, 0, 1, 255, 255]

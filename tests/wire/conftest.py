@@ -17,8 +17,10 @@ import pytest
 import torch
 
 from leaktight.core.certificates import make_certificates
-from leaktight.core.defence import Undefended
+from leaktight.core.defence import Undefended, bound_key
+from leaktight.core.local import Local
 from leaktight.core.scenario import flat
+from leaktight.core.secure import SecretKey
 from leaktight.data import Csv
 from leaktight.defences import IsotropicNoise
 from leaktight.learning import Adam, Split
@@ -33,6 +35,7 @@ if not all(map(importlib.util.find_spec, ("grpc", "cryptography"))):
     collect_ignore_glob = ["test_*.py"]
 
 ROUNDS, BATCH = 60, 16
+KEY = SecretKey(bytes(range(32)))
 ROLES = ("label-party", "feature-party")
 FEATURES, OWN = ["x1", "x2", "x3", "job"], ["w1", "w2"]
 
@@ -77,7 +80,20 @@ class Reference:
     utility: tuple
 
 
-def in_one_process(tables: Path, defence=None, rounds: int = ROUNDS) -> Reference:
+def with_keys(split: Split, data, defence, keys: dict[str, SecretKey] | None = None):
+    """Return both parties in one process, with the keys that parties over the wire have."""
+    keys = keys or dict.fromkeys(ROLES, KEY)
+    feature, label = split.parties(data, defence, seed=0)
+
+    def local(role: str, own) -> Local:
+        return Local(role, seed=0, key=bound_key(keys[role], role, own))
+
+    bottom, top = split.halves(data, keys[feature.name]).bottom, split.halves(data, keys[label.name]).top
+    feature = dataclasses.replace(feature, bottom=bottom, local=local(feature.name, feature.defence))
+    return feature, dataclasses.replace(label, top=top, local=local(label.name, defence))
+
+
+def in_one_process(tables: Path, defence=None, rounds: int = ROUNDS, keys: dict[str, SecretKey] | None = None) -> Reference:
     split = Split(
         data=Csv(
             path=tables / "whole-train.csv",
@@ -93,7 +109,7 @@ def in_one_process(tables: Path, defence=None, rounds: int = ROUNDS) -> Referenc
         batch_size=BATCH,
     )
     data = split.data.load()
-    feature, label = split.parties(data, defence or Undefended(), seed=0)
+    feature, label = with_keys(split, data, defence or Undefended(), keys)
     losses = []
     play(feature, label, label.opening(), rounds, lambda *_: losses.append(label.last.loss.item()))
     states = {party.name: party.state() for party in (feature, label)}
@@ -106,9 +122,15 @@ def reference(tables) -> Reference:
 
 
 @pytest.fixture(scope="session")
+def keyed():
+    """Return the maker of both parties in one process."""
+    return with_keys
+
+
+@pytest.fixture(scope="session")
 def in_one():
     """Return the maker of such a training of any length."""
-    return lambda tables, rounds: in_one_process(tables, IsotropicNoise(ratio=0.5), rounds)
+    return lambda tables, rounds, keys: in_one_process(tables, IsotropicNoise(ratio=0.5), rounds, keys)
 
 
 @pytest.fixture(scope="session")
@@ -143,6 +165,9 @@ class Pair:
 
     def state(self, role: str) -> dict:
         return read_checkpoint(self.checkpoint(role))
+
+    def key(self, role: str) -> SecretKey:
+        return SecretKey.from_hex(bytes(self.state(role)["secret"].tolist()).decode())
 
     def start(self, role: str) -> Running:
         return Running(role, parse_party_file(self.documents[role]))
@@ -207,7 +232,6 @@ def documents_of(tables: Path, folder: Path, port: int) -> dict[str, dict]:
                 "heartbeat": 0.5,
                 "timeout": 10.0,
                 "patience": 30.0,
-                "secret": 0,
             },
         }
     documents["label-party"]["scenario"]["data"]["label"] = "bought"
@@ -216,7 +240,13 @@ def documents_of(tables: Path, folder: Path, port: int) -> dict[str, dict]:
 
 
 @pytest.fixture
-def pair(tables, tmp_path, port) -> Pair:
+def known_keys(monkeypatch):
+    """Give every new party of this process the key of the reference."""
+    monkeypatch.setattr(SecretKey, "new", classmethod(lambda cls: KEY))
+
+
+@pytest.fixture
+def pair(known_keys, tables, tmp_path, port) -> Pair:
     """Return two parties that have not begun."""
     return Pair(tmp_path, documents_of(tables, tmp_path, port))
 

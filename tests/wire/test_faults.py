@@ -9,10 +9,11 @@ import pytest
 import torch
 
 from leaktight.core.certificates import make_certificates
-from leaktight.learning.feature_party import FeatureParty
 from leaktight.learning.label_party import LabelParty
+from leaktight.wire.feature_side import FeatureSide
 from leaktight.wire.frame import HEADER, MAGIC, VERSION, Frame, Sort, read_frame
-from leaktight.wire.payload import pack_tensors, pack_words, unpack_words
+from leaktight.wire.label_side import LabelSide
+from leaktight.wire.payload import pack_tensors, pack_words, unpack_tensors, unpack_words
 
 ROLES = ("label-party", "feature-party")
 END = object()
@@ -85,15 +86,15 @@ def test_strangers_are_refused_with_one_sentence_and_the_training_goes_on(pair, 
         assert identical(pair.state(role)["party"], reference.states[role])
 
 
-def spoilt(monkeypatch, change):
-    """Have the feature party send other activations than it made, from step 25 on."""
-    honest = FeatureParty.respond
+def spoilt(monkeypatch, change, side=FeatureSide, at=25):
+    """Have a dishonest party send something else than it made for a step, past its own guard."""
 
-    def respond(self, message):
-        answer = honest(self, message)
-        return answer.map(change) if answer.round == 25 else answer
+    def send(self, line, frame):
+        tensors = unpack_tensors(frame.payload, "nobody") if frame.step == at else None
+        payload = frame.payload if tensors is None else pack_tensors({name: change(rows) for name, rows in tensors.items()})
+        line.send(Frame(frame.sort, frame.step, payload))
 
-    monkeypatch.setattr(FeatureParty, "respond", respond)
+    monkeypatch.setattr(side, "send", send)
 
 
 @pytest.mark.parametrize(
@@ -129,16 +130,9 @@ def test_other_activations_for_a_step_that_was_answered_get_no_second_answer(pai
     with monkeypatch.context() as patched:
         spoilt(patched, lambda rows: rows * torch.nan)
         pair.start("feature-party").join()
-        spoilt(patched, lambda rows: rows)
-    honest = FeatureParty.respond
-
-    def respond(self, message):
-        answer = honest(self, message)
-        return answer.map(lambda rows: rows + 1) if answer.round == 22 else answer
-
     pair.checkpoint("feature-party").with_suffix(".kept").write_bytes(pair.checkpoint("feature-party").read_bytes())
     with monkeypatch.context() as patched:
-        patched.setattr(FeatureParty, "respond", respond)
+        spoilt(patched, lambda rows: rows + 1, at=22)
         greedy = pair.start("feature-party")
         greedy.join()
     assert "must send the activations of step 22 as before" in str(greedy.error)
@@ -153,14 +147,8 @@ def test_another_gradient_for_a_step_that_was_applied_gets_no_other_activations(
     with monkeypatch.context() as patched:
         spoilt(patched, lambda rows: rows * torch.nan)
         pair.start("feature-party").join()
-    honest = LabelParty.respond
-
-    def respond(self, message):
-        answer = honest(self, message)
-        return answer.map(lambda rows: rows + 1) if answer.round == 22 else answer
-
     with monkeypatch.context() as patched:
-        patched.setattr(LabelParty, "respond", respond)
+        spoilt(patched, lambda rows: rows + 1, LabelSide, at=22)
         careful = pair.start("feature-party")
         careful.join()
     assert "label-party must send the gradient of step 22 as before" in str(careful.error)
@@ -168,6 +156,30 @@ def test_another_gradient_for_a_step_that_was_applied_gets_no_other_activations(
     assert pair.checkpoint("feature-party").with_name("feature-party.safetensors.answered").stat().st_mode & 0o777 == 0o600
     pair.start("feature-party").result()
     waiting.result()
+
+
+def test_an_answer_that_comes_out_otherwise_is_not_sent_again(pair, monkeypatch):
+    """The difference of two answers under the same noise is free of it, whatever made them differ."""
+    pair.label["wire"]["patience"] = 5.0
+    waiting = pair.start("label-party")
+    with monkeypatch.context() as patched:
+        spoilt(patched, lambda rows: rows * torch.nan)
+        pair.start("feature-party").join()
+    honest, sent = LabelParty.respond, []
+
+    def respond(self, message):
+        answer = honest(self, message)
+        sent.append(answer.round)
+        return answer.map(lambda rows: rows + 1e-6) if answer.round == 22 else answer
+
+    with monkeypatch.context() as patched:
+        patched.setattr(LabelParty, "respond", respond)
+        peer = pair.start("feature-party")
+        waiting.join()
+        peer.join()
+    assert "The answer of step 22 came out otherwise than when it was sent, and was not sent again" in str(waiting.error)
+    assert sent[-1] == 22
+    assert "label-party has stopped." in str(peer.error)
 
 
 @pytest.mark.parametrize("role", ROLES)

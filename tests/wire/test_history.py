@@ -83,13 +83,13 @@ def test_what_nobody_goes_back_to_is_forgotten_and_a_cut_off_record_too(tmp_path
     for step in range(100):
         answered.add(step, b"x")
     answered.forget(90)
-    assert path.stat().st_size == 10 * 40
+    assert path.stat().st_size == 10 * 41
     answered.check(5, b"y", "the activations", "peer")
     answered.add(100, b"x")
     answered.close()
     path.write_bytes(path.read_bytes()[:-7])
     again = Answered(path)
-    assert path.stat().st_size == 10 * 40
+    assert path.stat().st_size == 10 * 41
     again.check(100, b"y", "the activations", "peer")
     with pytest.raises(PeerFault):
         again.check(95, b"y", "the activations", "peer")

@@ -1,9 +1,13 @@
 """Two parties over gRPC: the training of one process, bit by bit, whoever listens and whatever breaks between."""
 
 import copy
+import dataclasses
+from pathlib import Path
 
 import pytest
 import torch
+
+from leaktight.defences import IsotropicNoise
 
 ROLES = ("label-party", "feature-party")
 
@@ -47,17 +51,17 @@ def test_checkpoints_are_for_their_owner_alone_and_hold_no_others_half(pair):
     assert names == {"feature-party": {"encoded", "linear1", "linear2"}, "label-party": {"deep", "wide"}}
 
 
-def test_without_a_secret_each_party_draws_its_own_and_keeps_it(pair):
+def test_each_party_draws_a_key_of_its_own_and_keeps_it(pair, monkeypatch):
+    monkeypatch.undo()
     for role in ROLES:
-        del pair.documents[role]["wire"]["secret"]
         pair.documents[role]["scenario"]["rounds"] = 10
     ended(pair)
-    secrets = {role: pair.state(role)["secret"].item() for role in ROLES}
+    secrets = {role: pair.key(role) for role in ROLES}
     assert len(set(secrets.values())) == 2
     for role in ROLES:
         pair.documents[role]["scenario"]["rounds"] = 20
     ended(pair)
-    assert {role: pair.state(role)["secret"].item() for role in ROLES} == secrets
+    assert {role: pair.key(role) for role in ROLES} == secrets
     assert {role: pair.state(role)["party"]["step"] for role in ROLES} == dict.fromkeys(ROLES, 20.0)
 
 
@@ -163,3 +167,32 @@ def test_a_checkpoint_of_other_settings_or_of_another_training_is_refused(pair):
     again = pair.start("feature-party")
     again.join()
     assert "must be of a training with these settings" in str(again.error)
+
+
+def test_a_checkpoint_of_another_defence_is_refused(pair):
+    """Under the old key, another deviation would answer old steps by a multiple of the same noise: labels would come out."""
+    ended(pair)
+    pair.label["defence"]["ratio"] = 1.0
+    again = pair.start("label-party")
+    again.join()
+    assert "must be of a training with this defence. It is of another one" in str(again.error)
+
+
+def test_a_checkpoint_of_other_rows_is_refused(pair):
+    ended(pair)
+    path = Path(pair.label["scenario"]["data"]["path"])
+    other = pair.folder / "other.csv"
+    other.write_text(path.read_text().replace("yes", "maybe").replace("no", "yes").replace("maybe", "no"))
+    pair.label["scenario"]["data"]["path"] = str(other)
+    again = pair.start("label-party")
+    again.join()
+    assert "must be of a training with these rows of its own. It is of another one" in str(again.error)
+
+
+def test_the_noise_of_a_step_depends_on_the_defence(sides):
+    label, _ = sides
+    other = copy.copy(label)
+    other.settings = dataclasses.replace(label.settings, defence=IsotropicNoise(ratio=1.0))
+    one, two = (side.local().draws.normals((8,)) for side in (label, other))
+    assert not torch.equal(one, two)
+    assert torch.equal(one, label.local().draws.normals((8,)))

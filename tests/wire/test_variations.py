@@ -16,9 +16,9 @@ from leaktight.wire.line import Line
 ROLES = ("label-party", "feature-party")
 
 
-def trained(split):
+def trained(keyed, split):
     """Return the final states of a training in one process, and the loss of each step."""
-    feature, label = split.parties(split.data.load(), Undefended(), seed=0)
+    feature, label = keyed(split, split.data.load(), Undefended())
     losses = []
     play(feature, label, label.opening(), split.rounds, lambda *_: losses.append(label.last.loss.item()))
     return {party.name: party.state() for party in (feature, label)}, losses
@@ -29,7 +29,7 @@ def trained(split):
     [("image", ()), ("numbers", ("r0*", "r1*")), ("numbers", ())],
     ids=["image", "both", "labels-alone"],
 )
-def test_a_whole_data_set_is_dealt_out_as_in_one_process(pair, identical, form, label_columns):
+def test_a_whole_data_set_is_dealt_out_as_in_one_process(pair, identical, keyed, form, label_columns):
     split = Split(
         data=RareDigit(form=form), model=MLP(hidden=(8,)), label_party=label_columns, rounds=12, batch_size=32, device="cpu"
     )
@@ -44,7 +44,7 @@ def test_a_whole_data_set_is_dealt_out_as_in_one_process(pair, identical, form, 
     del pair.label["defence"]
     for one in pair.run().values():
         one.result()
-    states, losses = trained(split)
+    states, losses = trained(keyed, split)
     assert pair.state("label-party")["losses"].tolist() == losses
     for role in ROLES:
         assert identical(pair.state(role)["party"], states[role])
@@ -112,11 +112,14 @@ def test_a_feature_party_may_mend_its_columns_as_long_as_nothing_was_learned(pai
     waiting.result()
     for role in ROLES:
         assert identical(pair.state(role)["party"], reference.states[role])
-    # Now something was learned.
+    honest = {name: bytes(pair.state("feature-party")[name].tolist()).decode() for name in ("settings", "defence", "data")}
+    # Now something was learned, and a peer that does not check its own rows comes back.
     pair.feature["scenario"]["data"] = {**right, "ignore": ["x1"]}
     waiting = pair.start("label-party")
-    other = pair.start("feature-party")
-    other.join()
+    with monkeypatch.context() as patched:
+        patched.setattr(FeatureSide, "_origin", property(lambda self: honest))
+        other = pair.start("feature-party")
+        other.join()
     assert str(other.error).endswith("feature-party must come back with the columns that it had before. Got others instead.")
     pair.feature["scenario"]["data"] = right
     pair.start("feature-party").result()

@@ -10,6 +10,7 @@ from pydantic import Field, SerializeAsAny
 from leaktight.attacks.gan_party import SCOPE, GanParty, drawn_samples, restored
 from leaktight.core.attack import Attack, Samples
 from leaktight.core.defence import Chain, Defence
+from leaktight.core.draws import SeededDraws
 from leaktight.core.errors import Refusal
 from leaktight.core.local import Local
 from leaktight.core.party import Party, Seat
@@ -128,7 +129,7 @@ class GanAttack(Attack):
         return Samples(
             # What was learned is about everybody who trained along: the last round that the chair took part in stands for all.
             keys=((all_but(view.seat), max(message.round for message in view.messages if message.sender == view.seat)),),
-            inputs=drawn_samples(generator, self.generator.noise, self.samples, rng).cpu(),
+            inputs=drawn_samples(generator, self.generator.noise, self.samples, SeededDraws(rng)).cpu(),
             label=self.victim_class,
             history=torch.stack([memory["history"][str(number)] for number in rounds]).cpu(),
             rounds=tuple(rounds),

@@ -12,11 +12,12 @@ from torch import Tensor, nn
 
 from leaktight.attacks.gan_target import ClassTarget, KeyTarget, Target
 from leaktight.attacks.key_estimate import key_estimate, left_behind
+from leaktight.core.draws import Draws, public_draws
 from leaktight.core.errors import Refusal
 from leaktight.core.local import Local, Memory
 from leaktight.core.message import Message, Tensors
 from leaktight.core.party import Seat
-from leaktight.core.random import Stream, seed_of, stream
+from leaktight.core.random import seed_of
 from leaktight.core.task import Batch
 from leaktight.core.threat import Knows
 from leaktight.defences.key_theory import key_at_distance, random_keys
@@ -72,7 +73,7 @@ class GanParty:
         target = self._aim(parameters, own)
         self._train(generator.to(self.seat.task.device), parameters, target, own)
         own.memory["generator"] = {name: tensor.detach().clone() for name, tensor in generator.state_dict().items()}
-        fakes = drawn_samples(generator, self.attack.generator.noise, self.attack.fakes, own.rng)
+        fakes = drawn_samples(generator, self.attack.generator.noise, self.attack.fakes, own.draws)
         own.memory["fakes"] = torch.cat([own.memory.get("fakes", fakes[:0]), fakes])[-self.attack.kept_rounds * len(fakes) :]
         self._look(generator, message.round, own)
         sent = self._forger(own.memory["fakes"]).respond(message)
@@ -122,9 +123,9 @@ class GanParty:
                 "Estimate keys under `round_robin`, or set `class_key` to `random`."
             )
 
-    def _chance(self, name: str) -> Stream:
-        """Return a stream that is the same on every turn."""
-        return stream(self.seat.local.seed, self.seat.local.party, SCOPE, name)
+    def _chance(self, name: str) -> Draws:
+        """Return draws that are the same on every turn."""
+        return public_draws(self.seat.local.seed, self.seat.local.party, SCOPE, name)
 
     def _known(self) -> Tensor:
         found = [
@@ -146,7 +147,9 @@ class GanParty:
         _recall(steps, leaves, own.memory.get("optimiser", {}))
         streak = 0
         for _ in range(attack.generator_steps):
-            outputs = task.forward(parameters, generator(_noise(attack.batch_size, attack.generator.noise, generator, own.rng)))
+            outputs = task.forward(
+                parameters, generator(_noise(attack.batch_size, attack.generator.noise, generator, own.draws))
+            )
             loss = target.loss(outputs).mean()
             steps.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
@@ -166,9 +169,9 @@ class GanParty:
         for number in [name for name in history if int(name) % apart]:
             del history[number]
         if round % apart == 0:
-            rng = stream(own.seed, own.party, SCOPE, "pictures")
+            draws = public_draws(own.seed, own.party, SCOPE, "pictures")
             # Batch norm needs a whole batch to look at.
-            pictures = drawn_samples(generator, self.attack.generator.noise, self.attack.batch_size, rng)
+            pictures = drawn_samples(generator, self.attack.generator.noise, self.attack.batch_size, draws)
             history[str(round)] = pictures[: self.attack.pictures].clone()
 
     def _forger(self, fakes: Tensor) -> Client:
@@ -205,15 +208,15 @@ def restored(attack: GanAttack, shape: tuple[int, ...], own: Local) -> nn.Module
 
 
 @torch.no_grad()
-def drawn_samples(generator: nn.Module, noise: int, count: int, rng: Stream) -> Tensor:
+def drawn_samples(generator: nn.Module, noise: int, count: int, draws: Draws) -> Tensor:
     """Return so many samples of a generator."""
-    images: Tensor = generator(_noise(count, noise, generator, rng))
+    images: Tensor = generator(_noise(count, noise, generator, draws))
     return images
 
 
-def _noise(count: int, length: int, generator: nn.Module, rng: Stream) -> Tensor:
+def _noise(count: int, length: int, generator: nn.Module, draws: Draws) -> Tensor:
     """Draw noise from U(-1, 1), on the generator's device."""
-    return (2 * torch.rand(count, length, generator=rng) - 1).to(next(generator.parameters()).device)
+    return (2 * draws.uniforms((count, length)) - 1).to(next(generator.parameters()).device)
 
 
 def _remembered(steps: torch.optim.Optimizer, leaves: dict[str, nn.Parameter]) -> Memory:

@@ -121,6 +121,6 @@ def told(result: Result, out: Path) -> list[str]:
         "In PyTorch, as the transform of a Dataset:",
         "",
         "  from leaktight.transforms import Policy",
-        f'  transform = Policy.of("{result.policy}").transform(seed=0)',
+        f'  transform = Policy.of("{result.policy}").transform()',
         "  image = transform(image)",
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Hashable, Sequence
 from typing import ClassVar, Literal, Self
 
@@ -11,6 +12,7 @@ from pydantic import SerializeAsAny
 from leaktight.core.errors import InvalidValue
 from leaktight.core.local import Local
 from leaktight.core.message import Message, Tensors
+from leaktight.core.secure import SecretKey
 from leaktight.core.task import Batch, Task
 from leaktight.core.value import Kinded
 
@@ -104,6 +106,17 @@ class Defence(Kinded):
     def on_reveal(self, task: Task, reveals: Sequence[Message]) -> Task:
         """Change the public task by what all parties revealed."""
         return task
+
+
+def bound_key(key: SecretKey, party: str, defence: Defence) -> SecretKey:
+    """Return a party's key under one defence, so that changed settings never meet old draws.
+
+    Example:
+        >>> key = SecretKey.new()
+        >>> bound_key(key, "client-0", Undefended()) == bound_key(key, "client-0", Chain())
+        False
+    """
+    return key.derive(party, json.dumps(defence.to_dict(), sort_keys=True), repr(defence.stamp()))
 
 
 class Undefended(Defence):

@@ -5,7 +5,9 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from leaktight.core.random import Stream, stream
+from leaktight.core.draws import Draws, SeededDraws
+from leaktight.core.random import seed_of, stream
+from leaktight.core.secure import SecretKey
 from leaktight.core.task import Batch
 
 Memory = dict[str, Any]
@@ -20,19 +22,23 @@ class Now:
     examples: int = 0
     classes: tuple[int, ...] = ()
     parts: tuple[str, ...] = ()
-    streams: dict[tuple[str, ...], Stream] = dataclasses.field(default_factory=dict)
+    streams: dict[tuple[str, ...], Draws] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True)
 class Local:
-    """A party's own random stream, current batch, memory and notes.
+    """A party's own random streams, current batch, memory and notes.
 
     Private heads, class keys, targets and residuals live in `memory` and nowhere else. It holds tensors, numbers and
     nested dictionaries of them, so that an engine whose processes come and go can keep it for the party.
 
+    This is the one place that decides where a party's random numbers come from. Whose messages really leave has a key, and nobody can
+    draw its numbers again. In audits and simulations there is none, and the numbers follow from the seed.
+
     Args:
         party: whose it is.
-        seed: what its random streams derive from.
+        seed: what its random streams derive from if it has no key. Public, so far as all parties agree on it.
+        key: the party's secret, already bound to its defence's settings, so that other settings never meet the same numbers.
         memory: what defences keep between messages.
         notes: numbers for the record (an epsilon, a clipped share); the owner decides what becomes of them.
         path: the scopes that lead here from the party's root.
@@ -45,6 +51,7 @@ class Local:
     notes: dict[str, float] = dataclasses.field(default_factory=dict)
     path: tuple[str, ...] = ()
     now: Now = dataclasses.field(default_factory=Now, repr=False)
+    key: SecretKey | None = None
 
     def begin(self, round: int) -> None:
         """Enter a round: every stream starts anew from the seed, the party and the round."""
@@ -81,8 +88,27 @@ class Local:
         return self.now.parts
 
     @property
-    def rng(self) -> Stream:
-        """The random stream of this scope and round."""
+    def draws(self) -> Draws:
+        """The random numbers of this scope and round."""
         if self.path not in self.now.streams:
-            self.now.streams[self.path] = stream(self.seed, self.party, self.round, *self.path)
+            self.now.streams[self.path] = self._stream(self.party, self.round, *self.path)
         return self.now.streams[self.path]
+
+    def lasting(self, owner: str, name: str) -> Draws:
+        """Return random numbers that are the same in every round, for secrets that a party makes once and may have to make again.
+
+        Args:
+            owner: the kind of the defence.
+            name: what is drawn.
+        """
+        if self.key is not None:
+            return self.key.derive("lasting", self.party, *self.path, owner, name).draws()
+        return SeededDraws(stream(seed_of(self.seed, self.party, *self.path, owner), name))
+
+    def apart(self, *names: object) -> Local:
+        """Return a Local of the same party with streams of their own and no memory, for messages beside those of the rounds."""
+        key = None if self.key is None else self.key.derive("apart", *names)
+        return Local(self.party, seed_of(self.seed, *names), key=key)
+
+    def _stream(self, *names: object) -> Draws:
+        return SeededDraws(stream(self.seed, *names)) if self.key is None else self.key.derive("round", *names).draws()

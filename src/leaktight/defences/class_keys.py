@@ -13,10 +13,10 @@ from pydantic import Field
 from torch import Tensor
 
 from leaktight.core.defence import Defence, Strength
+from leaktight.core.draws import public_draws
 from leaktight.core.errors import InvalidValue, Refusal
 from leaktight.core.local import Local
 from leaktight.core.message import Message, Tensors
-from leaktight.core.random import seed_of, stream
 from leaktight.core.task import Model, Task
 from leaktight.defences.embedding import EmbeddingHead, aligned
 from leaktight.defences.key_theory import random_keys
@@ -88,7 +88,7 @@ class ClassKeys(Defence):
     def on_agree(self, task: Task) -> Task:
         """Replace the head by an embedding, and the loss by one with keys that anybody can draw."""
         head = EmbeddingHead(_width(task), self.features, self.dimensions, self.fixed, self.layer_seed).to(task.device)
-        keys = random_keys(task.classes, self.dimensions, stream(self.layer_seed, "public keys")).to(task.device)
+        keys = random_keys(task.classes, self.dimensions, public_draws(self.layer_seed, "public keys")).to(task.device)
         return dataclasses.replace(
             task,
             model=Model(task.model.body, head, task.model.normalise),
@@ -102,9 +102,9 @@ class ClassKeys(Defence):
             raise Refusal(
                 "class_keys must see the agreed embedding. Put it first among the defences of a chain that change the task."
             )
-        # A seed of its own: a party that is rebuilt from its memory has the same keys.
-        rng = stream(seed_of(local.seed, local.party, *local.path, self.kind), "keys")
-        local.memory.setdefault("keys", random_keys(task.classes, self.dimensions, rng).to(task.device))
+        # The same in every round: a party that is rebuilt from its memory has the same keys.
+        keys = random_keys(task.classes, self.dimensions, local.lasting(self.kind, "keys"))
+        local.memory.setdefault("keys", keys.to(task.device))
         head = task.model.head
         # Whoever scores applies the public part of the embedding, so the model ends with the trained one.
         parts = task.model.body, head.trained, task.model.normalise

@@ -12,7 +12,6 @@ from leaktight.core.defence import Defence, Gradient, Strength
 from leaktight.core.errors import InvalidValue, Refusal
 from leaktight.core.local import Local
 from leaktight.core.message import Kind, Message, Tensors
-from leaktight.core.random import normal_like
 from leaktight.defences import accountant
 from leaktight.defences.finite import finite, finite_tensors
 
@@ -118,7 +117,7 @@ class DPSGD(Defence):
         self._count(gradient.tensors, size, local)
         noise = self.clip * self.multiplier
         mean = {
-            name: (tensor.sum(0) + noise * normal_like(tensor[0], local.rng)) / size
+            name: (tensor.sum(0) + noise * local.draws.private_normals(tensor.shape[1:], tensor.dtype).to(tensor.device)) / size
             for name, tensor in clipped(gradient.tensors, self.clip).items()
         }
         return Gradient(mean, per_example=False)

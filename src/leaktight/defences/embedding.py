@@ -9,8 +9,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from leaktight.core.draws import Draws, public_draws
 from leaktight.core.errors import InvalidValue
-from leaktight.core.random import Stream, sealed, stream
 
 BIAS = 0.1
 """How large the fixed layer's bias is beside its weight, by their norms."""
@@ -60,17 +60,17 @@ class FixedLayer(nn.Module):
 
     def __init__(self, features: int, dimensions: int, seed: int) -> None:
         super().__init__()
-        rng = stream(seed, "fixed layer", features, dimensions)
+        draws = public_draws(seed, "fixed layer", features, dimensions)
         self.features, self.constant = features, BIAS * math.sqrt(features)
         # Fewer columns would make dimensions alike. Few features have one: all of chance is on the left then, and it costs little.
         columns = max(4, math.isqrt(features + 1) // 4) if features >= FEW else 1
         width = _divisor(dimensions, math.isqrt(dimensions) // 2) if columns > 1 else 1
         columns = min(columns, width)
-        left = _centred(dimensions // width, -(-(features + 1) // columns), rng)
+        left = _centred(dimensions // width, -(-(features + 1) // columns), draws)
         self.left: Tensor
         self.right: Tensor
         self.register_buffer("left", left, persistent=False)
-        self.register_buffer("right", _slice(width, columns, rng), persistent=False)
+        self.register_buffer("right", _slice(width, columns, draws), persistent=False)
 
     def forward(self, features: Tensor) -> Tensor:
         """Return embeddings (examples, dimensions) of length 1."""
@@ -211,7 +211,7 @@ class EmbeddingHead(TrainedHead):
     """
 
     def __init__(self, features: int, width: int | None, dimensions: int, fixed: bool, seed: int) -> None:
-        with sealed(seed):
+        with public_draws(seed).initialise():
             super().__init__(
                 nn.Sequential(nn.Linear(features, width), nn.LeakyReLU(0.2)) if width else nn.Identity(),
                 nn.Identity() if fixed else nn.Linear(width or features, dimensions),
@@ -253,15 +253,15 @@ def _divisor(number: int, most: int) -> int:
     return next((divisor for divisor in range(most, 0, -1) if number % divisor == 0), 1)
 
 
-def _slice(rows: int, columns: int, rng: Stream) -> Tensor:
+def _slice(rows: int, columns: int, draws: Draws) -> Tensor:
     """Draw a slice of an orthogonal matrix, all equally likely: orthonormal columns, or rows where these are fewer."""
-    drawn = torch.randn(rows, columns, generator=rng, dtype=torch.float64)
+    drawn = draws.normals((rows, columns), torch.float64)
     return _orthonormal(drawn).float().contiguous()
 
 
-def _centred(rows: int, columns: int, rng: Stream) -> Tensor:
+def _centred(rows: int, columns: int, draws: Draws) -> Tensor:
     """Draw a slice whose columns sum to 0, all equally likely: as one of all directions but that of equal entries."""
-    drawn = torch.randn(rows, columns, generator=rng, dtype=torch.float64)
+    drawn = draws.normals((rows, columns), torch.float64)
     if rows > columns:
         return _orthonormal(drawn - drawn.mean(0)).float().contiguous()
     # A reflection that takes the first axis to equal entries takes all others to what is orthogonal to them.

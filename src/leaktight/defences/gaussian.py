@@ -8,7 +8,7 @@ from pydantic import Field
 from torch import Tensor
 
 from leaktight.core.defence import Strength
-from leaktight.core.random import Stream, normal_like
+from leaktight.core.draws import Draws
 from leaktight.defences.noise import Noise
 
 
@@ -51,6 +51,6 @@ class GaussianNoise(Noise):
         """Whether the deviation is 0."""
         return self.std == 0
 
-    def noisy(self, tensor: Tensor, rng: Stream) -> Tensor:
+    def noisy(self, tensor: Tensor, draws: Draws) -> Tensor:
         """Return a tensor plus Gaussian noise."""
-        return tensor + self.std * normal_like(tensor, rng)
+        return tensor + self.std * draws.normal_like(tensor)

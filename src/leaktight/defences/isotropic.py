@@ -11,7 +11,6 @@ from leaktight.core.defence import Defence, Strength
 from leaktight.core.local import Local
 from leaktight.core.message import Message
 from leaktight.defences.cut_gradient import rows_of, with_rows
-from leaktight.defences.draws import normals
 
 
 class IsotropicNoise(Defence):
@@ -54,5 +53,5 @@ class IsotropicNoise(Defence):
             return message
         std = self.ratio * rows.norms.max().item() / math.sqrt(rows.dimensions)
         return with_rows(
-            message, normals(tuple(rows.matrix.shape), rows.matrix, local.rng).mul_(std).add_(rows.matrix), self.kind
+            message, local.draws.many_normals(tuple(rows.matrix.shape), rows.matrix).mul_(std).add_(rows.matrix), self.kind
         )

@@ -4,28 +4,28 @@ from __future__ import annotations
 
 import math
 
-import torch
 import torch.nn.functional as F
 from scipy.special import betaincinv, hyp0f1
 from torch import Tensor
 
+from leaktight.core.draws import Draws
 from leaktight.core.errors import InvalidValue
-from leaktight.core.random import Stream
 
 
-def random_keys(count: int, dimensions: int, rng: Stream) -> Tensor:
+def random_keys(count: int, dimensions: int, draws: Draws) -> Tensor:
     r"""Draw keys of length 1 in random directions: \(\psi = z / \lVert z \rVert\) with \(z \sim N(0, I)\), one in each row.
 
     Example:
-        >>> random_keys(3, 64, torch.Generator()).norm(dim=1).allclose(torch.ones(3))
+        >>> from leaktight.core.draws import public_draws
+        >>> random_keys(3, 64, public_draws(0)).norm(dim=1).allclose(torch.ones(3))
         True
 
     References: Sariyildiz, Cinbis and Ayday 2020, section 4.3.
     """
-    return F.normalize(torch.randn(count, dimensions, generator=rng), dim=1)
+    return F.normalize(draws.normals((count, dimensions)), dim=1)
 
 
-def key_at_distance(key: Tensor, distance: float, rng: Stream) -> Tensor:
+def key_at_distance(key: Tensor, distance: float, draws: Draws) -> Tensor:
     r"""Draw a key of length 1 at a Euclidean distance \(\delta\) from another, in a random direction from it.
 
     .. math:: \psi' = (1 - \delta^2 / 2) \, \psi + \delta \sqrt{1 - \delta^2 / 4} \; u, \qquad u \perp \psi, \ \lVert u \rVert = 1.
@@ -33,12 +33,13 @@ def key_at_distance(key: Tensor, distance: float, rng: Stream) -> Tensor:
     Args:
         key: \(\psi\), of length 1, in at least 2 dimensions.
         distance: \(\delta\), from 0, the same key, to 2, the opposite one; two random keys are about \(\sqrt 2\) apart.
-        rng: where the direction comes from.
+        draws: where the direction comes from.
 
     Example:
-        >>> rng = torch.Generator()
-        >>> key = random_keys(1, 64, rng)[0]
-        >>> round(torch.dist(key, key_at_distance(key, 0.5, rng)).item(), 4)
+        >>> from leaktight.core.draws import public_draws
+        >>> draws = public_draws(0)
+        >>> key = random_keys(1, 64, draws)[0]
+        >>> round(torch.dist(key, key_at_distance(key, 0.5, draws)).item(), 4)
         0.5
 
     Differs from the paper: its code searches for such a key by descent; here the distance is exact.
@@ -47,7 +48,7 @@ def key_at_distance(key: Tensor, distance: float, rng: Stream) -> Tensor:
     """
     if not 0 <= distance <= 2:
         raise InvalidValue(f"The distance of two keys must be in [0, 2], as both have length 1. Got {distance!r} instead.")
-    other = torch.randn(key.shape, generator=rng, dtype=key.dtype).to(key.device)
+    other = draws.normals(key.shape, key.dtype).to(key.device)
     across = F.normalize(other - (other @ key) * key, dim=0)
     return (1 - distance**2 / 2) * key + distance * math.sqrt(1 - distance**2 / 4) * across
 

@@ -4,36 +4,12 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-import torch
 from pydantic import Field
 from torch import Tensor
 
 from leaktight.core.defence import Strength
-from leaktight.core.random import Stream
+from leaktight.core.draws import Draws
 from leaktight.defences.noise import Noise
-
-
-def from_uniform(uniform: Tensor) -> Tensor:
-    r"""Turn uniform numbers in [0, 1) into standard Laplace ones by the inverse distribution function.
-
-    Twice the number is split into a sign (which half it fell in) and a fraction \(f\) in [0, 1), and \(-\ln(1 - f)\) is the
-    magnitude. The fraction never reaches 1, so that no value is infinite; the textbook form \(-\mathrm{sgn}(u - 1/2)
-    \ln(1 - 2|u - 1/2|)\) is infinite at \(u = 0\).
-
-    Example:
-        >>> from_uniform(torch.tensor([0.0, 0.25, 0.5, 0.75], dtype=torch.float64))
-        tensor([-0.0000, -0.6931,  0.0000,  0.6931], dtype=torch.float64)
-    """
-    upper = uniform >= 0.5
-    fraction = 2 * uniform - upper.to(uniform.dtype)
-    return torch.where(upper, 1.0, -1.0).to(uniform.dtype) * -torch.log1p(-fraction)
-
-
-def laplace_like(tensor: Tensor, rng: Stream) -> Tensor:
-    """Draw standard Laplace noise (variance 2) of a tensor's shape, type and device."""
-    # In double precision: 24-bit uniform numbers would cut the tail off at 17 scales.
-    noise = from_uniform(torch.rand(tensor.shape, generator=rng, dtype=torch.float64))
-    return noise.to(tensor.dtype).to(tensor.device)
 
 
 class LaplaceNoise(Noise):
@@ -51,6 +27,7 @@ class LaplaceNoise(Noise):
         each: `message` adds noise once to what goes out, `step` to the gradient of every local step.
 
     Example:
+        >>> import torch
         >>> from leaktight.core.local import Local
         >>> from leaktight.core.message import Kind, Message
         >>> message = Message(Kind.GRADIENT, "client-0", "server", 0, {"weight": torch.zeros(10000)})
@@ -75,6 +52,6 @@ class LaplaceNoise(Noise):
         """Whether the scale is 0."""
         return self.scale == 0
 
-    def noisy(self, tensor: Tensor, rng: Stream) -> Tensor:
+    def noisy(self, tensor: Tensor, draws: Draws) -> Tensor:
         """Return a tensor plus Laplace noise."""
-        return tensor + self.scale * laplace_like(tensor, rng)
+        return tensor + self.scale * draws.laplace_like(tensor)

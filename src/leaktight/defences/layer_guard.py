@@ -12,10 +12,10 @@ import torch
 from pydantic import Field, SerializeAsAny, field_validator, model_validator
 
 from leaktight.core.defence import Chain, Defence, Gradient, Strength
+from leaktight.core.draws import public_draws
 from leaktight.core.errors import InvalidValue, Refusal, unknown
 from leaktight.core.local import Local
 from leaktight.core.message import Kind, Message, layer_of
-from leaktight.core.random import stream
 from leaktight.core.task import Batch, Task
 from leaktight.data.files import Location
 from leaktight.data.source import Source
@@ -168,7 +168,7 @@ def _by_sensitivity(task: Task, source: Source) -> tuple[str, ...]:
             f"The `public` data of layer_guard must have examples of shape {task.shape} and {task.classes} classes like the private data. "
             f"Got shape {data.shape} and {data.classes} classes instead."
         )
-    drawn = torch.randperm(len(data.test), generator=stream(0, "layer_guard", "public"))[:EXAMPLES]
+    drawn = public_draws(0, "layer_guard", "public").permutation(len(data.test))[:EXAMPLES]
     public: Batch = data.test.take(drawn).to(task.device)
     # The first of the norms is the Frobenius norm.
     risks = {layer: rows[:, 0].mean().item() for layer, rows in target_norms(task, task.model.tensors(), public).items()}

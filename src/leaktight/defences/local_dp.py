@@ -12,7 +12,6 @@ from leaktight.core.defence import Defence, Strength
 from leaktight.core.errors import Refusal
 from leaktight.core.local import Local
 from leaktight.core.message import Kind, Message, Tensors
-from leaktight.core.random import normal_like
 from leaktight.defences import accountant
 from leaktight.defences.dp_sgd import clipped
 from leaktight.defences.finite import finite
@@ -72,7 +71,10 @@ class LocalDP(Defence):
         local.memory["spent"] = local.memory["spent"] + cost if "spent" in local.memory else cost
         local.notes["local_dp.epsilon"] = accountant.epsilon(local.memory["spent"].tolist(), self.delta)
         local.notes["local_dp.delta"] = self.delta
-        sent = {name: tensor + noise * normal_like(tensor, local.rng) for name, tensor in bounded.items()}
+        sent = {
+            name: tensor + noise * local.draws.private_normals(tensor.shape, tensor.dtype).to(tensor.device)
+            for name, tensor in bounded.items()
+        }
         return finite(dataclasses.replace(message, tensors=sent), self.kind)
 
 

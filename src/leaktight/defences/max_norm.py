@@ -11,7 +11,6 @@ from leaktight.core.defence import Defence
 from leaktight.core.local import Local
 from leaktight.core.message import Message
 from leaktight.defences.cut_gradient import Rows, rows_of, with_rows
-from leaktight.defences.draws import normals
 
 
 class MaxNorm(Defence):
@@ -52,11 +51,11 @@ class MaxNorm(Defence):
 def _stretched(rows: Rows, local: Local) -> torch.Tensor:
     longest = rows.norms.max()
     missing = ((longest - rows.norms) * (longest + rows.norms)).sqrt()
-    factors = normals((len(rows),), rows.norms, local.rng) * missing / rows.norms
+    factors = local.draws.many_normals((len(rows),), rows.norms) * missing / rows.norms
     # The length of zeros, and of what rounds to them, is no direction.
     empty = ~torch.isfinite(factors)
     sent = torch.where(empty, 0, factors)[:, None].add(1).mul(rows.matrix)
     if empty.any():
         count = int(empty.sum())
-        sent[empty] = normals((count, rows.dimensions), rows.matrix, local.rng) * (longest / math.sqrt(rows.dimensions))
+        sent[empty] = local.draws.many_normals((count, rows.dimensions), rows.matrix) * (longest / math.sqrt(rows.dimensions))
     return sent

@@ -8,9 +8,9 @@ from typing import Literal
 from torch import Tensor
 
 from leaktight.core.defence import Defence, Gradient
+from leaktight.core.draws import Draws
 from leaktight.core.local import Local
 from leaktight.core.message import Message
-from leaktight.core.random import Stream
 from leaktight.defences.finite import finite, finite_tensors
 
 
@@ -34,7 +34,7 @@ class Noise(Defence):
         """Whether there is no noise at all."""
 
     @abc.abstractmethod
-    def noisy(self, tensor: Tensor, rng: Stream) -> Tensor:
+    def noisy(self, tensor: Tensor, draws: Draws) -> Tensor:
         """Return a tensor plus noise."""
 
     def on_gradient(self, gradient: Gradient, local: Local) -> Gradient:
@@ -44,11 +44,11 @@ class Noise(Defence):
         mean = finite_tensors(
             gradient.mean().tensors, f"The gradient of {local.party} in round {local.round} under {self.kind}"
         )
-        return Gradient({name: self.noisy(tensor, local.rng) for name, tensor in mean.items()}, per_example=False)
+        return Gradient({name: self.noisy(tensor, local.draws) for name, tensor in mean.items()}, per_example=False)
 
     def on_message(self, message: Message, local: Local) -> Message:
         """Add noise to every tensor, if its steps had none."""
         finite(message, self.kind)
         if self.each == "step" or self.off:
             return message
-        return finite(message.map(lambda tensor: self.noisy(tensor, local.rng)), self.kind)
+        return finite(message.map(lambda tensor: self.noisy(tensor, local.draws)), self.kind)

@@ -12,9 +12,9 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from leaktight.core.defence import Defence, Strength
+from leaktight.core.draws import Draws
 from leaktight.core.errors import Refusal
 from leaktight.core.local import Local, Memory
-from leaktight.core.random import sealed, seed_of, stream
 from leaktight.core.task import Model, Task
 
 
@@ -100,11 +100,10 @@ class Polarization(Defence):
             raise Refusal(
                 "polarization must see a body with one head. Another defence returns more than that head's outputs; leave one of them out."
             )
-        # Seeds of its own: a party that is rebuilt from its memory draws the same head again.
-        own = seed_of(local.seed, local.party, *local.path, self.kind)
-        codes = 2.0 * torch.randint(0, 2, (task.classes, self.bits), generator=stream(own, "codes")) - 1.0
+        # The same in every round: a party that is rebuilt from its memory draws the same head again.
+        codes = 2.0 * local.lasting(self.kind, "codes").integers(2, (task.classes, self.bits)) - 1.0
         local.memory.setdefault("codes", codes.to(task.device))
-        private = self._head(_width(task), seed_of(own, "head")).to(task.device)
+        private = self._head(_width(task), local.lasting(self.kind, "head")).to(task.device)
         model = Model(task.model.body, TwinHead(task.model.head, private), task.model.normalise)
         return dataclasses.replace(
             task,
@@ -114,9 +113,9 @@ class Polarization(Defence):
             wire=lambda name: _wire(name, task.wire),
         )
 
-    def _head(self, features: int, seed: int) -> nn.Linear:
+    def _head(self, features: int, draws: Draws) -> nn.Linear:
         bound = 1 / math.sqrt(features) if self.bound is None else self.bound
-        with sealed(seed):
+        with draws.initialise():
             head = nn.Linear(features, self.bits)
             for parameter in head.parameters():
                 nn.init.uniform_(parameter, -bound, bound)

@@ -16,7 +16,6 @@ from leaktight.core.local import Local
 from leaktight.core.message import Message
 from leaktight.defences.cut_gradient import Rows, positives, rows_of, with_rows
 from leaktight.defences.divergence import Classes, Protection, allowed_sumkl, detection_error, power, sumkl
-from leaktight.defences.draws import add_normals, normals
 from leaktight.defences.room import room
 from leaktight.defences.sumkl_classes import Estimate, estimate
 from leaktight.defences.sumkl_solver import least, strongest
@@ -141,11 +140,11 @@ def _noisy(rows: Rows, positive: Tensor, noise: Protection, difference: Tensor, 
     length = torch.linalg.vector_norm(difference)
     # Classes with one mean have no direction of their own: any will do.
     direction = difference / length if length else torch.eye(1, rows.dimensions, dtype=torch.float64, device=matrix.device)[0]
-    along = normals((len(rows),), matrix, local.rng) * extra.sqrt().to(matrix)[positive.long()]
+    along = local.draws.many_normals((len(rows),), matrix) * extra.sqrt().to(matrix)[positive.long()]
     sent = torch.addr(matrix, along, direction.to(matrix), out=room(tuple(matrix.shape), matrix))
     for which, one in enumerate(by_class):
         if one.across > 0:
-            add_normals(sent, (positive == bool(which)).nonzero()[:, 0], math.sqrt(one.across), local.rng)
+            local.draws.add_normals(sent, (positive == bool(which)).nonzero()[:, 0], math.sqrt(one.across))
     return sent
 
 

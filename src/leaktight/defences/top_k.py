@@ -13,7 +13,6 @@ from leaktight.core.defence import Defence, Strength
 from leaktight.core.errors import InvalidValue, Refusal
 from leaktight.core.local import Local
 from leaktight.core.message import Kind, Message, Tensors
-from leaktight.core.random import normal_like
 from leaktight.defences.finite import finite, finite_tensors
 from leaktight.defences.magnitude import largest, whole_part
 
@@ -70,7 +69,7 @@ class TopK(Defence):
         return finite(dataclasses.replace(message, tensors=sent), self.kind)
 
     def _noisy(self, tensor: Tensor, local: Local) -> Tensor:
-        return tensor + self.noise * normal_like(tensor, local.rng) if self.noise else tensor
+        return tensor + self.noise * local.draws.normal_like(tensor) if self.noise else tensor
 
     def _kept(self, tensors: Tensors) -> dict[str, Tensor]:
         """Return for each tensor which of its entries go out."""

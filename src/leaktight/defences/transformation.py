@@ -84,9 +84,9 @@ class Transformation(Defence):
         self._require_images(tuple(batch.inputs.shape[1:]))
         images = batch.inputs
         if self.crop_flip:
-            images = crop_flip(images, local.rng)
+            images = crop_flip(images, local.draws)
         if self.policy is not None:
-            images = self.policy.apply(images, local.rng, self.probability)
+            images = self.policy.apply(images, local.draws, self.probability)
         return dataclasses.replace(batch, inputs=images)
 
     def outcomes(self, shape: tuple[int, ...]) -> tuple[Outcome, ...]:

@@ -12,7 +12,6 @@ from leaktight.core.defence import Defence, Undefended
 from leaktight.core.errors import InvalidValue
 from leaktight.core.local import Local, Memory
 from leaktight.core.message import Kind, Message
-from leaktight.core.random import seed_of
 from leaktight.core.task import Batch
 from leaktight.learning.boundary import (
     ACTIVATIONS,
@@ -101,7 +100,7 @@ class FeatureParty:
         """
         with torch.no_grad():
             made = torch.cat([self.bottom(inputs[at : at + chunk]) for at in range(0, len(inputs), chunk)])
-        local = Local(self.name, seed_of(self.local.seed, "scored", self.step))
+        local = self.local.apart("scored", self.step)
         local.now.examples, size = len(inputs), self.order.batch_size
         parts = []
         for number, at in enumerate(range(0, len(inputs), size)):

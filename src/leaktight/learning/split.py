@@ -19,6 +19,7 @@ from leaktight.core.metric import Reading
 from leaktight.core.random import seed_of
 from leaktight.core.run import Run, largest
 from leaktight.core.scenario import Enter, Observation, Progress, Snapshot, Training
+from leaktight.core.secure import SecretKey
 from leaktight.core.task import Batch
 from leaktight.data.columns import Columns
 from leaktight.data.source import Data, Source
@@ -92,7 +93,7 @@ class Split(Staged):
     normalise: bool = True
     device: DeviceName = "cpu"
 
-    def halves(self, data: Data, seed: int) -> Halves:
+    def halves(self, data: Data, seed: int | SecretKey) -> Halves:
         """Return the model in two halves, on the device, with its initial weights."""
         ours, theirs = self.dealt(data)
         statistics = data.statistics() if self.normalise else None
@@ -104,7 +105,7 @@ class Split(Staged):
             self.model,
             inputs,
             data.classes,
-            seed_of(seed, "model"),
+            seed.derive("model") if isinstance(seed, SecretKey) else seed_of(seed, "model"),
             cut=self.cut,
             own=_described(data).take(theirs) if theirs else None,
             statistics=_taken(statistics, ours),

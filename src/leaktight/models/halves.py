@@ -8,8 +8,9 @@ from collections import OrderedDict
 import torch
 from torch import Tensor, nn
 
+from leaktight.core.draws import Draws, public_draws
 from leaktight.core.errors import InvalidValue, did_you_mean
-from leaktight.core.random import sealed, seed_of
+from leaktight.core.secure import SecretKey
 from leaktight.core.task import Normalise
 from leaktight.data.columns import Columns
 from leaktight.models.network import Network
@@ -55,7 +56,7 @@ def halves(
     network: Network,
     inputs: Columns | tuple[int, ...],
     classes: int,
-    seed: int,
+    seed: int | SecretKey,
     *,
     cut: str = "",
     own: Columns | None = None,
@@ -70,7 +71,7 @@ def halves(
         network: any network whose body is a sequence of layers; with an empty cut, any network at all.
         inputs: what the feature party's rows hold, or the shape of its images.
         classes: how many classes there are; at least 2.
-        seed: what the initial weights derive from.
+        seed: what the initial weights derive from; a key, if nobody else may be able to draw them.
         cut: the name of the last layer before the cut, such as `relu3`; empty cuts between body and head.
         own: what the label party's rows hold; None or no columns leaves the wide part out.
         statistics: mean and standard deviation of each of the feature party's columns or channels, known to it; None leaves inputs as they are.
@@ -85,12 +86,12 @@ def halves(
         >>> [name for name, _ in found.bottom.named_children()], found.shape
         (['flatten', 'linear1', 'relu1'], (8,))
     """
-    before, _, _ = _parts(network, inputs, classes, seed_of(seed, "bottom"), cut)
-    _, after, head = _parts(network, inputs, classes, seed_of(seed, "top"), cut)
+    before, _, _ = _parts(network, inputs, classes, _initial(seed, "bottom"), cut)
+    _, after, head = _parts(network, inputs, classes, _initial(seed, "top"), cut)
     if statistics is not None:
         before = OrderedDict([("normalise", Normalise(*statistics)), *before.items()])
     bottom = nn.Sequential(before)
-    with sealed(seed):
+    with _initial(seed).initialise():
         wide: nn.Module | None = Wide(own, classes) if own is not None and len(own) else None
     if wide is not None and own_statistics is not None:
         wide = nn.Sequential(OrderedDict(normalise=Normalise(*own_statistics), linear=wide))
@@ -104,11 +105,17 @@ def halves(
 _Layers = OrderedDict[str, nn.Module]
 
 
+def _initial(seed: int | SecretKey, *names: str) -> Draws:
+    if isinstance(seed, SecretKey):
+        return seed.derive("initial weights", *names).draws()
+    return public_draws(seed, *names)
+
+
 def _parts(
-    network: Network, inputs: Columns | tuple[int, ...], classes: int, seed: int, cut: str
+    network: Network, inputs: Columns | tuple[int, ...], classes: int, draws: Draws, cut: str
 ) -> tuple[_Layers, _Layers, nn.Module]:
     """Return the layers before the cut, those after it, and the head."""
-    with sealed(seed):
+    with draws.initialise():
         made = network.of_columns(inputs, classes) if isinstance(inputs, Columns) else network.parts(inputs, classes)
     body, head = made
     layers = OrderedDict(body.named_children()) if isinstance(body, nn.Sequential) else OrderedDict(body=body)

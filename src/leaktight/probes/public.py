@@ -7,6 +7,7 @@ import dataclasses
 import torch
 from torch import Tensor
 
+from leaktight.core.draws import SeededDraws
 from leaktight.core.errors import Refusal
 from leaktight.core.message import Kind
 from leaktight.core.random import Stream
@@ -72,4 +73,8 @@ def through(examples: Batch, policy: Policy | None, probability: Probability, rn
         >>> torch.allclose(plain.inputs, 1 - inverted.inputs, atol=1 / 255)
         True
     """
-    return examples if policy is None else dataclasses.replace(examples, inputs=policy.apply(examples.inputs, rng, probability))
+    return (
+        examples
+        if policy is None
+        else dataclasses.replace(examples, inputs=policy.apply(examples.inputs, SeededDraws(rng), probability))
+    )

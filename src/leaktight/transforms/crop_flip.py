@@ -6,13 +6,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from leaktight.core.random import Stream
+from leaktight.core.draws import Draws
 from leaktight.transforms.images import require_images
 
 PAD = 4
 
 
-def crop_flip(images: Tensor, rng: Stream) -> Tensor:
+def crop_flip(images: Tensor, draws: Draws) -> Tensor:
     r"""Return each image shifted by up to four pixels each way and, for every other one, seen in a mirror.
 
     An image is padded by four black pixels on each side, cut to its size again at one of 9 x 9 places, and flipped from left to
@@ -20,11 +20,11 @@ def crop_flip(images: Tensor, rng: Stream) -> Tensor:
 
     Args:
         images: (n, channels, height, width) in [0, 1], of 1 or 3 channels.
-        rng: draws the places and the flips.
+        draws: gives the places and the flips.
 
     Example:
-        >>> from leaktight.core.random import stream
-        >>> crop_flip(torch.ones(2, 1, 8, 8), stream(0)).shape
+        >>> from leaktight.core.draws import public_draws
+        >>> crop_flip(torch.ones(2, 1, 8, 8), public_draws(0)).shape
         torch.Size([2, 1, 8, 8])
 
     References:
@@ -32,8 +32,8 @@ def crop_flip(images: Tensor, rng: Stream) -> Tensor:
     """
     require_images(images)
     count, _, height, width = images.shape
-    tops, lefts = torch.randint(2 * PAD + 1, (2, count), generator=rng)
-    mirrored = torch.randint(2, (count,), generator=rng).bool()
+    tops, lefts = draws.integers(2 * PAD + 1, (2, count))
+    mirrored = draws.integers(2, (count,)).bool()
     columns = torch.where(mirrored[:, None], torch.arange(width - 1, -1, -1), torch.arange(width)) + lefts[:, None]
     rows = torch.arange(height) + tops[:, None]
     padded = F.pad(images, (PAD, PAD, PAD, PAD)).movedim(1, -1)

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from pydantic import Field, ModelWrapValidatorHandler, ValidationError, field_validator, model_serializer, model_validator
 from torch import Tensor
 
+from leaktight.core.draws import Draws
 from leaktight.core.errors import InvalidValue, from_validation
-from leaktight.core.random import Stream
 from leaktight.core.value import Value
 from leaktight.transforms.batched import Pixels, batched
 from leaktight.transforms.images import as_bytes, from_bytes, require_images
@@ -41,8 +41,8 @@ class Policy(Value):
         >>> policy = Policy.of("3-1-7+43-18-18")
         >>> policy.branches, str(policy)
         (((3, 1, 7), (43, 18, 18)), '3-1-7+43-18-18')
-        >>> from leaktight.core.random import stream
-        >>> Policy.of("0").apply(torch.zeros(1, 1, 2, 2), stream(0)).unique().tolist()
+        >>> from leaktight.core.draws import public_draws
+        >>> Policy.of("0").apply(torch.zeros(1, 1, 2, 2), public_draws(0)).unique().tolist()
         [1.0]
 
     Differs from the paper: none known in "always". The published library lists a probability for each function, which the paper's code
@@ -89,7 +89,7 @@ class Policy(Value):
     def __repr__(self) -> str:
         return f"Policy.of({str(self)!r})"
 
-    def apply(self, images: Tensor, rng: Stream, probability: Probability = "always") -> Tensor:
+    def apply(self, images: Tensor, draws: Draws, probability: Probability = "always") -> Tensor:
         """Return every image after one branch, in 8 bit steps of [0, 1].
 
         The draws of the first functions do not depend on how many follow: with a stream in the same state, `3-1` makes what `3-1-7`
@@ -97,12 +97,12 @@ class Policy(Value):
 
         Args:
             images: (n, channels, height, width) in [0, 1], of 1 or 3 channels; rounded to 8 bits first, as Pillow needs it.
-            rng: draws branches, signs and chances.
+            draws: gives branches, signs and chances.
             probability: `always` applies every function of the branch, `listed` each with its probability in the library.
         """
         require_images(images)
         require_probability(probability)
-        branch, signs, chances = self._drawn(len(images), rng)
+        branch, signs, chances = self._drawn(len(images), draws)
         found = torch.empty_like(images, memory_format=torch.contiguous_format, requires_grad=False)
         for start in range(0, len(images), _CHUNK):
             part = slice(start, start + _CHUNK)
@@ -117,19 +117,19 @@ class Policy(Value):
             found[part] = from_bytes(pixels, images)
         return found
 
-    def transform(self, seed: int = 0, probability: Probability = "always") -> PolicyTransform:
-        """Return the policy as a transform of single images, for a plain PyTorch `Dataset`."""
+    def transform(self, seed: int | None = None, probability: Probability = "always") -> PolicyTransform:
+        """Return the policy as a transform of single images, for a plain PyTorch `Dataset`; a seed makes it repeatable."""
         from leaktight.transforms.dataset import PolicyTransform
 
         return PolicyTransform(self, seed, probability)
 
-    def _drawn(self, count: int, rng: Stream) -> tuple[NDArray[Any], list[NDArray[Any]], list[NDArray[Any]]]:
+    def _drawn(self, count: int, draws: Draws) -> tuple[NDArray[Any], list[NDArray[Any]], list[NDArray[Any]]]:
         """Draw each image's branch, and for each place in it a sign and a chance."""
-        branch = torch.randint(len(self.branches), (count,), generator=rng).numpy()
+        branch = draws.integers(len(self.branches), (count,)).numpy()
         signs, chances = [], []
         for _ in range(max(map(len, self.branches))):
-            signs.append(2 * torch.randint(2, (count,), generator=rng).numpy() - 1)
-            chances.append(torch.rand(count, generator=rng).numpy())
+            signs.append(2 * draws.integers(2, (count,)).numpy() - 1)
+            chances.append(draws.uniforms((count,)).numpy())
         return branch, signs, chances
 
 

@@ -1,7 +1,7 @@
-"""Answered steps: a party never answers a step for two different messages, not even after its process has died.
+"""Answered steps: no noise is ever used for two different messages, not even after a party's process has died.
 
-A step that is played again after one side died draws the same noise again, so the same question gets the same answer. Another
-question would not be hidden by that noise: the difference of the two answers is free of it.
+A step that is played again after one side died draws the same noise again. So the same question must come again, and the same answer
+goes out again, byte for byte; anything else is refused, because the difference of two answers would be free of noise.
 """
 
 from __future__ import annotations
@@ -11,15 +11,18 @@ import struct
 from pathlib import Path
 from typing import BinaryIO
 
-from leaktight.core.errors import InvalidValue
+from leaktight.core.errors import InvalidValue, LeaktightError
 from leaktight.core.private import private_file, reason, write_private
 from leaktight.wire.fault import PeerFault
+from leaktight.wire.frame import Sort
 
-_RECORD = struct.Struct(">Q32s")
+_RECORD = struct.Struct(">BQ32s")
+_QUESTION = 0
+"""Where the digests of questions are; those of answers are by their sort."""
 
 
 class Answered:
-    """The digest of what each answer was for, activations or a gradient, since the oldest step that the party may go back to.
+    """The digests of each answer and of what it was for, activations or a gradient, since the oldest step that the party may go back to.
 
     A digest is in the file before its answer goes out; a process that is killed loses none.
 
@@ -40,33 +43,36 @@ class Answered:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._digests: dict[int, bytes] = {}
+        self._digests: dict[tuple[int, int], bytes] = {}
         self._file: BinaryIO | None = None
         if path.exists():
             self._read()
 
     def check(self, step: int, payload: bytes, what: str, sender: str) -> None:
         """Raise if the step was answered before, for something else than this."""
-        if step in self._digests and self._digests[step] != _digest(payload):
+        if self._digests.get((_QUESTION, step), _digest(payload)) != _digest(payload):
             raise PeerFault(
                 f"{sender} must send {what} of step {step} as before when it goes back to that step. Got others instead; set `every` to 1 where computations do not repeat to the last bit."
             )
 
     def add(self, step: int, payload: bytes) -> None:
         """Note that a step is about to be answered."""
-        if step in self._digests:
-            return
-        self._digests[step] = _digest(payload)
-        if self._file is None:
-            private_file(self.path)
-            self._file = self.path.open("ab", buffering=0)
-        self._file.write(_RECORD.pack(step, self._digests[step]))
+        self._note((_QUESTION, step), _digest(payload))
+
+    def repeat(self, sort: Sort, step: int, payload: bytes) -> None:
+        """Note what is about to be sent for a step; raise if something else was sent for it before."""
+        place, digest = (int(sort), step), _digest(payload)
+        if self._digests.get(place, digest) != digest:
+            raise LeaktightError(
+                f"The answer of step {step} came out otherwise than when it was sent, and was not sent again: both together would show what noise hides. Set `every` to 1, or start anew with another `checkpoint`."
+            )
+        self._note(place, digest)
 
     def forget(self, below: int) -> None:
         """Drop the steps that the party does not go back to any more."""
-        self._digests = {step: digest for step, digest in self._digests.items() if step >= below}
+        self._digests = {place: digest for place, digest in self._digests.items() if place[1] >= below}
         self.close()
-        write_private(self.path, b"".join(_RECORD.pack(step, digest) for step, digest in self._digests.items()))
+        write_private(self.path, b"".join(_RECORD.pack(*place, digest) for place, digest in self._digests.items()))
 
     def clear(self) -> None:
         """Drop all of them, for a new training."""
@@ -80,6 +86,15 @@ class Answered:
             self._file.close()
             self._file = None
 
+    def _note(self, place: tuple[int, int], digest: bytes) -> None:
+        if place in self._digests:
+            return
+        self._digests[place] = digest
+        if self._file is None:
+            private_file(self.path)
+            self._file = self.path.open("ab", buffering=0)
+        self._file.write(_RECORD.pack(*place, digest))
+
     def _read(self) -> None:
         try:
             content = self.path.read_bytes()
@@ -89,7 +104,7 @@ class Answered:
             ) from error
         # A record that was cut off belongs to an answer that never went out.
         whole = len(content) - len(content) % _RECORD.size
-        self._digests = dict(_RECORD.iter_unpack(content[:whole]))
+        self._digests = {(kind, step): digest for kind, step, digest in _RECORD.iter_unpack(content[:whole])}
         if whole != len(content):
             self.forget(0)
 

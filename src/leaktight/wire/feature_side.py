@@ -10,7 +10,6 @@ from torch import Tensor
 from leaktight.core.errors import InvalidValue
 from leaktight.core.local import Memory
 from leaktight.core.message import Kind, Message
-from leaktight.core.random import seed_of
 from leaktight.learning.boundary import ACTIVATIONS, FEATURE_PARTY, GRADIENT, received
 from leaktight.learning.feature_party import FeatureParty
 from leaktight.models.halves import halves
@@ -49,7 +48,7 @@ class FeatureSide(Side):
             if party.step != before:
                 self.keep(frame)
             if party.step < self.common.rounds:
-                line.send(self._frame(Sort.ACTIVATIONS, party.step, answer.tensors[ACTIVATIONS]))
+                self.send(line, self._frame(Sort.ACTIVATIONS, party.step, answer.tensors[ACTIVATIONS]))
             self.stepped(line, since)
         self._send_test(line, party)
         line.receive(Sort.DONE)
@@ -88,7 +87,7 @@ class FeatureSide(Side):
                 self.common.model,
                 tuple(self.half.train.inputs.shape[1:]) if columns is None else columns,
                 them.classes,
-                seed_of(self.secret, "model"),
+                self.secret.derive("model"),
                 cut=self.common.cut,
                 statistics=self.half.statistics() if self.common.normalise else None,
             )
@@ -125,5 +124,6 @@ class FeatureSide(Side):
         if self.half.test is None:
             return
         activations, size = party.features(self.half.test.inputs.to(self.device)), self.common.batch_size
+        self.answered.repeat(Sort.TEST, party.step, pack_tensors({ACTIVATIONS: activations}))
         for number, at in enumerate(range(0, len(activations), size)):
             line.send(self._frame(Sort.TEST, number, activations[at : at + size]))

@@ -13,7 +13,6 @@ from torch import Tensor
 from leaktight.core.errors import InvalidValue
 from leaktight.core.local import Memory
 from leaktight.core.message import Kind, Message
-from leaktight.core.random import seed_of
 from leaktight.data.columns import Columns
 from leaktight.learning.boundary import ACTIVATIONS, LABEL_PARTY, received
 from leaktight.learning.label_party import LabelParty
@@ -64,11 +63,10 @@ class LabelSide(Side):
         party, goes_on = self._shake_hands(line)
         if goes_on:
             opening = party.opening()
-            line.send(Frame(Sort.GRADIENT, opening.round, pack_tensors(opening.tensors)))
+            self.send(line, Frame(Sort.GRADIENT, opening.round, pack_tensors(opening.tensors)))
         while party.step < self.common.rounds:
             frame = line.receive(Sort.ACTIVATIONS)
-            answer = self._answer(frame, party)
-            line.send(Frame(Sort.GRADIENT, answer.round, pack_tensors(answer.tensors)))
+            self.send(line, self._answer(frame, party))
             self.stepped(line, since, float(self.losses[party.step - 1]))
         self._grade(line, party)
         line.send(Frame(Sort.DONE, party.step))
@@ -123,14 +121,14 @@ class LabelSide(Side):
 
     def _halves(self, them: Hello, own: Columns | None) -> Halves:
         statistics = self.half.statistics() if self.common.normalise and own is not None else None
-        classes, seed, cut = self.half.classes, seed_of(self.secret, "model"), self.common.cut
+        classes, seed, cut = self.half.classes, self.secret.derive("model"), self.common.cut
         try:
             return halves(self.common.model, them.inputs, classes, seed, cut=cut, own=own, own_statistics=statistics)
         except InvalidValue as error:
             # It speaks of the network and of what the other party put into it.
             raise PeerFault(str(error)) from None
 
-    def _answer(self, frame: Frame, party: LabelParty) -> Message:
+    def _answer(self, frame: Frame, party: LabelParty) -> Frame:
         """Take a step, and keep what must be kept before the answer goes out."""
         if frame.step != party.step:
             raise PeerFault(
@@ -142,7 +140,7 @@ class LabelSide(Side):
         if party.last is not None:
             self.losses[frame.step] = party.last.loss.cpu()
         self.keep(frame)
-        return answer
+        return Frame(Sort.GRADIENT, answer.round, pack_tensors(answer.tensors))
 
     def _message(self, frame: Frame, rows: int, shape: tuple[int, ...]) -> Message:
         """Return the activations in a frame; everything about them is checked here, so that a fault in them is the sender's."""

@@ -81,8 +81,6 @@ class Wire(Value):
         heartbeat: seconds between two signs of life.
         timeout: seconds without one after which the other party counts as lost; longer than `heartbeat`.
         patience: seconds that a party waits for the other one to come, or to come back.
-        secret: what this party's initial weights and its defence's noise follow from; None draws it, and keeps it in the checkpoint. The
-            other party must not know it: leave it out except to repeat a training.
     """
 
     listen: str = ""
@@ -98,7 +96,6 @@ class Wire(Value):
     heartbeat: Seconds = 5.0
     timeout: Seconds = 30.0
     patience: Seconds = 600.0
-    secret: Annotated[int, Field(ge=0, lt=2**62)] | None = None
 
     @model_validator(mode="after")
     def _reachable(self) -> Wire:

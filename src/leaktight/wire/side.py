@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-import secrets
+import hashlib
 import time
 from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
+from leaktight.core.defence import bound_key
 from leaktight.core.device import device_of
 from leaktight.core.errors import InvalidValue
 from leaktight.core.local import Local, Memory
 from leaktight.core.metric import Reading
 from leaktight.core.random import seed_of
+from leaktight.core.secure import SecretKey
 from leaktight.learning.boundary import require_placeable
 from leaktight.learning.feature_party import FeatureParty
 from leaktight.learning.label_party import LabelParty
@@ -25,13 +28,12 @@ from leaktight.learning.order import Order
 from leaktight.wire.answered import Answered
 from leaktight.wire.compression import size
 from leaktight.wire.frame import CONTROL_LIMIT, Frame
+from leaktight.wire.half import Half
 from leaktight.wire.hello import Hello, digests
 from leaktight.wire.history import History
 from leaktight.wire.line import Line
 from leaktight.wire.payload import HEADER_LIMIT
 from leaktight.wire.settings import MEBIBYTE, PartyFile, other
-
-_SECRET_BITS = 62
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,11 +62,15 @@ class Standing:
 Watch = Callable[[Standing], None]
 
 
+_FROM = {"settings": "these settings", "defence": "this defence", "data": "these rows of its own"}
+
+
 class Side(abc.ABC):
     """One party with its data, its settings and its checkpoints; it outlives connections.
 
     The party itself is made at the first handshake, since half of a network cannot be made without knowing what enters the other half.
-    All of its randomness follows from a number that it alone knows, and that its checkpoints keep.
+    All of its randomness follows from a key that it alone knows, and that its checkpoints keep. A checkpoint of another defence or of
+    other own rows is refused: under the same key, old steps would be answered again with the same noise around something else.
 
     Args:
         settings: the party's file.
@@ -132,8 +138,8 @@ class Side(abc.ABC):
             self.stand(self.history.steps[-1])
 
     def local(self) -> Local:
-        """Return what this party never sends."""
-        return Local(self.role, seed_of(self.secret, self.role, "secret"))
+        """Return what this party never sends; its noise depends on the defence, so that a changed setting never meets old noise."""
+        return Local(self.role, seed=0, key=bound_key(self.secret, self.role, self.settings.defence))
 
     def bound(self, line: Line, shape: tuple[int, ...]) -> None:
         """Let through what a step needs, with room for a clear word about a batch that is somewhat too large."""
@@ -143,6 +149,12 @@ class Side(abc.ABC):
                 f"The `largest` of Wire must be at least {needed / MEBIBYTE:.3g} for such activations. Got {self.settings.wire.largest:g} instead."
             )
         line.limit = min(self.settings.wire.limit, max(CONTROL_LIMIT, 2 * needed))
+
+    def send(self, line: Line, frame: Frame) -> None:
+        """Send an answer; one that was sent before goes out byte for byte as it did then, or not at all."""
+        if frame.step >= 0:
+            self.answered.repeat(frame.sort, frame.step, frame.payload)
+        line.send(frame)
 
     def stepped(self, line: Line, since: float, loss: float | None = None) -> None:
         """Count the step, and say how far the training is."""
@@ -171,32 +183,49 @@ class Side(abc.ABC):
         """Write everything that a new process of this party needs."""
         if self.party is None:
             return
-        marks = {
-            "secret": torch.tensor([self.secret]),
-            "training": _as_tensor(self.training),
-            "settings": _as_tensor(self._settings()),
-        }
-        self.history.write(self.party.step, {"party": self.party.state(), **marks, **self.kept()})
+        marks = {"secret": self.secret.hex, "training": self.training, **self._origin}
+        texts = {name: _as_tensor(mark) for name, mark in marks.items()}
+        self.history.write(self.party.step, {"party": self.party.state(), **texts, **self.kept()})
 
-    def _settings(self) -> str:
+    @cached_property
+    def _origin(self) -> dict[str, str]:
+        """What a checkpoint must have been made from: digests by name."""
         # A training may be prolonged; any other change would make another one of it.
         shared = {name: value for name, value in self.settings.shared().items() if name != "rounds"}
-        return digests({"all": shared})["all"]
+        return {
+            "settings": digests({"all": shared})["all"],
+            "defence": _digest_of_defence(self.settings),
+            "data": _digest_of_rows(self.half),
+        }
 
-    def _remembered(self) -> tuple[str, int]:
+    def _remembered(self) -> tuple[str, SecretKey]:
         """Return which training this is and the party's secret: from the last checkpoint, or new ones."""
-        given, path = self.settings.wire.secret, self.history.path
-        state = self.history.newest()
+        path, state = self.history.path, self.history.newest()
         if state is None:
-            return "", secrets.randbits(_SECRET_BITS) if given is None else given
-        secret, training, settings = (state.get(name) for name in ("secret", "training", "settings"))
-        if not (isinstance(secret, Tensor) and isinstance(training, Tensor) and isinstance(settings, Tensor)):
+            return "", SecretKey.new()
+        marks = {name: state.get(name) for name in ("secret", "training", *_FROM)}
+        texts = {name: _as_text(mark) for name, mark in marks.items() if isinstance(mark, Tensor)}
+        if texts.keys() != marks.keys():
             raise InvalidValue(f"The file `{path}` must be a party's checkpoint. It is not; name another one, or move it away.")
-        if _as_text(settings) != self._settings():
-            raise InvalidValue(
-                f"The checkpoint `{path}` must be of a training with these settings. It is of another one; name another `checkpoint`, or move it away."
-            )
-        return _as_text(training), int(secret[0])
+        for name, words in _FROM.items():
+            if texts[name] != self._origin[name]:
+                raise InvalidValue(
+                    f"The checkpoint `{path}` must be of a training with {words}. It is of another one; name another `checkpoint`, or move it away."
+                )
+        return texts["training"], SecretKey.from_hex(texts["secret"])
+
+
+def _digest_of_defence(settings: PartyFile) -> str:
+    return digests({"defence": [settings.defence.to_dict(), repr(settings.defence.stamp())]})["defence"]
+
+
+def _digest_of_rows(half: Half) -> str:
+    digest = hashlib.sha256()
+    for batch in (half.train, half.test):
+        for tensor in (batch.inputs, batch.labels) if batch is not None else ():
+            digest.update(repr((tuple(tensor.shape), tensor.dtype)).encode())
+            digest.update(tensor.cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()
 
 
 def _as_tensor(text: str) -> Tensor:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from leaktight.core.random import Stream, stream
+from leaktight.core.draws import Draws, public_draws
 from leaktight.defences.key_theory import closest, largest_overlap, random_keys
 from leaktight.papers.class_keys.settings import Scope
 from leaktight.papers.reproduction import Row
@@ -29,7 +28,7 @@ def overlap_rows(scope: Scope, seed: int) -> list[Row]:
         {
             "distribution": distribution,
             "dimensions": 2**power,
-            "largest": _largest(2**power, scope.repeats, distribution, stream(seed, "overlap", distribution, power)),
+            "largest": _largest(2**power, scope.repeats, distribution, public_draws(seed, "overlap", distribution, power)),
             "theory": largest_overlap(2**power, pairs),
             "theory_low": largest_overlap(2**power, pairs, tail),
             "theory_high": largest_overlap(2**power, pairs, 1 - tail),
@@ -41,30 +40,30 @@ def overlap_rows(scope: Scope, seed: int) -> list[Row]:
 
 def shared_rows(scope: Scope, seed: int) -> list[Row]:
     """Return the largest score of a class with two keys, and the largest with any other key, over all repeats."""
-    return [_shared(dimensions, scope.repeats, stream(seed, "shared", dimensions)) for dimensions in scope.shared]
+    return [_shared(dimensions, scope.repeats, public_draws(seed, "shared", dimensions)) for dimensions in scope.shared]
 
 
-def _largest(dimensions: int, repeats: int, distribution: str, rng: Stream) -> float:
+def _largest(dimensions: int, repeats: int, distribution: str, draws: Draws) -> float:
     found = -1.0
     for _ in range(repeats):
-        keys = _keys(dimensions, distribution, rng)
+        keys = _keys(dimensions, distribution, draws)
         found = max(found, (keys @ keys.t()).fill_diagonal_(-2).max().item())
     return found
 
 
-def _keys(dimensions: int, distribution: str, rng: Stream) -> Tensor:
+def _keys(dimensions: int, distribution: str, draws: Draws) -> Tensor:
     if distribution == NORMAL:
-        return random_keys(KEYS, dimensions, rng)
-    return F.normalize(2 * torch.rand(KEYS, dimensions, generator=rng) - 1, dim=1)
+        return random_keys(KEYS, dimensions, draws)
+    return F.normalize(2 * draws.uniforms((KEYS, dimensions)) - 1, dim=1)
 
 
-def _shared(dimensions: int, repeats: int, rng: Stream) -> Row:
+def _shared(dimensions: int, repeats: int, draws: Draws) -> Row:
     scores, others = [], []
     for _ in range(repeats):
-        keys = random_keys(2, dimensions, rng)
+        keys = random_keys(2, dimensions, draws)
         place = closest(keys)
         scores.append((keys @ place).max().item())
-        others.append((random_keys(NEW, dimensions, rng) @ place).abs().max().item())
+        others.append((random_keys(NEW, dimensions, draws) @ place).abs().max().item())
     return {
         "dimensions": dimensions,
         "largest_score": max(scores),

@@ -14,9 +14,9 @@ from leaktight.core.message import Kind
 from leaktight.core.message import Message as Sent
 from leaktight.data import Digits
 from leaktight.defences import DPSGD, ClassKeys, GaussianNoise, Polarization, TopK
-from leaktight.flower.app import FAILURE_FILE, PROGRESS_FILE, client_app, main
+from leaktight.flower.app import FAILURE_FILE, PROGRESS_FILE, SIMULATION, client_app, main
 from leaktight.flower.letter import content_of, messages_of
-from leaktight.flower.node_state import NodeState, Remembered, decode, encode
+from leaktight.flower.node_state import NodeState, decode, encode
 from leaktight.flower.remote import Nodes
 from leaktight.learning.federated import Federated
 from leaktight.learning.joint import CURVE_FILE, MODEL_FILE, JointTraining
@@ -98,6 +98,11 @@ CASES = {
     "a budget": (DPSGD(), FedSGD()),
     "turns and own parameters": (Undefended(), RoundRobin(order="random", download=0.5, local_steps=2)),
 }
+
+
+@pytest.fixture(autouse=True)
+def simulated(monkeypatch):
+    monkeypatch.setenv(SIMULATION, "1")
 
 
 @pytest.fixture(autouse=True)
@@ -249,12 +254,38 @@ def test_what_is_another_ones_cannot_be_revealed():
         one.lead(parties, nodes.gather)
 
 
+@pytest.mark.parametrize("defence", [GaussianNoise(std=0.1), Polarization(), ClassKeys()])
+def test_a_deployed_node_draws_what_nobody_can_draw_again(defence, monkeypatch):
+    """The seed is known to all: noise, private heads and class keys must not follow from it."""
+    one = training(defence, rounds=1)
+    seeded = led(Nodeless(one), one)
+    monkeypatch.delenv(SIMULATION)
+    first, second = led(Nodeless(one), one), led(Nodeless(one), one)
+    for name in seeded.parameters:
+        for left, right in ((seeded, first), (seeded, second), (first, second)):
+            assert not torch.equal(left.parameters[name], right.parameters[name]), name
+
+
+def test_a_deployed_node_sends_its_answer_again_byte_for_byte(monkeypatch):
+    monkeypatch.delenv(SIMULATION)
+    one = training(GaussianNoise(std=0.1))
+    grid = Nodeless(one)
+    content = content_of(Sent(Kind.PARAMETERS, "server", "client-0", 0, one.task.public_parameters()))
+    replies = []
+    for _ in range(2):
+        [identity] = grid.push_messages([Message(content, 10, "train")])
+        replies.append(messages_of(grid.replies[identity].content)[0])
+    assert all(torch.equal(replies[1].tensors[name], tensor) for name, tensor in replies[0].tensors.items())
+
+
 def test_states_survive_their_archive():
-    state = NodeState(
-        3, Remembered({"a": {"b": torch.ones(2)}}, {"epsilon": 1.0}), Remembered({"count": 2}, {"epsilon": 2.0}), "a1"
-    )
+    answer = Sent(Kind.UPDATE, "client-0", "server", 3, {"a": torch.ones(2), "b": torch.tensor(3.0)}, {"examples": 2.0})
+    state = NodeState(3, {"a": {"b": torch.ones(2)}, "count": 2}, {"epsilon": 1.0}, "a1", (answer,))
     found = decode(encode(state))
-    assert (found.round, found.after, found.before.notes, found.asked) == (3, state.after, {"epsilon": 1.0}, "a1")
-    assert torch.equal(found.before.memory["a"]["b"], torch.ones(2))
+    assert (found.round, found.notes, found.asked) == (3, {"epsilon": 1.0}, "a1")
+    assert found.memory["count"] == 2
+    assert torch.equal(found.memory["a"]["b"], torch.ones(2))
+    assert list(found.answer[0].tensors) == ["a", "b"]
+    assert str(found.answer) == str(state.answer)
     with pytest.raises(LeaktightError, match=r"client-0 was asked for round 9 and remembers round 3 last"):
-        found.start(9, "client-0", "")
+        found.repeat(9, "client-0", "")

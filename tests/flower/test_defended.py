@@ -20,11 +20,11 @@ def network():
         return nn.Sequential(nn.Flatten(), nn.Linear(16, 8), nn.Tanh(), nn.Linear(8, 3))
 
 
-def trained(context, defence, steps=2, seed=0, net=None, rate=0.1):
+def trained(context, defence, steps=2, net=None, rate=0.1):
     """Train as a person would, and return the arrays of the reply and the network."""
     net = net or network()
     optimizer = torch.optim.SGD(net.parameters(), lr=rate)
-    own = defended(defence, net, context, LABELS, (1, 4, 4), seed=seed)
+    own = defended(defence, net, context, LABELS, (1, 4, 4))
     for _ in range(steps):
         optimizer.zero_grad()
         own.backward(INPUTS, LABELS)

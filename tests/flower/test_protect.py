@@ -1,14 +1,16 @@
 """One line protects every update of an app: by name, scalars too, closed on any fault, state in the context."""
 
+import copy
 from typing import Literal
 
 import numpy as np
 import pytest
 import torch
-from flwr.app import Array, ArrayRecord, ConfigRecord, Message, RecordDict
+from flwr.app import Array, ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict
 
 from leaktight.core.defence import Chain, Defence, Undefended
 from leaktight.core.errors import InvalidValue
+from leaktight.core.secure import SecretKey
 from leaktight.defences import DPSGD, GaussianNoise, LaplaceNoise, LocalDP, Polarization, Pruning, TopK
 from leaktight.flower import notes_of, protect
 
@@ -45,15 +47,20 @@ def test_integers_go_back_as_they_were_received(by_hand):
 
 def test_noise_has_its_deviation_and_no_bias(by_hand):
     big = {"weight": np.zeros(20_000, np.float32)}
-    sent = by_hand.values(played(by_hand, protect(GaussianNoise(std=0.5), seed=1), before=big, after=big))["weight"]
+    sent = by_hand.values(played(by_hand, protect(GaussianNoise(std=0.5)), before=big, after=big))["weight"]
     assert abs(sent.std() - 0.5) < 0.01
     assert abs(sent.mean()) < 0.015
 
 
 @pytest.mark.parametrize("kind", ["evaluate", "query", "query.embeddings"])
-def test_other_messages_pass_untouched(by_hand, kind):
-    sent = by_hand.values(played(by_hand, protect(GaussianNoise(std=0.5)), kind=kind))
-    assert (sent["conv.weight"] == 1).all()
+def test_metrics_of_other_messages_pass_and_their_arrays_do_not(by_hand, kind):
+    mod, asked = protect(GaussianNoise(std=0.5)), by_hand.ask(by_hand.arrays(**ZEROS), kind)
+    content = {"metrics": MetricRecord({"accuracy": 0.5})}
+    reply = mod(asked, by_hand.context(), lambda message, _: Message(RecordDict(content), reply_to=message))
+    assert dict(reply.content["metrics"]) == {"accuracy": 0.5}
+    refused = played(by_hand, mod, kind=kind)
+    assert refused.has_error()
+    assert f"The reply to a message of type `{kind}` holds arrays, and only updates are defended" in refused.error.reason
 
 
 def test_train_messages_with_an_action_are_protected(by_hand):
@@ -67,24 +74,33 @@ def test_metrics_pass(by_hand):
 
 
 def test_no_noise_is_drawn_twice(by_hand):
-    context, mod = by_hand.context(), protect(GaussianNoise(std=0.5), seed=0)
+    context, mod = by_hand.context(), protect(GaussianNoise(std=0.5))
     replies = [played(by_hand, mod, where) for where in (context, context, by_hand.context(node=8), by_hand.context(run=2))]
     drawn = [tuple(by_hand.values(reply)["conv.weight"].ravel()) for reply in replies]
     assert len(set(drawn)) == 4
-    twin = played(by_hand, protect(LaplaceNoise(scale=0.5), seed=0), by_hand.context())
+    twin = played(by_hand, protect(LaplaceNoise(scale=0.5)), by_hand.context())
     assert not np.isclose(by_hand.values(twin)["conv.weight"], by_hand.values(replies[0])["conv.weight"]).any()
 
 
-def test_a_seed_makes_noise_repeatable_and_none_makes_it_secret(by_hand):
-    def noise(seed):
-        return by_hand.values(played(by_hand, protect(GaussianNoise(std=0.5), seed)))["conv.weight"]
+def test_noise_is_new_where_a_nodes_state_was_put_back(by_hand):
+    """Who can have a node forget what it sent must not get the same noise around something else."""
+    mod, before = protect(GaussianNoise(std=0.5)), by_hand.context()
+    played(by_hand, mod, before)
+    twins = [by_hand.context(), by_hand.context()]
+    for twin in twins:
+        twin.state = RecordDict({name: copy.deepcopy(record) for name, record in before.state.items()})
+    one, other = (by_hand.values(played(by_hand, mod, twin))["conv.weight"] for twin in twins)
+    assert not np.isclose(one, other).any()
 
-    assert (noise(3) == noise(3)).all()
-    assert (noise(None) != noise(None)).all()
+
+@pytest.mark.parametrize("defence", [GaussianNoise(std=0), TopK(share=1.0), Chain(links=(TopK(), GaussianNoise(std=0)))])
+def test_a_strength_that_means_off_is_refused(defence):
+    with pytest.raises(InvalidValue, match=r"`protect` needs a defence that changes messages. Got .* instead, which means off"):
+        protect(defence)
 
 
 def test_the_same_mod_twice_adds_noise_twice(by_hand):
-    mod, context = protect(GaussianNoise(std=0.5), seed=0), by_hand.context()
+    mod, context = protect(GaussianNoise(std=0.5)), by_hand.context()
     app = by_hand.answering(by_hand.arrays(**ZEROS))
     reply = mod(by_hand.ask(by_hand.arrays(**ZEROS)), context, lambda message, where: mod(message, where, app))
     once = mod(by_hand.ask(by_hand.arrays(**ZEROS)), by_hand.context(), app)
@@ -118,6 +134,54 @@ def test_what_is_spent_adds_up_over_messages(by_hand):
     for _ in range(3):
         played(by_hand, protect(defence), context)
     assert notes_of(context, defence) == {"counting.epsilon": 30.0}
+
+
+def test_a_folder_keeps_the_budget_over_processes_and_runs(by_hand, tmp_path):
+    defence, folder = Counting(), tmp_path / "node"
+    for run in (1, 1, 2):
+        played(by_hand, protect(defence, state=folder), by_hand.context(run=run))
+    assert notes_of(by_hand.context(run=3), defence, folder) == {"counting.epsilon": 30.0}
+    assert notes_of(by_hand.context(run=3), defence) == {}
+    assert {path.stat().st_mode & 0o777 for path in folder.iterdir()} == {0o600}
+    assert folder.stat().st_mode & 0o777 == 0o700
+
+
+def test_what_belongs_to_a_run_ends_with_it(by_hand, tmp_path):
+    mod, before = protect(TopK(share=0.5, residual=True), state=tmp_path), {"weight": np.zeros(4, np.float32)}
+    played(by_hand, mod, by_hand.context(run=1), before, {"weight": np.array([4, 3, 2, 1], np.float32)})
+    later = played(by_hand, mod, by_hand.context(run=2), before, {"weight": np.array([0, 0, 0, 8], np.float32)})
+    assert by_hand.values(later)["weight"].tolist() == [0, 0, 0, 8]
+
+
+def test_a_damaged_folder_is_named_and_nothing_is_sent(by_hand, tmp_path):
+    played(by_hand, protect(Counting(), state=tmp_path))
+    [kept] = tmp_path.glob("*.safetensors")
+    kept.write_bytes(kept.read_bytes()[:-3])
+    reply = played(by_hand, protect(Counting(), state=tmp_path))
+    assert "must be as it was left. It was changed; bring it back" in reply.error.reason
+
+
+def test_a_budget_that_ends_with_its_process_is_said_once(by_hand, caplog, monkeypatch):
+    monkeypatch.setattr("leaktight.flower.memory._told", set())
+    for _ in range(2):
+        played(by_hand, protect(Counting()))
+    said = [record.message for record in caplog.records if "budget" in record.message]
+    assert said == [
+        "The budget of test_counted is counted in the node's context and ends with it. "
+        "Name a folder, `state=PATH`, to count over restarts and runs."
+    ]
+
+
+def test_no_secret_is_kept_or_sent(by_hand, tmp_path, monkeypatch):
+    made, new = [], SecretKey.new
+    monkeypatch.setattr(SecretKey, "new", classmethod(lambda cls: made.append(new()) or made[-1]))
+    context = by_hand.context()
+    reply = played(by_hand, protect(GaussianNoise(std=0.5), state=tmp_path), context)
+    [key] = made
+    kept = b"".join(path.read_bytes() for path in tmp_path.iterdir())
+    for content in (kept, repr(context.state).encode(), repr(reply.content).encode()):
+        assert key.hex.encode() not in content
+        assert bytes.fromhex(key.hex) not in content
 
 
 def test_the_budget_of_local_privacy_adds_up_over_messages(by_hand):

@@ -28,7 +28,7 @@ from leaktight.report import write_report
 pytestmark = [pytest.mark.flower, pytest.mark.timeout(600)]
 APP = Path(__file__).parent / "quickstart"
 TOOLS = Path(sys.executable).parent
-PROTECT = "app = ClientApp(mods=[protect(Chain(links=(TopK(share=0.1), GaussianNoise(std=0.002))), seed=7)])"
+PROTECT = "app = ClientApp(mods=[protect(Chain(links=(TopK(share=0.1), GaussianNoise(std=0.002))))])"
 IMPORTS = "from leaktight.core.defence import Chain\nfrom leaktight.defences import GaussianNoise, TopK\nfrom leaktight.flower import protect\n"
 RECORD = '    strategy = record(strategy, "{folder}", shape=(1, 8, 8), batch_size=1, epochs=1)\n'
 
@@ -160,7 +160,6 @@ def test_the_captured_updates_carry_noise_of_the_given_deviation_that_is_never_t
         # Nine in ten entries were zero before the noise; the median ignores the rest.
         deviation = float(entries.abs().median()) / 0.6745
         assert 0.0018 < deviation < 0.0026
-    # The seed is the same everywhere: what differs is the node, and where its stream is, which the context keeps between messages.
     noise = torch.stack([torch.where(entries.abs() < 0.006, entries, 0) for entries in flat])
     alike = torch.corrcoef(noise) - torch.eye(len(noise))
     assert alike.abs().max() < 0.2

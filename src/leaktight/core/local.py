@@ -11,6 +11,8 @@ from leaktight.core.secure import SecretKey
 from leaktight.core.task import Batch
 
 Memory = dict[str, Any]
+SPENT = "spent"
+"""The name under which a defence keeps what its messages cost so far: all of memory that outlasts a run."""
 
 
 @dataclasses.dataclass
@@ -112,3 +114,18 @@ class Local:
 
     def _stream(self, *names: object) -> Draws:
         return SeededDraws(stream(self.seed, *names)) if self.key is None else self.key.derive("round", *names).draws()
+
+
+def spent_in(memory: Memory) -> Memory:
+    """Return what a memory says was spent, and nothing else.
+
+    Example:
+        >>> spent_in({"0-local_dp": {"spent": 3.0}, "1-top_k": {"residual": 1.0}})
+        {'0-local_dp': {'spent': 3.0}}
+    """
+    inner = {
+        name: value if name == SPENT else spent_in(value)
+        for name, value in memory.items()
+        if name == SPENT or isinstance(value, dict)
+    }
+    return {name: value for name, value in inner.items() if name == SPENT or value}

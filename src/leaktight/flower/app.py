@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
@@ -14,14 +15,17 @@ from flwr.serverapp import Grid, ServerApp
 
 from leaktight.core.errors import InvalidValue, LeaktightError
 from leaktight.core.private import write_private
+from leaktight.core.secure import SecretKey
 from leaktight.data import from_text
 from leaktight.flower.letter import content_of, fault_of, messages_of
-from leaktight.flower.node_state import Remembered, digest, recall, remember
+from leaktight.flower.node_state import NodeState, digest, recall, remember
 from leaktight.flower.remote import Nodes, greeting
 from leaktight.learning.client import Client
 from leaktight.learning.joint import JointTraining, Round, write_trained
 
 FAILURE_FILE, PROGRESS_FILE = "failure.json", "progress.json"
+SIMULATION = "LEAKTIGHT_SIMULATION"
+"""The environment variable under which a node draws from the agreed seed: its messages never leave this machine, and can be repeated."""
 
 client_app = ClientApp()
 server_app = ServerApp()
@@ -43,14 +47,16 @@ def respond(message: Message, context: Context) -> Message:
     def answered() -> RecordDict:
         [asked], name = messages_of(message.content), _name(context)
         state, question = recall(context, name), digest(asked)
-        training = _training(str(context.run_config["training"]))
-        party = _party(context, training, state.start(asked.round, name, question))
-        sent = party.respond(asked)
-        # Rounds come one after the other, so nobody can make it believe that an early one is the last.
-        reveal = party.close() if asked.round == training.scenario.rounds - 1 else None
-        after = Remembered(party.local.memory, party.local.notes)
-        remember(context, name, state.answered(asked.round, after, question))
-        return content_of(sent, *([reveal] if reveal else []))
+        sent = state.repeat(asked.round, name, question)
+        if sent is None:
+            training = _training(str(context.run_config["training"]))
+            party = _party(context, training, state)
+            answer = party.respond(asked)
+            # Rounds come one after the other, so nobody can make it believe that an early one is the last.
+            reveal = party.close() if asked.round == training.scenario.rounds - 1 else None
+            sent = (answer, reveal) if reveal else (answer,)
+            remember(context, name, NodeState(asked.round, party.local.memory, party.local.notes, question, sent))
+        return content_of(*sent)
 
     return _answer(message, answered)
 
@@ -82,10 +88,12 @@ def _answer(message: Message, make: Callable[[], RecordDict]) -> Message:
         return Message(fault_of(error), reply_to=message)
 
 
-def _party(context: Context, training: JointTraining, start: Remembered) -> Client:
+def _party(context: Context, training: JointTraining, state: NodeState) -> Client:
     own = context.node_config.get("data")
-    party = training.party(_number(context), start.memory, from_text(str(own)) if own else None)
-    party.local.notes.update(start.notes)
+    # The node decides this by itself: whoever leads the training must not be able to have it draw what others can draw again.
+    key = None if os.environ.get(SIMULATION) else SecretKey.new()
+    party = training.party(_number(context), state.memory, from_text(str(own)) if own else None, key)
+    party.local.notes.update(state.notes)
     return party
 
 

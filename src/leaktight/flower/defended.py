@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 
 import torch
 from flwr.app import ArrayRecord, Context
@@ -15,7 +16,7 @@ from leaktight.core.local import Local
 from leaktight.core.message import Kind, Message
 from leaktight.core.task import Batch, Task
 from leaktight.flower.arrays import record_of
-from leaktight.flower.memory import recall, remember
+from leaktight.flower.memory import folder_of, recall, remember
 from leaktight.learning.gradient import gradient
 
 _PRIVATE = "private"
@@ -32,6 +33,7 @@ class Defended:
         task: the participant's own task, private head included.
         local: what it never sends.
         rate: the step size of private parameters.
+        folder: where memory and budget outlast the node's process.
     """
 
     defence: Defence
@@ -40,6 +42,7 @@ class Defended:
     task: Task
     local: Local
     rate: float
+    folder: Path | None = None
     _start: dict[str, Tensor] = dataclasses.field(init=False, repr=False)
     _steps: int = dataclasses.field(default=0, init=False)
 
@@ -86,7 +89,7 @@ class Defended:
         sent = self.defence.on_message(message, self.local).tensors
         if not all(torch.isfinite(tensor).all() for tensor in sent.values()):
             raise InvalidValue("The update is not finite and was not sent. Use a smaller learning rate.")
-        remember(self.context, self.defence, self.local)
+        remember(self.context, self.defence, self.local, self.folder)
         self._steps = 0
         return record_of({name: old + sent[name] if name in sent else old for name, old in self._start.items()})
 
@@ -101,12 +104,12 @@ def defended(
     head: str = "",
     statistics: Statistics | None = None,
     rate: float = 0.01,
-    seed: int | None = None,
+    state: str | Path | None = None,
 ) -> Defended:
     """Return a participant's training step under any defence: polarization, transformations, DP-SGD, a layer guard, or a chain.
 
-    What crosses the boundary is what `arrays` returns. Private heads, codes, spent budgets and a secret seed stay in the context's state;
-    epsilon is cumulative over all messages of a run (`notes_of`). Call it after the model was given what came.
+    What crosses the boundary is what `arrays` returns. Noise and secrets come from keys of 256 secret bits. Private heads, codes and
+    spent budgets stay in the context's state, or in the folder `state`; epsilon is cumulative over all messages (`notes_of`). Call it after the model was given what came.
 
     Args:
         defence: what is done about leakage.
@@ -117,7 +120,7 @@ def defended(
         head: the name of the last linear layer; empty to find it.
         statistics: mean and standard deviation of each channel, if `backward` is given pixels in [0, 1] that the task is to standardise.
         rate: the step size of private parameters, such as a private head.
-        seed: makes noise repeatable, for an experiment; whoever knows it can take the noise off again.
+        state: a folder of the node's own, where budget and memory outlast its process and its runs.
 
     Example:
         >>> from flwr.app import RecordDict
@@ -138,10 +141,11 @@ def defended(
         raise InvalidValue(
             f"{defence.kind} changes the public model, which all parties and the server must agree on. Use `leaktight train --engine flower`."
         )
-    local = recall(context, defence, seed)
+    folder = folder_of(state)
+    local = recall(context, defence, folder)
     local.now.examples = len(labels)
     local.now.classes = tuple(map(int, torch.unique(labels).tolist()))
-    return Defended(defence, model, context, defence.on_task(agreed, local), local, rate)
+    return Defended(defence, model, context, defence.on_task(agreed, local), local, rate, folder)
 
 
 def _form(task: Task) -> dict[str, torch.Size]:

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import torch
-from flwr.app import ArrayRecord, ConfigRecord, RecordDict
+from flwr.app import ConfigRecord, RecordDict
 
 from leaktight.core.errors import InvalidValue, LeaktightError
 from leaktight.core.message import Kind, Message, Tensors
@@ -28,11 +28,12 @@ def content_of(message: Message, *others: Message) -> RecordDict:
     found = RecordDict()
     for number, one in enumerate((message, *others)):
         found[f"{_ARRAYS}-{number}"] = record_of(one.tensors)
-        found[f"{_ABOUT}-{number}"] = ConfigRecord({"message": json.dumps(_about(one))})
+        found[f"{_ABOUT}-{number}"] = ConfigRecord({"message": json.dumps(about_of(one))})
     return found
 
 
-def _about(message: Message) -> dict[str, Any]:
+def about_of(message: Message) -> dict[str, Any]:
+    """Return what a message says beside its tensors, for JSON."""
     return {
         "kind": message.kind.value,
         "sender": message.sender,
@@ -59,8 +60,9 @@ def messages_of(content: RecordDict) -> list[Message]:
     count = len(content.config_records)
     try:
         found = [
-            _message(
-                json.loads(str(content.config_records[f"{_ABOUT}-{n}"]["message"])), content.array_records[f"{_ARRAYS}-{n}"]
+            message_of(
+                json.loads(str(content.config_records[f"{_ABOUT}-{n}"]["message"])),
+                tensors_of(content.array_records[f"{_ARRAYS}-{n}"]),
             )
             for n in range(count)
         ]
@@ -71,10 +73,11 @@ def messages_of(content: RecordDict) -> list[Message]:
     return found
 
 
-def _message(about: dict[str, Any], arrays: ArrayRecord) -> Message:
+def message_of(about: dict[str, Any], tensors: Tensors) -> Message:
+    """Undo `about_of`."""
     facts = {str(name): float(value) for name, value in about["facts"].items()}
     kind, sender, receiver = Kind(about["kind"]), str(about["sender"]), str(about["receiver"])
-    return Message(kind, sender, receiver, int(about["round"]), tensors_of(arrays), facts)
+    return Message(kind, sender, receiver, int(about["round"]), tensors, facts)
 
 
 def checked(message: Message, sender: str, round: int, parameters: Tensors) -> Message:

@@ -7,6 +7,7 @@ import hashlib
 from pathlib import Path
 
 from flwr.app import ConfigRecord, Context
+from torch import Tensor
 
 from leaktight.core.archive import pack, unpack
 from leaktight.core.errors import LeaktightError
@@ -14,6 +15,7 @@ from leaktight.core.local import Memory
 from leaktight.core.message import Message
 from leaktight.core.private import write_private
 from leaktight.core.scenario import flat, nested
+from leaktight.flower.letter import about_of, message_of
 
 STATE_FOLDER = "state-folder"
 """The setting of a node that names a folder of its own, where its memory outlasts its process."""
@@ -21,59 +23,48 @@ _STATE = "leaktight.party"
 
 
 @dataclasses.dataclass(frozen=True)
-class Remembered:
-    """A party's memory and notes at one moment."""
-
-    memory: Memory = dataclasses.field(default_factory=dict)
-    notes: dict[str, float] = dataclasses.field(default_factory=dict)
-
-
-@dataclasses.dataclass(frozen=True)
 class NodeState:
-    """What a party remembered before and after its latest answer.
+    """What a party remembers after its latest answer, and that answer.
 
-    Asked the same again, because its answer was lost, it starts from `before` and answers the same; so nothing is applied twice. Asked
-    something else for that round, it refuses: the same noise would be drawn again, and the difference of the two answers is free of it.
+    Asked the same again, because its answer was lost, it sends the same bytes again. Asked something else for that round, it refuses:
+    nothing is applied twice, and nobody gets two answers to compare.
 
     Args:
         round: of the latest answer; -1 if there is none.
-        before: what it remembered when it was asked.
-        after: what it remembers now.
+        memory: what the party keeps between messages.
+        notes: its numbers for the record.
         asked: the digest of what it was asked.
+        answer: what it answered, with what it revealed.
 
     Example:
-        >>> state = NodeState().answered(0, Remembered({"count": 1}), "a1")
-        >>> state.start(0, "client-0", "a1").memory, state.start(1, "client-0", "b2").memory
-        ({}, {'count': 1})
-        >>> NodeState().start(5, "client-0", "a1")
+        >>> state = NodeState(0, memory={"count": 1}, asked="a1", answer=("the answer",))
+        >>> state.repeat(0, "client-0", "a1"), state.repeat(1, "client-0", "b2")
+        (('the answer',), None)
+        >>> NodeState().repeat(5, "client-0", "a1")
         Traceback (most recent call last):
         leaktight.core.errors.LeaktightError: client-0 was asked for round 5 and remembers none before it: its node was started anew. Start nodes with a `state-folder`, and train again.
     """
 
     round: int = -1
-    before: Remembered = dataclasses.field(default_factory=Remembered)
-    after: Remembered = dataclasses.field(default_factory=Remembered)
+    memory: Memory = dataclasses.field(default_factory=dict, repr=False)
+    notes: dict[str, float] = dataclasses.field(default_factory=dict)
     asked: str = ""
+    answer: tuple[Message, ...] = dataclasses.field(default=(), repr=False)
 
-    def start(self, round: int, name: str, asked: str) -> Remembered:
-        """Return what a round starts from."""
+    def repeat(self, round: int, name: str, asked: str) -> tuple[Message, ...] | None:
+        """Return the answer of the same question, if it was asked before; None for the next round. Raise for anything else."""
         if round == self.round:
             if asked != self.asked:
                 raise LeaktightError(
                     f"{name} must be asked the same when it is asked for round {round} again. Got other parameters instead; train again."
                 )
-            return self.before
+            return self.answer
         if round == self.round + 1:
-            return self.after
+            return None
         remembers = f"round {self.round} last" if self.round >= 0 else "none before it: its node was started anew"
         raise LeaktightError(
             f"{name} was asked for round {round} and remembers {remembers}. Start nodes with a `state-folder`, and train again."
         )
-
-    def answered(self, round: int, after: Remembered, asked: str) -> NodeState:
-        """Return the state after an answer."""
-        before = self.before if round == self.round else self.after
-        return NodeState(round, before, after, asked)
 
 
 def digest(message: Message) -> str:
@@ -103,18 +94,27 @@ def remember(context: Context, name: str, state: NodeState) -> None:
 
 def encode(state: NodeState) -> bytes:
     """Return a state as an archive."""
-    values = {f"before/{name}": value for name, value in flat(state.before.memory).items()}
-    values |= {f"after/{name}": value for name, value in flat(state.after.memory).items()}
-    return pack(values, {"round": state.round, "notes": [state.before.notes, state.after.notes], "asked": state.asked})
+    values = {f"memory/{name}": value for name, value in flat(state.memory).items()}
+    for number, message in enumerate(state.answer):
+        values |= {f"answer-{number}/{name}": tensor for name, tensor in message.tensors.items()}
+    answer = [about_of(message) for message in state.answer]
+    return pack(values, {"round": state.round, "notes": state.notes, "asked": state.asked, "answer": answer})
 
 
 def decode(content: bytes) -> NodeState:
     """Undo `encode`."""
     values, about = unpack(content)
-    held = nested(values)
-    before, after = about["notes"]
-    remembered = Remembered(held.get("before", {}), before), Remembered(held.get("after", {}), after)
-    return NodeState(about["round"], *remembered, about["asked"])
+    answer = []
+    for number, what in enumerate(about["answer"]):
+        place = f"answer-{number}/"
+        tensors = {
+            name.removeprefix(place): value
+            for name, value in values.items()
+            if name.startswith(place) and isinstance(value, Tensor)
+        }
+        answer.append(message_of(what, tensors))
+    memory = nested({name: value for name, value in values.items() if name.startswith("memory/")}).get("memory", {})
+    return NodeState(about["round"], memory, about["notes"], about["asked"], tuple(answer))
 
 
 def _path(context: Context, name: str) -> Path | None:

@@ -1,9 +1,10 @@
-"""Protect: one line in a person's own ClientApp, and every update goes through a defence before it leaves."""
+"""Protect: one line in a person's own ClientApp, and every answer to a train message goes through a defence before it leaves."""
 
 from __future__ import annotations
 
 import dataclasses
 import logging
+from pathlib import Path
 
 import torch
 from flwr.app import ArrayRecord, Context, Error, Message, MessageType, RecordDict
@@ -17,7 +18,7 @@ from leaktight.core.local import Local
 from leaktight.core.message import Kind
 from leaktight.core.message import Message as Sent
 from leaktight.flower.arrays import examples_in, received_for, record_of, tensors_of
-from leaktight.flower.memory import recall, remember
+from leaktight.flower.memory import folder_of, recall, remember
 
 _log = logging.getLogger(__name__)
 _ELSEWHERE = ("on_agree", "on_task", "on_batch", "on_close", "on_reveal")
@@ -29,16 +30,16 @@ class Protection:
 
     Args:
         defence: what is done to every update.
-        seed: what the node's random streams derive from; None for a secret seed of each node's own.
+        folder: where memory and budget outlast the node's process; None keeps them in its context alone.
     """
 
     defence: Defence
-    seed: int | None = None
+    folder: Path | None = None
 
     def __call__(self, message: Message, context: Context, call_next: ClientAppCallable) -> Message:
-        """Let a train message be answered, and defend the answer; leave every other message alone."""
+        """Let a message be answered, and defend the answer; an answer to any but a train message may hold no arrays."""
         if message.metadata.message_type.partition(".")[0] != MessageType.TRAIN:
-            return call_next(message, context)
+            return self._without_arrays(message, call_next(message, context))
         # The app may change what it was given in place.
         received = RecordDict({name: record_of(tensors_of(record)) for name, record in message.content.array_records.items()})
         reply = call_next(message, context)
@@ -55,11 +56,25 @@ class Protection:
             return Message(Error(ErrorCode.MOD_FAILED_PRECONDITION, reason), reply_to=message)
         return reply
 
+    def _without_arrays(self, message: Message, reply: Message) -> Message:
+        if reply.has_error():
+            return reply
+        try:
+            _without_bytes(reply.content)
+            if reply.content.array_records:
+                raise InvalidValue(
+                    f"The reply to a message of type `{message.metadata.message_type}` holds arrays, and only updates are defended. Send arrays in replies to `train` alone."
+                )
+        except InvalidValue as error:
+            _log.error("The reply was not sent: %s", error)
+            return Message(Error(ErrorCode.MOD_FAILED_PRECONDITION, f"The reply was not sent: {error}"), reply_to=message)
+        return reply
+
     def _defended(self, received: RecordDict, content: RecordDict, context: Context) -> RecordDict:
         _without_bytes(content)
         if not content.array_records:
             return content
-        local = recall(context, self.defence, self.seed)
+        local = recall(context, self.defence, self.folder)
         found = RecordDict({name: record for name, record in content.items() if not isinstance(record, ArrayRecord)})
         before: dict[tuple[str, str], Tensor] = {}
         after: dict[tuple[str, str], Tensor] = {}
@@ -72,7 +87,7 @@ class Protection:
         sent = self._sent(before, after, several, local, examples_in(content))
         for name in content.array_records:
             found[name] = record_of({one: tensor for (record, one), tensor in sent.items() if record == name})
-        remember(context, self.defence, local)
+        remember(context, self.defence, local, self.folder)
         # In the order of the reply: an aggregation may go by it.
         return RecordDict({name: found[name] for name in content})
 
@@ -101,22 +116,24 @@ Places = dict[tuple[str, str], Tensor]
 """Tensors by the name of their record and their own."""
 
 
-def protect(defence: Defence, seed: int | None = None) -> Protection:
+def protect(defence: Defence, state: str | Path | None = None) -> Protection:
     """Return a mod that defends every update of a ClientApp, whatever trains it.
 
     What crosses the boundary: of every floating array, scalars included, the received value plus the defended update, by name. Integer
     arrays, such as the step counter of batch norm, go back as they were received: there is no noise on whole numbers, and a counter
-    tells how long a participant trained. Metrics (loss, accuracy, number of examples) pass as they are, and tell what they tell; so do
-    evaluate and query messages. Whatever cannot be defended is not sent: any fault, an array that was not received, bytes in a
-    config record, or an update that is not finite, makes an error reply.
+    tells how long a participant trained. Metrics (loss, accuracy, number of examples) pass as they are, and tell what they tell. Whatever
+    cannot be defended is not sent: any fault, an array that was not received, bytes in a config record, an update that is not finite, or
+    arrays in the reply to an `evaluate` or `query` message, makes an error reply.
 
-    Memory (residuals), notes, the position of random streams and, unless you give a seed, a secret seed are kept in the context's
-    state on the node. Put it first among the mods, so that nothing changes the update after it.
+    Every message's noise comes from a new key of 256 secret bits of the operating system, which is kept nowhere: nobody can draw it
+    again. Memory (residuals) and notes (an epsilon) are kept in the context's state on the node. Put it first among the mods, so that
+    nothing changes the update after it.
 
     Args:
         defence: any defence of messages, or a chain of them. One that needs the model, the examples or each step's gradient
-            is refused: use `defended`.
-        seed: makes noise repeatable, for an experiment; whoever knows it can take the noise off again.
+            is refused: use `defended`. So is one whose strength means off.
+        state: a folder of the node's own, where budget and memory outlast its process and its runs. Without one the budget of a node
+            that is started anew begins anew, and a warning says so once.
 
     Example:
         >>> from flwr.clientapp import ClientApp
@@ -130,7 +147,7 @@ def protect(defence: Defence, seed: int | None = None) -> Protection:
     fault = _fault(defence)
     if fault:
         raise InvalidValue(f"`protect` needs a defence that changes messages. Got {fault}.")
-    return Protection(defence, seed)
+    return Protection(defence, folder_of(state))
 
 
 def _fault(defence: Defence) -> str:
@@ -138,7 +155,9 @@ def _fault(defence: Defence) -> str:
     if isinstance(defence, Chain):
         links = [link for link in defence.links if not isinstance(link, Undefended)]
         return next(filter(None, map(_fault, links)), "") if links else f"{defence.kind} instead, which does nothing to them"
-    own = type(defence)
+    own, strength = type(defence), defence.strength
+    if strength is not None and strength.off is not None and getattr(defence, strength.field) == strength.off:
+        return f"{defence.kind} with `{strength.field}` {strength.off:g} instead, which means off"
     others = [hook for hook in _ELSEWHERE if getattr(own, hook) is not getattr(Defence, hook)]
     step = Gradient({"weight": torch.zeros(2)}, per_example=False)
     if others or defence.per_example or defence.on_gradient(step, Local("trial", seed=0)) is not step:

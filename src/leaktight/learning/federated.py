@@ -11,7 +11,7 @@ import torch
 from pydantic import Field, SerializeAsAny
 from torch import Tensor
 
-from leaktight.core.defence import Defence, Undefended
+from leaktight.core.defence import Defence, Undefended, bound_key
 from leaktight.core.device import DeviceName, device_of
 from leaktight.core.errors import InvalidValue
 from leaktight.core.local import Local, Memory
@@ -20,6 +20,7 @@ from leaktight.core.party import Party, Seat
 from leaktight.core.random import seed_of, stream
 from leaktight.core.run import Inside, MessageKey, Run, largest
 from leaktight.core.scenario import Enter, Observation, Progress, Snapshot, Training, flat, nested
+from leaktight.core.secure import SecretKey
 from leaktight.core.task import Batch, Task
 from leaktight.core.threat import Knows
 from leaktight.data.partition import Equal, Partition
@@ -197,15 +198,17 @@ class Federated(Staged):
         seed: int,
         memory: Memory | None = None,
         batch_size: int | None = None,
+        key: SecretKey | None = None,
     ) -> Client:
-        """Return one honest participant with what it owns, and what it remembers if it took part before."""
-        size = batch_size or self.batch_size
+        """Return one honest participant with what it owns, and what it remembers if it took part before; with a key, if its messages leave."""
+        size, name = batch_size or self.batch_size, f"client-{number}"
+        bound = None if key is None else bound_key(key, name, defence)
         return Client(
-            name=f"client-{number}",
+            name=name,
             public=task,
             data=owned.to(task.device),
             defence=defence,
-            local=Local(f"client-{number}", seed, memory=copy.deepcopy(memory or {})),
+            local=Local(name, seed, memory=copy.deepcopy(memory or {}), key=bound),
             batch_size=size,
             local_steps=self.protocol.steps(len(owned), size),
             optimiser=self.protocol.optimiser,

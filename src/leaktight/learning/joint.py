@@ -22,6 +22,7 @@ from leaktight.core.party import Party
 from leaktight.core.private import write_private
 from leaktight.core.run import largest
 from leaktight.core.scenario import flat, nested
+from leaktight.core.secure import SecretKey
 from leaktight.core.task import Batch, Task
 from leaktight.core.threads import one_thread
 from leaktight.core.value import Value
@@ -65,8 +66,8 @@ class JointTraining(Value):
     Args:
         scenario: data, model, protocol and rounds.
         defence: what each participant does about leakage.
-        seed: what all randomness derives from. All parties and the server know it, so the noise of a defence hides nothing from them:
-            it shows what a training under that defence comes to.
+        seed: what the initial model, the parts of the data and their order derive from, and in a simulation all else. All parties and the
+            server know it. In a deployment each node draws the noise and the secrets of its defence from a key of its own.
 
     Example:
         >>> from leaktight.data import Digits
@@ -94,18 +95,19 @@ class JointTraining(Value):
         """Return all honest participants, in this process."""
         return self.scenario.clients(self.task, self.data, self.defence, self.seed)
 
-    def party(self, number: int, memory: Memory, own: Source | None = None) -> Client:
+    def party(self, number: int, memory: Memory, own: Source | None = None, key: SecretKey | None = None) -> Client:
         """Return one participant with what it remembers.
 
         Args:
             number: which one, from 0.
             memory: what it had in its memory after its latest answer; empty before the first.
             own: what it owns, if that is not its part of the scenario's data.
+            key: what its noise and its secrets are drawn from, where its messages really leave; None draws them from the agreed seed.
         """
         owned = own.load().train if own else self.data.train.take(self.scenario.parts(self.data, self.seed)[number])
         device = self.task.device
         moved = nested({name: value.to(device) if isinstance(value, Tensor) else value for name, value in flat(memory).items()})
-        return self.scenario.client(number, self.task, owned, self.defence, self.seed, moved)
+        return self.scenario.client(number, self.task, owned, self.defence, self.seed, moved, key=key)
 
     def lead(self, parties: Sequence[Party], gather: Gather = in_turn, after: Callable[[Round], None] | None = None) -> Trained:
         """Play all rounds as the server, and return the model.

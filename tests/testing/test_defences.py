@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import random
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -132,6 +134,31 @@ def same_noise_for_every_party(self: Defence, message: Message, local: Local) ->
     return message.map(lambda tensor: tensor + normal_like(tensor, rng))
 
 
+def constant_noise(self: Defence, message: Message, local: Local) -> Message:
+    rng = stream(0, "noise")
+    return message.map(lambda tensor: tensor + normal_like(tensor, rng))
+
+
+def noise_on_the_first_tensor(self: Defence, message: Message, local: Local) -> Message:
+    name, tensor = next(iter(message.tensors.items()))
+    return dataclasses.replace(message, tensors={**message.tensors, name: tensor + local.draws.normal_like(tensor)})
+
+
+def own_generator(self: Defence, message: Message, local: Local) -> Message:
+    rng = stream(local.seed, local.party, local.round, "noise")
+    return message.map(lambda tensor: tensor + normal_like(tensor, rng))
+
+
+def own_numpy_generator(self: Defence, message: Message, local: Local) -> Message:
+    rng = np.random.default_rng([local.seed, local.round, *local.party.encode()])
+    return message.map(lambda tensor: tensor + torch.as_tensor(rng.normal(size=tuple(tensor.shape))).to(tensor))
+
+
+def own_python_generator(self: Defence, message: Message, local: Local) -> Message:
+    rng = random.Random(f"{local.seed} {local.round} {local.party}")  # noqa: S311
+    return message.map(lambda tensor: tensor + rng.gauss(0, 1))
+
+
 def keep_an_object(self: Defence, message: Message, local: Local) -> Message:
     local.memory["accountant"] = object()
     return message
@@ -189,6 +216,15 @@ CHEATS: dict[str, tuple[dict[str, Hook], str]] = {
     "gradient_in_place": ({"on_gradient": gradient_in_place}, "in on_gradient must leave its input unchanged. Its gradient"),
     "task_in_place": ({"on_task": task_in_place}, "in on_task must leave its input unchanged. Its task changed"),
     "global_noise": ({"on_message": global_noise}, "It drew from torch's global generator."),
+    "constant_noise": ({"on_message": constant_noise}, "must not add the same numbers to every message"),
+    "promised_noise": (
+        {"on_message": constant_noise, "promise": property(lambda self: "noise")},
+        "must draw other noise for another seed, since it promises noise",
+    ),
+    "first_tensor": ({"on_message": noise_on_the_first_tensor}, "must put noise on every tensor of a message. It left `"),
+    "own_generator": ({"on_message": own_generator}, "in on_message must draw its random numbers from `local.draws`"),
+    "own_numpy": ({"on_message": own_numpy_generator}, "in on_message must draw its random numbers from `local.draws`"),
+    "own_python": ({"on_message": own_python_generator}, "in on_message must draw its random numbers from `local.draws`"),
     "one_noise": ({"on_message": same_noise_in_every_round}, "must draw other noise for another round"),
     "shared_noise": ({"on_message": same_noise_for_every_party}, "must draw other noise for another party"),
     "keeps_objects": ({"on_message": keep_an_object}, "must keep nothing in memory but tensors, numbers"),

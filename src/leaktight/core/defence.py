@@ -69,6 +69,16 @@ class Defence(Kinded):
         """Whether `on_message` leaves tensors out, so that the server keeps those parameters as they are."""
         return False
 
+    @property
+    def partial(self) -> bool:
+        """Whether it leaves some tensors of a message as they are, on purpose."""
+        return False
+
+    @property
+    def promise(self) -> Literal["dp", "noise"] | None:
+        """What its settings promise: differential privacy, noise that is new in every message, or neither."""
+        return None
+
     def stamp(self) -> Hashable:
         """Return something that changes when what the defence reads from elsewhere changes although its settings do not."""
         return None
@@ -145,6 +155,17 @@ class Chain(Defence):
     def withholds(self) -> bool:
         """Whether any link leaves tensors out."""
         return any(link.withholds for link in self.links)
+
+    @property
+    def partial(self) -> bool:
+        """Whether any link leaves some tensors as they are."""
+        return any(link.partial for link in self.links)
+
+    @property
+    def promise(self) -> Literal["dp", "noise"] | None:
+        """The strongest promise of a link."""
+        promises = {link.promise for link in self.links}
+        return "dp" if "dp" in promises else "noise" if "noise" in promises else None
 
     def stamp(self) -> Hashable:
         """Return the stamps of the links."""

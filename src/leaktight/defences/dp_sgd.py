@@ -106,6 +106,11 @@ class DPSGD(Defence):
         """Clipping needs each example's own gradient."""
         return True
 
+    @property
+    def promise(self) -> Literal["dp"] | None:
+        """Differential privacy, unless there is no noise."""
+        return "dp" if self.multiplier else None
+
     def on_gradient(self, gradient: Gradient, local: Local) -> Gradient:
         """Clip, sum, add noise, divide by the batch size; remember the cost."""
         if not gradient.per_example:

@@ -46,6 +46,11 @@ class IsotropicNoise(Defence):
     strength: ClassVar[Strength] = Strength("ratio", "up", 0.0)
     ratio: float = Field(default=5.0, ge=0)
 
+    @property
+    def promise(self) -> Literal["noise"] | None:
+        """Noise, unless it is off."""
+        return None if self.ratio == 0 else "noise"
+
     def on_message(self, message: Message, local: Local) -> Message:
         """Add noise to every row."""
         rows = rows_of(message, self.kind)

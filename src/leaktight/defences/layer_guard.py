@@ -109,6 +109,16 @@ class LayerGuard(Defence):
         """Whether the guard leaves tensors out."""
         return self.guard.withholds
 
+    @property
+    def partial(self) -> bool:
+        """It leaves every layer as it is that it does not guard."""
+        return True
+
+    @property
+    def promise(self) -> Literal["dp", "noise"] | None:
+        """What the guard promises of its layers, which is no differential privacy of the whole."""
+        return None if self.guard.promise is None else "noise"
+
     def stamp(self) -> Hashable:
         """Return the layers in the file, or the stamp of the public data, and that of the guard."""
         ranked = read_ranking(Path(self.ranking).expanduser(), self.risk) if self.ranking else ()

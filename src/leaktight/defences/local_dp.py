@@ -59,6 +59,11 @@ class LocalDP(Defence):
     multiplier: float = Field(default=1.0, ge=0, le=10_000)
     delta: float = Field(default=1e-5, gt=0, lt=1)
 
+    @property
+    def promise(self) -> Literal["dp"] | None:
+        """Differential privacy, unless there is no noise."""
+        return "dp" if self.multiplier else None
+
     def on_message(self, message: Message, local: Local) -> Message:
         """Clip, add noise, and note what has been spent so far."""
         if message.kind not in (Kind.GRADIENT, Kind.UPDATE):

@@ -40,6 +40,11 @@ class MaxNorm(Defence):
 
     kind: Literal["max_norm"] = "max_norm"
 
+    @property
+    def promise(self) -> Literal["noise"]:
+        """Noise, always."""
+        return "noise"
+
     def on_message(self, message: Message, local: Local) -> Message:
         """Add noise along every row."""
         rows = rows_of(message, self.kind)

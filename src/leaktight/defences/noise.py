@@ -33,6 +33,11 @@ class Noise(Defence):
     def off(self) -> bool:
         """Whether there is no noise at all."""
 
+    @property
+    def promise(self) -> Literal["noise"] | None:
+        """Noise, unless it is off."""
+        return None if self.off else "noise"
+
     @abc.abstractmethod
     def noisy(self, tensor: Tensor, draws: Draws) -> Tensor:
         """Return a tensor plus noise."""

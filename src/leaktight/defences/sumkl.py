@@ -102,6 +102,11 @@ class SumKL(Defence):
             )
         return data if goals else {**data, "bound": DEFAULT}
 
+    @property
+    def promise(self) -> Literal["noise"] | None:
+        """Noise, unless it is off."""
+        return None if self.scale == 0 else "noise"
+
     def on_message(self, message: Message, local: Local) -> Message:
         """Add to each row the noise of its class."""
         rows = rows_of(message, self.kind)

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any, NoReturn
+from unittest import mock
 
+import numpy as np
 import torch
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from leaktight.core.errors import LeaktightError
+from leaktight.core.local import Local
 
 Picture = dict[str, tuple[torch.dtype, tuple[int, ...], bytes]]
 
@@ -68,6 +74,40 @@ def own_randomness(who: str) -> Iterator[None]:
     touched = not torch.equal(before, torch.random.get_rng_state())
     torch.random.set_rng_state(before)
     require(not touched, f"{who} must draw from the stream it is given. It drew from torch's global generator.")
+
+
+@contextmanager
+def own_draws(who: str, local: Local) -> Iterator[None]:
+    """Require that nothing in the block draws random numbers but from a Local's key; a Local without a key is not watched.
+
+    Args:
+        who: the subject of the error's sentence.
+        local: the party's.
+    """
+    if local.key is None:
+        yield
+        return
+    sentence = f"{who} must draw its random numbers from `local.draws`. It made a generator of its own, which torch can repeat from 32 bits."
+
+    def refuse(*_: object, **__: object) -> NoReturn:
+        raise ConformanceError(sentence)
+
+    before = random.getstate(), repr(np.random.get_state())
+    with _Watch(sentence), mock.patch("numpy.random.default_rng", refuse), mock.patch("random.Random", refuse):
+        yield
+    require((random.getstate(), repr(np.random.get_state())) == before, sentence)
+
+
+class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Raises at the first random operation of torch."""
+
+    def __init__(self, sentence: str) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.sentence = sentence
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None) -> Any:
+        require(torch.Tag.nondeterministic_seeded not in func.tags, self.sentence)
+        return func(*args, **(kwargs or {}))
 
 
 def finite(tensors: Mapping[str, Tensor]) -> bool:

@@ -10,7 +10,7 @@ from leaktight.core.message import Kind, Message
 from leaktight.core.run import Inside, MessageKey, Run
 from leaktight.core.task import Batch, Task
 from leaktight.learning.boundary import require_placeable
-from leaktight.testing.conformance import unchanged
+from leaktight.testing.conformance import own_draws, unchanged
 from leaktight.testing.hooks import tensors_of
 from leaktight.testing.toys import PARTY, toy_batch, toy_task
 
@@ -70,7 +70,7 @@ def cut_run(
     return Run(tuple(transcript), task, defence, inside, {PARTY: local}, notes=dict(local.notes))
 
 
-def cut_step(defence: Defence, local: Local, round: int) -> Message:
+def cut_step(defence: Defence, local: Local, round: int, raw: Batch | None = None) -> Message:
     """Play a label party's hooks of one step; require that none changes its input, and return what goes out.
 
     Example:
@@ -78,14 +78,17 @@ def cut_step(defence: Defence, local: Local, round: int) -> Message:
         >>> str(cut_step(IsotropicNoise(), Local("label-party", seed=0), 0).kind)
         'cut_gradient'
     """
-    task, raw = toy_task(), binary(toy_batch())
+    task, raw = toy_task(), binary(raw or toy_batch())
     local.now.examples, local.now.batch = len(raw), raw
     require_placeable(defence)
     local.begin(round)
-    with unchanged(f"{defence} in on_batch", batch=tensors_of(raw)):
+    with own_draws(f"{defence} in on_batch", local), unchanged(f"{defence} in on_batch", batch=tensors_of(raw)):
         used = local.now.batch = defence.on_batch(raw, local)
     clean = cut_message(task, used, round, local.party)
-    with unchanged(f"{defence} in on_message", message=clean.tensors, batch=tensors_of(used)):
+    with (
+        own_draws(f"{defence} in on_message", local),
+        unchanged(f"{defence} in on_message", message=clean.tensors, batch=tensors_of(used)),
+    ):
         return defence.on_message(clean, local)
 
 

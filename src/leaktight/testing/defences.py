@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import itertools
 from collections.abc import Callable, Iterator
 
@@ -15,14 +14,14 @@ from leaktight.core.local import Local
 from leaktight.core.message import Kind, Message
 from leaktight.core.run import Run
 from leaktight.core.scenario import flat
-from leaktight.testing.conformance import Picture, close, contains, finite, own_randomness, picture, plain, require
+from leaktight.testing.conformance import close, contains, finite, own_randomness, picture, plain, require
 from leaktight.testing.hooks import toy_step
+from leaktight.testing.randomness import Step, check_draws, check_streams
 from leaktight.testing.samples import installed, sample
 from leaktight.testing.toys import PARTY, toy_batch, toy_run, toy_task
 from leaktight.testing.values import check_value
 
 Play = Callable[..., Run]
-Step = Callable[[Defence, Local, int], Message]
 CANARY = 0.733125
 
 
@@ -44,8 +43,9 @@ def check_defence(defence: Defence, play: Play = toy_run, step: Step = toy_step)
     check_off(defence, play)
     check_input(defence, step)
     check_seed(defence, play)
-    check_streams(defence, step)
     check_canary(defence, play)
+    check_streams(defence, step)
+    check_draws(defence, step)
     check_strength(defence, play)
     check_extremes(defence, play)
     check_chains(defence, play)
@@ -95,26 +95,9 @@ def check_seed(defence: Defence, play: Play = toy_run) -> None:
     require(pictures[0] == pictures[1], f"{defence} must send the same bytes for the same seed. Two runs differ.")
 
 
-def check_streams(defence: Defence, step: Step = toy_step) -> None:
-    """Noise, if there is any, differs between seeds, rounds and parties.
-
-    All start from the same memory: what differs is noise then, and not a key that each party made for itself.
-    """
-    earlier = Local(PARTY, 0)
-    step(defence, earlier, 0)
-
-    def sent(party: str = PARTY, seed: int = 0, round: int = 0) -> Picture:
-        return picture(step(defence, Local(party, seed, memory=copy.deepcopy(earlier.memory)), round).tensors)
-
-    if sent(seed=1) == sent():
-        return
-    for what, other in (("party", sent(party="client-1")), ("round", sent(round=1))):
-        require(other != sent(), f"{defence} must draw other noise for another {what}. It drew the same.")
-
-
 def check_input(defence: Defence, step: Step = toy_step) -> None:
     """No hook changes its input in place."""
-    step(defence, Local(PARTY, 0), 0)
+    step(defence, Local(PARTY, 0), 0, toy_batch())
 
 
 def check_canary(defence: Defence, play: Play = toy_run) -> None:

@@ -2,8 +2,6 @@
 
 import ipaddress
 import ssl
-import subprocess
-import sys
 
 import pytest
 
@@ -132,16 +130,3 @@ def test_what_is_no_certificate_is_told(tmp_path, made):
     (tmp_path / "odd.pem").write_text("hello")
     with pytest.raises(InvalidValue, match="must hold a certificate or key in PEM"):
         read_certificate(tmp_path / "odd.pem")
-
-
-def test_without_the_package_one_sentence_says_what_to_install(tmp_path):
-    code = (
-        "import sys; sys.modules['cryptography'] = None\n"
-        "from pathlib import Path; from leaktight.core.certificates import make_certificates\n"
-        "try: make_certificates(Path(sys.argv[1]), ['a'])\n"
-        "except Exception as error: print(type(error).__name__, error)"
-    )
-    found = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=True)
-    assert found.stdout == (
-        "LeaktightError Certificates need the package `cryptography`. Install it with `pip install leaktight[wire]`.\n"
-    )

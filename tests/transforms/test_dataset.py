@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import os
 import pickle
 
 import numpy as np
@@ -41,6 +43,25 @@ def test_a_tensor_is_changed_as_the_policy_does() -> None:
     for call in range(3):
         wanted = POLICY.apply(picture()[None], SeededDraws(stream(4, "policy transform", 0, call)))[0]
         assert torch.equal(transform(picture()), wanted)
+
+
+def test_without_a_seed_nobody_can_repeat_the_draws() -> None:
+    one, other = Policy.of("3-1-7+43-18-18").transform(), Policy.of("3-1-7+43-18-18").transform()
+    turns = [[transform(picture()) for _ in range(12)] for transform in (one, other)]
+    assert not all(torch.equal(left, right) for left, right in zip(*turns, strict=True))
+
+
+@pytest.mark.parametrize("way", ["fork", "pickle"])
+def test_a_copy_in_another_process_draws_for_itself(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    transform = Policy.of("3-1-7+43-18-18").transform()
+    transform(picture())
+    copied = copy.copy(transform) if way == "fork" else pickle.loads(pickle.dumps(transform))  # noqa: S301
+    if way == "fork":
+        pid = os.getpid()
+        monkeypatch.setattr(os, "getpid", lambda: pid + 1)
+    assert copied(picture()).shape == (3, 16, 16)
+    assert copied._secret is not transform._secret
+    assert copied._secret[1] is not transform._secret[1]
 
 
 @pytest.mark.parametrize("channels", [1, 3])

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from leaktight.core.errors import InvalidValue, LeaktightError
+from leaktight.core.errors import InvalidValue
 from leaktight.core.private import private_folder, reason, write_private
 
 if TYPE_CHECKING:
@@ -56,7 +56,6 @@ def make_certificates(folder: Path, names: Sequence[str], hosts: Sequence[str] =
 
     Raises:
         InvalidValue: a folder is there already, or a name or a host makes no sense.
-        LeaktightError: the package `cryptography` is not installed.
     """
     check_names(names)
     if not 1 <= days <= LONGEST:
@@ -92,7 +91,6 @@ def make_node_key(folder: Path, name: str) -> tuple[Path, Path]:
 
     Raises:
         InvalidValue: one of the files is there already, or the name makes no sense.
-        LeaktightError: the package `cryptography` is not installed.
     """
     check_names([name])
     private, public = folder / name, folder / f"{name}.pub"
@@ -181,12 +179,8 @@ class _Authority:
 
 
 def _new_key() -> EllipticCurvePrivateKey:
-    try:
-        from cryptography.hazmat.primitives.asymmetric import ec
-    except ImportError as error:
-        raise LeaktightError(
-            "Certificates need the package `cryptography`. Install it with `pip install leaktight[wire]`."
-        ) from error
+    from cryptography.hazmat.primitives.asymmetric import ec
+
     return ec.generate_private_key(ec.SECP384R1())
 
 

@@ -13,7 +13,7 @@ import json
 import math
 import secrets
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
@@ -82,6 +82,9 @@ class SecretKey:
 
     def __repr__(self) -> str:
         return "SecretKey(...)"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("A secret key stays in its process.")
 
 
 class SecureDraws(Draws):

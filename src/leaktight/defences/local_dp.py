@@ -46,7 +46,7 @@ class LocalDP(Defence):
         3.19
 
     Differs from the paper: the noise is Gaussian and accounted for by Rényi divergence, where the definition of local privacy is
-    usually met with pure epsilon. Noise is drawn in floating point from a seeded generator: the guarantee supposes a secret seed.
+    usually met with pure epsilon. Noise is drawn in floating point, where messages really leave from a secret key (docs/secrets.md).
 
     References:
         Kasiviswanathan et al., "What Can We Learn Privately?", 2011, section 2 (local model); Mironov, "Rényi Differential Privacy", 2017,

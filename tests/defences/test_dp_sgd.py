@@ -22,7 +22,7 @@ from leaktight.core.record import Record
 from leaktight.core.scenario import flat, nested
 from leaktight.core.value import Value
 from leaktight.defences import DPSGD, GaussianNoise
-from leaktight.defences.dp_sgd import clipped, example_norms
+from leaktight.defences.clipping import clip_each, example_norms
 
 SHAPES = {"weight": (3, 4), "bias": (3,), "scale": ()}
 
@@ -53,27 +53,27 @@ def test_clipping_agrees_with_the_formula_in_double_precision(clip: float, size:
     exact = rows(found.tensors).double()
     norms = exact.norm(dim=1)
     wanted = exact * (clip / norms.clamp_min(1e-300)).clamp_max(1)[:, None]
-    assert torch.allclose(rows(clipped(found.tensors, clip)).double(), wanted, rtol=1e-5, atol=1e-6 * clip)
+    assert torch.allclose(rows(clip_each(found.tensors, clip)).double(), wanted, rtol=1e-5, atol=1e-6 * clip)
     assert torch.allclose(example_norms(found.tensors).double(), norms, rtol=1e-5, atol=0)
 
 
 def test_gradients_within_the_norm_are_untouched() -> None:
     found = gradient(size=0.01)
-    for name, tensor in clipped(found.tensors, 1.0).items():
+    for name, tensor in clip_each(found.tensors, 1.0).items():
         assert torch.equal(tensor, found.tensors[name])
 
 
 def test_a_half_precision_norm_does_not_overflow() -> None:
     tensors = {"weight": torch.ones(1, 100_000, dtype=torch.float16)}
     assert example_norms(tensors).item() == pytest.approx(math.sqrt(100_000), rel=1e-3)
-    assert clipped(tensors, 1.0)["weight"].dtype is torch.float16
+    assert clip_each(tensors, 1.0)["weight"].dtype is torch.float16
 
 
 def test_without_noise_it_is_the_mean_of_clipped_gradients() -> None:
     found = gradient()
     sent = DPSGD(clip=2.0, multiplier=0.0).on_gradient(found, owner())
     assert not sent.per_example
-    for name, tensor in clipped(found.tensors, 2.0).items():
+    for name, tensor in clip_each(found.tensors, 2.0).items():
         assert torch.allclose(sent.tensors[name], tensor.mean(0), atol=1e-7)
 
 

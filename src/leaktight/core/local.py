@@ -6,6 +6,7 @@ import dataclasses
 from typing import Any
 
 from leaktight.core.random import Stream, stream
+from leaktight.core.sampling import Sampling
 from leaktight.core.task import Batch
 
 Memory = dict[str, Any]
@@ -20,6 +21,7 @@ class Now:
     examples: int = 0
     classes: tuple[int, ...] = ()
     parts: tuple[str, ...] = ()
+    sampling: Sampling | None = None
     streams: dict[tuple[str, ...], Stream] = dataclasses.field(default_factory=dict)
 
 
@@ -79,6 +81,11 @@ class Local:
     def parts(self) -> tuple[str, ...]:
         """The parts of the agreed model, by name, whether they go out or not; none if nobody told."""
         return self.now.parts
+
+    @property
+    def sampling(self) -> Sampling | None:
+        """How the current batch was chosen; None if nobody told, so that any example may be in every batch."""
+        return self.now.sampling
 
     @property
     def rng(self) -> Stream:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import warnings
 from collections.abc import Sequence
 
@@ -20,7 +21,7 @@ def step_cost(sample_rate: float, multiplier: float) -> tuple[float, ...]:
     """Return the Rényi divergence of one step at each order; the costs of several steps add up.
 
     Args:
-        sample_rate: the probability that one example takes part in the step, in (0, 1].
+        sample_rate: the probability with which each example takes part in the step, independently of the others, in (0, 1].
         multiplier: the noise's standard deviation over the clipping norm; 0 costs infinitely much.
 
     Example:
@@ -32,6 +33,25 @@ def step_cost(sample_rate: float, multiplier: float) -> tuple[float, ...]:
     costs = compute_rdp(q=sample_rate, noise_multiplier=multiplier, steps=1, orders=list(orders()))
     # A divergence is never negative; for tiny rates the series is, by rounding.
     return tuple(max(0.0, float(cost)) for cost in costs)
+
+
+def participation_cost(squares: float, multiplier: float) -> tuple[float, ...]:
+    """Return the Rényi divergence at each order of all steps that one example took part in, without amplification by sampling.
+
+    Steps that it took no part in cost it nothing, whoever else they are about. An example that is m times in a batch moves the sum by m
+    times the clipping norm, so it counts as m^2 steps.
+
+    Args:
+        squares: the sum of m^2 over its steps, at least 0.
+        multiplier: the noise's standard deviation over the clipping norm; 0 costs infinitely much.
+
+    Example:
+        >>> participation_cost(3, 2.0)[orders().index(2.0)]  # three times order / (2 multiplier^2)
+        0.75
+    """
+    if not squares:
+        return (0.0,) * len(orders())
+    return tuple(math.inf if not multiplier else order * squares / (2 * multiplier**2) for order in orders())
 
 
 def epsilon(costs: Sequence[float], delta: float) -> float:

@@ -1,0 +1,25 @@
+"""Poisson sampling: each example is in a batch by a draw of its own, as the accounting of DP-SGD supposes."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from leaktight.core.local import Local
+
+
+def draw_poisson(count: int, size: int, local: Local) -> Tensor:
+    """Return the positions of the examples that are in a batch: each with probability `size` / `count`, independently of the others.
+
+    Args:
+        count: how many examples the party owns.
+        size: the expected size of the batch, at most `count`. The batch may be larger, or empty.
+        local: the party's own; its draws are secret as far as its random stream is.
+
+    Example:
+        >>> local = Local("client-0", seed=0)
+        >>> [len(draw_poisson(100, 10, local)) for _ in range(4)]
+        [8, 10, 13, 9]
+    """
+    uniforms = torch.rand(count, generator=local.scope("sampling").rng, dtype=torch.float64)
+    return (uniforms < size / count).nonzero()[:, 0]

@@ -78,7 +78,7 @@ def _scaled(tensors: Tensors) -> tuple[Tensor, Tensor]:
 
 def _norms(rows: Tensor) -> Tensor:
     # A sum of millions of squares in single precision comes out too small, by a thousandth at thirty millions.
-    return torch.stack([torch.linalg.vector_norm(part, dim=1) for part in rows.split(_TERMS, dim=1)], 1)
+    return torch.stack([torch.linalg.vector_norm(part, dim=1) for part in torch.split(rows, _TERMS, dim=1)], 1)
 
 
 def _wide(tensor: Tensor) -> torch.dtype:

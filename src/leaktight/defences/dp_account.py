@@ -51,18 +51,23 @@ def notes_of(memory: Memory, name: str, multiplier: float, delta: float) -> dict
     notes: dict[str, float] = {}
     own = _most(memory, "taken") + memory.get("steps", 0)
     if own or "spent" in memory:
-        costs = torch.tensor(accountant.participation_cost(own, multiplier), dtype=torch.float64)
-        total = costs + memory["spent"].cpu() if "spent" in memory else costs
-        notes |= {f"{name}.{EPSILON}": accountant.epsilon(total.tolist(), delta), f"{name}.{DELTA}": delta}
+        notes |= {f"{name}.{EPSILON}": _epsilon(memory.get("spent"), own, multiplier, delta), f"{name}.{DELTA}": delta}
         notes |= {f"{name}.{SAMPLE_RATE}": memory["rate"]} if "rate" in memory else {}
         notes |= _counted(name, own, memory.get("taken_repeats", 0))
     attacked = _most(memory, ATTACKED)
     if attacked:
         name = f"{name}.{ATTACKED}"
-        costs_of_one = accountant.participation_cost(attacked, multiplier)
-        notes |= {f"{name}.{EPSILON}": accountant.epsilon(costs_of_one, delta), f"{name}.{DELTA}": delta}
+        notes |= {f"{name}.{EPSILON}": _epsilon(None, attacked, multiplier, delta), f"{name}.{DELTA}": delta}
         notes |= _counted(name, attacked, memory.get(f"{ATTACKED}_repeats", 0))
     return notes
+
+
+def _epsilon(spent: Tensor | None, squares: float, multiplier: float, delta: float) -> float:
+    """Return epsilon: exact where nothing was sampled; else by Rényi divergence, in which both kinds of step add up."""
+    if spent is None:
+        return accountant.gaussian_epsilon(squares, multiplier, delta)
+    others = torch.tensor(accountant.participation_cost(squares, multiplier), dtype=torch.float64)
+    return accountant.epsilon((spent.cpu() + others).tolist(), delta)
 
 
 def _counted(name: str, squares: float, repeats: int) -> dict[str, float]:

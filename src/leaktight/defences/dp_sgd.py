@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-import torch
 from pydantic import Field
 
 from leaktight.core.defence import Defence, Gradient, Strength
@@ -44,6 +43,7 @@ class DPSGD(Defence):
         delta: the probability with which the guarantee may fail, in (0, 1); keep it well below one over the party's examples.
 
     Example:
+        >>> import torch
         >>> from leaktight.core.budget import budgets_of
         >>> local = Local("client-0", seed=0)
         >>> local.now.examples, local.now.sampling = 100, Poisson(rate=0.1, expected=10)
@@ -58,7 +58,8 @@ class DPSGD(Defence):
 
     Half precision is clipped and summed, and the noise is added, in single precision.
 
-    Differs from the paper: epsilon comes from Opacus' Rényi accountant, not from the moments accountant. Neighbours are data sets of
+    Differs from the paper: epsilon comes from Opacus' Rényi accountant, not from the moments accountant, and where nothing is sampled from
+    the exact law of the Gaussian mechanism. Neighbours are data sets of
     which one has an example more; where batches are not sampled, the example is replaced by one without a gradient, so that the others' batches
     stay as they are. How many examples there are is not protected. The paper divides by the size of a lot, which it calls L; so do we, by the
     expected size. Messages therefore tell that size in place of the real one. Before Poisson sampling came, batches were pieces of a shuffled
@@ -122,7 +123,7 @@ class DPSGD(Defence):
 
     def _count(self, tensors: Tensors, size: int, local: Local) -> None:
         """Add one step to what the party has spent."""
-        if not (isinstance(local.sampling, Poisson) or 0 < size) or size > local.examples > 0:
+        if not (isinstance(local.sampling, Poisson) or size > 0) or size > local.examples > 0:
             raise InvalidValue(
                 f"The batch of {local.party} must be part of the examples that it owns, for {self.kind} to count what each takes part in. "
                 f"Got {size} of {local.examples} instead."

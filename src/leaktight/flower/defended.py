@@ -15,6 +15,7 @@ from leaktight.core.local import Local
 from leaktight.core.message import Kind, Message
 from leaktight.core.task import Batch, Task
 from leaktight.flower.arrays import record_of
+from leaktight.flower.loader import Loader, LoaderSampling
 from leaktight.flower.memory import recall, remember
 from leaktight.learning.gradient import gradient
 
@@ -32,6 +33,7 @@ class Defended:
         task: the participant's own task, private head included.
         local: what it never sends.
         rate: the step size of private parameters.
+        loader: how the examples of each batch are chosen.
     """
 
     defence: Defence
@@ -40,6 +42,7 @@ class Defended:
     task: Task
     local: Local
     rate: float
+    loader: Loader
     _start: dict[str, Tensor] = dataclasses.field(init=False, repr=False)
     _steps: int = dataclasses.field(default=0, init=False)
 
@@ -55,7 +58,9 @@ class Defended:
         """
         now = self.local.now
         now.batch = Batch(inputs, labels)
-        used = now.batch = self.defence.on_batch(now.batch, self.local)
+        now.sampling = self.loader.next(len(labels))
+        # A sampled batch may be empty; then there is nothing to change.
+        used = now.batch = self.defence.on_batch(now.batch, self.local) if len(labels) else now.batch
         named = dict(self.model.named_parameters())
         public = {wire: named[wire].detach() for wire in self.task.public_parameters()}
         parameters = self.task.named(public, self.local.memory.get(_PRIVATE))
@@ -102,11 +107,14 @@ def defended(
     statistics: Statistics | None = None,
     rate: float = 0.01,
     seed: int | None = None,
+    sampling: LoaderSampling = "unknown",
+    batch_size: int | None = None,
 ) -> Defended:
     """Return a participant's training step under any defence: polarization, transformations, DP-SGD, a layer guard, or a chain.
 
     What crosses the boundary is what `arrays` returns. Private heads, codes, spent budgets and a secret seed stay in the context's state;
-    epsilon is cumulative over all messages of a run (`notes_of`). Call it after the model was given what came.
+    epsilon is cumulative over all messages of a run: `core.budget.budgets_of(notes_of(context, defence))` says it with its delta and with what
+    it rests on. Call it after the model was given what came.
 
     Args:
         defence: what is done about leakage.
@@ -118,6 +126,12 @@ def defended(
         statistics: mean and standard deviation of each channel, if `backward` is given pixels in [0, 1] that the task is to standardise.
         rate: the step size of private parameters, such as a private head.
         seed: makes noise repeatable, for an experiment; whoever knows it can take the noise off again.
+        sampling: how your loader chooses the examples of a batch, for the account of `dp_sgd`. `unknown` relies on nothing but that none is
+            twice in a batch: every example may be in each, and each step counts in full. `passes`: from one message to the next the loader goes
+            through the data from the start, each example at most once in a pass, shuffled or not; each pass counts once. `poisson`: every
+            example is in each batch with probability `batch_size` / examples, by a secret draw of its own, as Opacus' `DPDataLoader` does; only
+            then epsilon is made smaller by sampling. Batches may be empty; hand those to `backward` too.
+        batch_size: the expected size of a batch, under `poisson`: what the noisy sum is divided by.
 
     Example:
         >>> from flwr.app import RecordDict
@@ -141,7 +155,8 @@ def defended(
     local = recall(context, defence, seed)
     local.now.examples = len(labels)
     local.now.classes = tuple(map(int, torch.unique(labels).tolist()))
-    return Defended(defence, model, context, defence.on_task(agreed, local), local, rate)
+    loader = Loader(sampling, len(labels), batch_size)
+    return Defended(defence, model, context, defence.on_task(agreed, local), local, rate, loader)
 
 
 def _form(task: Task) -> dict[str, torch.Size]:

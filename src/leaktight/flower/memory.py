@@ -61,6 +61,8 @@ def remember(context: Context, defence: Defence, local: Local) -> None:
 def notes_of(context: Context, defence: Defence) -> dict[str, float]:
     """Return what a defence noted on a node so far, such as the epsilon that it has spent.
 
+    Say a budget with `core.budget.budgets_of`: epsilon means nothing without its delta and without what it rests on.
+
     Args:
         context: the node's context.
         defence: the defence, as it was given to `protect` or `defended`.

@@ -52,7 +52,7 @@ def alone(text: str) -> list[str]:
     rest = text
     for said in MEANS.values():
         rest = rest.replace(said, "")
-    return [rest[max(0, at.start() - 60) : at.end() + 60] for at in re.finditer("3.17|5.29|7.47", rest)]
+    return [rest[max(0, at.start() - 60) : at.end() + 60] for at in re.finditer(r"(?<![\d.])(3\.17|5\.29|7\.47)", rest)]
 
 
 def test_on_the_terminal(records: Sequence[Record]) -> None:
@@ -64,6 +64,8 @@ def test_on_the_terminal(records: Sequence[Record]) -> None:
 
 def test_in_the_report(records: Sequence[Record], made: Any) -> None:
     text = html.unescape(render(records, made.plan(), made.VERSIONS, made.gallery(records)))
+    scripts = re.findall(r"<script.*?</script>", text, flags=re.DOTALL)
+    text = text.replace(max(scripts, key=len), "")  # the library that draws has numbers of its own
     # In the verdict, in the table of all numbers, and beside the cell.
     assert all(text.count(said) >= 3 for said in MEANS.values())
     assert not alone(text)

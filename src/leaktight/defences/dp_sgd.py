@@ -22,19 +22,23 @@ class DPSGD(Defence):
 
     Without it the mean gradient of a batch goes out, or local steps follow it. With it each local step uses
 
-    .. math:: \tilde g = \frac{1}{B} \Bigl( \sum_{i=1}^{B} g_i \min\bigl(1, \tfrac{C}{\lVert g_i \rVert}\bigr) + \sigma C z \Bigr), \qquad z \sim N(0, I),
+    .. math:: \tilde g = \frac{1}{B} \Bigl( \sum_{i \in S} g_i \min\bigl(1, \tfrac{C}{\lVert g_i \rVert}\bigr) + \sigma C z \Bigr), \qquad z \sim N(0, I),
 
-    where \(g_i\) is the gradient of example \(i\) over all parameters together. In a training of ours \(B\) is the expected size of the batch:
-    each example is in it with probability \(q = B / n\), independently of the others (Poisson sampling), by draws that the party keeps secret. A
-    batch may be larger, or empty, and then pure noise goes out.
+    where \(g_i\) is the gradient of example \(i\) over all parameters together, and \(S\) is the batch. In training each of the party's \(n\)
+    examples is in \(S\) with probability \(q = B / n\), independently of the others (Poisson sampling), by a draw that the party keeps secret.
+    \(B\) is the expected size: a batch may be larger, or empty, and then pure noise goes out.
 
     The party notes `dp_sgd.epsilon`, cumulative over all its steps and rounds, `dp_sgd.delta`, and what the account rests on:
-    `dp_sgd.sample_rate` for steps by Poisson sampling; `dp_sgd.participations` for all other steps, of which the example that took part in most
-    counts each, without amplification. Such are batches of a schedule that chooses by properties (an example that is m times in one counts as
-    m^2 steps, `dp_sgd.repeats`), and steps of which nobody says how their batch came about: every example may be in each.
-    The batch of an attacked message is fixed by the audit: no amplification is claimed for it, and its cost is
-    noted apart, under `dp_sgd.attacked`. Epsilon is an upper bound if batches were drawn so. `dp_sgd.clipped` is the share of gradients that
-    were clipped; it is for the party itself, and no epsilon covers it.
+
+    - `dp_sgd.sample_rate`: the \(q\) of steps by Poisson sampling.
+    - `dp_sgd.participations`: in all other steps, how often the example counts that took part in most; nothing is taken off for sampling. An
+      example that a schedule puts into a batch m times counts m^2 times (`dp_sgd.repeats` is the largest m). Where nobody says how
+      batches were chosen, every example counts in every step.
+    - `dp_sgd.attacked`: the same for messages that only an audit asks for. Their batches are fixed by the audit, so no amplification is
+      claimed for them, and \(B\) is their real size.
+
+    Epsilon is an upper bound if batches were drawn so. `dp_sgd.clipped`, the share of gradients that were clipped, is for the party itself;
+    no epsilon covers it.
 
     Args:
         clip: \(C\), the norm that no example's gradient exceeds, in (0, inf); less is stronger on the message, epsilon stays.
@@ -59,12 +63,11 @@ class DPSGD(Defence):
     Half precision is clipped and summed, and the noise is added, in single precision.
 
     Differs from the paper: epsilon comes from Opacus' Rényi accountant, not from the moments accountant, and where nothing is sampled from
-    the exact law of the Gaussian mechanism. Neighbours are data sets of
-    which one has an example more; where batches are not sampled, the example is replaced by one without a gradient, so that the others' batches
-    stay as they are. How many examples there are is not protected. The paper divides by the size of a lot, which it calls L; so do we, by the
-    expected size. Messages therefore tell that size in place of the real one. Before Poisson sampling came, batches were pieces of a shuffled
-    data set and divided by their own size; numbers of a training under `dp_sgd` differ from then. Noise is drawn in
-    floating point: the guarantee supposes that it and the choice of examples stay secret.
+    the exact law of the Gaussian mechanism. Two data sets are neighbours if one has an example more. Where batches are not sampled, that example
+    is replaced by one without a gradient, so that the batches of the others stay as they are. How many examples a party owns is not
+    protected; the real size of a sampled batch is, so messages tell the expected size. Earlier, batches were pieces of a shuffled data set, and
+    each sum was divided by its own size: numbers of audits under `dp_sgd` differ from those of before. Noise is drawn in floating point, and
+    the guarantee supposes that the noise and the choice of examples stay secret.
 
     References:
         Abadi et al., "Deep Learning with Differential Privacy", 2016, algorithm 1; Mironov, Talwar and Zhang, "Rényi

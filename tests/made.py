@@ -168,7 +168,7 @@ def audit(seeds: tuple[int, ...] = (0,)) -> list[Record]:
         (TopK(share=0.3), 27, 0.815, {}),
         (TopK(share=0.05), 12, 0.79, {}),
         (TopK(share=0.01), 9, 0.74, {}),
-        (DPSGD(multiplier=1.0), 10, 0.66, {"dp_sgd.epsilon": 3.2, "dp_sgd.delta": 1e-5}),
+        (DPSGD(multiplier=1.0), 10, 0.66, {"dp_sgd.epsilon": 3.2, "dp_sgd.delta": 1e-5, "dp_sgd.sample_rate": 0.1}),
     ]
     made = [control(seed=seed) for seed in seeds]
     for seed in seeds:

@@ -142,10 +142,17 @@ def test_images_that_only_the_transformed_copy_gives_away_are_named(made):
 
 def test_epsilon_is_named_and_an_infinite_one_is_no_guarantee(made):
     bare = made.record()
-    finite = made.record(DPSGD(), psnr=9, notes={"dp_sgd.epsilon": 2.5})
-    endless = made.record(DPSGD(), psnr=9, notes={"dp_sgd.epsilon": float("inf")})
-    assert "epsilon = 2.5." in judged([bare, finite], DPSGD()).sentence
-    assert "epsilon is infinite: no guarantee" in judged([bare, endless], DPSGD()).sentence
+    assumed = {"dp_sgd.delta": 1e-5, "dp_sgd.sample_rate": 0.1}
+    attacked = {"dp_sgd.attacked.epsilon": 4.38, "dp_sgd.attacked.delta": 1e-5, "dp_sgd.attacked.participations": 1.0}
+    finite = made.record(DPSGD(), psnr=9, notes={"dp_sgd.epsilon": 2.5, **assumed, **attacked})
+    endless = made.record(DPSGD(), psnr=9, notes={"dp_sgd.epsilon": float("inf"), **assumed})
+    assert judged([bare, finite], DPSGD()).sentence.endswith(
+        "Its privacy budget: epsilon at most 2.5 at delta 1e-05 (upper bound; Poisson sampling at rate 0.1); "
+        "for the attacked messages alone, epsilon at most 4.38 at delta 1e-05 "
+        "(upper bound; no amplification is claimed for batches that an audit fixed: an example counts once)."
+    )
+    sentence = judged([bare, endless], DPSGD()).sentence
+    assert "epsilon is infinite at delta 1e-05 (Poisson sampling at rate 0.1): no guarantee." in sentence
 
 
 def test_labels_have_a_sentence_of_their_own(made):

@@ -1,6 +1,6 @@
 import pytest
 
-from leaktight.audit.rows import Row, epsilon_of, rows_of
+from leaktight.audit.rows import Row, rows_of
 from leaktight.audit.verdict import cost_of, judge, strongest, verdict_of
 from leaktight.core.defence import Undefended
 from leaktight.core.metric import Reading
@@ -133,13 +133,8 @@ def test_below_chance_there_is_no_clearer_one(made):
 def test_a_row_that_was_never_measured_says_nothing():
     row = Row(1, Undefended(), "dlg2019", False, 1, "initial", (), {})
     assert row.severity == ()
-    assert (row.leak, row.median, row.epsilon, row.utility) == (None, None, None, None)
+    assert (row.leak, row.median, row.budgets, row.utility) == (None, None, (), None)
     assert not row.useless
-
-
-def test_the_largest_epsilon_counts_whoever_noted_it():
-    assert epsilon_of({"a.epsilon": 1.0, "epsilon": 2.0, "epsilon.other": 9.0}) == 2.0
-    assert epsilon_of({"dp_sgd.delta": 1e-5}) is None
 
 
 def test_labels_are_told_for_each_scenario(made):

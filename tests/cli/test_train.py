@@ -45,6 +45,18 @@ def test_a_plan_is_trained_and_its_model_written(leaktight: Call, plan: Path) ->
     }
 
 
+def test_a_budget_is_said_with_all_that_it_rests_on(leaktight: Call, plan: Path) -> None:
+    (plan / "private.toml").write_text(PLAN.partition("[[defences]]")[0] + '[[defences]]\nkind = "dp_sgd"\n')
+    said = leaktight("train", "private.toml", "--defence", "dp_sgd", "--out", "trained")
+    assert said.code == 0
+    held = json.loads((plan / "trained" / "training.json").read_text())
+    [budget] = held["privacy_budget"]
+    assert f"Privacy budget: {budget}." in said.out
+    shown = f"epsilon at most {held['notes']['dp_sgd.epsilon']:.3g} at delta 1e-05 (upper bound; Poisson sampling at rate "
+    assert budget.startswith(shown)
+    assert "privacy" not in leaktight("train", "plan.toml", "--defence", "top_k", "--out", "other").out.lower()
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

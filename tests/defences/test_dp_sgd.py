@@ -7,8 +7,6 @@ import math
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from opacus.accountants import RDPAccountant
 from pydantic import TypeAdapter
 from torch import nn
@@ -19,10 +17,11 @@ from leaktight.core.local import Local, Memory, Now
 from leaktight.core.message import Kind, Message, Tensors
 from leaktight.core.random import stream
 from leaktight.core.record import Record
+from leaktight.core.sampling import Known, Poisson, Sampling
 from leaktight.core.scenario import flat, nested
 from leaktight.core.value import Value
 from leaktight.defences import DPSGD, GaussianNoise
-from leaktight.defences.dp_sgd import clipped, example_norms
+from leaktight.defences.clipping import clip_each
 
 SHAPES = {"weight": (3, 4), "bias": (3,), "scale": ()}
 
@@ -34,46 +33,22 @@ def gradient(batch: int = 6, size: float = 1.0, seed: int = 0) -> Gradient:
     )
 
 
-def rows(tensors: Tensors) -> torch.Tensor:
-    return torch.cat([tensor.flatten(1) if tensor.dim() > 1 else tensor[:, None] for tensor in tensors.values()], 1)
-
-
 def outgoing(tensors: Tensors, round: int = 0, kind: Kind = Kind.GRADIENT, **facts: float) -> Message:
     return Message(kind, "client-0", "server", round, tensors, facts)
 
 
-def owner(examples: int = 60, memory: Memory | None = None) -> Local:
-    return Local("client-0", seed=5, memory=memory or {}, now=Now(examples=examples))
+def owner(examples: int = 60, memory: Memory | None = None, sampling: Sampling | None = None) -> Local:
+    return Local("client-0", seed=5, memory=memory or {}, now=Now(examples=examples, sampling=sampling))
 
 
-@settings(max_examples=40, deadline=None)
-@given(clip=st.floats(1e-3, 1e3), size=st.sampled_from([0.0, 1e-30, 1e-3, 1.0, 1e6, 1e30, 1e37]), batch=st.integers(1, 5))
-def test_clipping_agrees_with_the_formula_in_double_precision(clip: float, size: float, batch: int) -> None:
-    found = gradient(batch, size)
-    exact = rows(found.tensors).double()
-    norms = exact.norm(dim=1)
-    wanted = exact * (clip / norms.clamp_min(1e-300)).clamp_max(1)[:, None]
-    assert torch.allclose(rows(clipped(found.tensors, clip)).double(), wanted, rtol=1e-5, atol=1e-6 * clip)
-    assert torch.allclose(example_norms(found.tensors).double(), norms, rtol=1e-5, atol=0)
-
-
-def test_gradients_within_the_norm_are_untouched() -> None:
-    found = gradient(size=0.01)
-    for name, tensor in clipped(found.tensors, 1.0).items():
-        assert torch.equal(tensor, found.tensors[name])
-
-
-def test_a_half_precision_norm_does_not_overflow() -> None:
-    tensors = {"weight": torch.ones(1, 100_000, dtype=torch.float16)}
-    assert example_norms(tensors).item() == pytest.approx(math.sqrt(100_000), rel=1e-3)
-    assert clipped(tensors, 1.0)["weight"].dtype is torch.float16
+POISSON = Poisson(rate=0.1, expected=6)
 
 
 def test_without_noise_it_is_the_mean_of_clipped_gradients() -> None:
     found = gradient()
     sent = DPSGD(clip=2.0, multiplier=0.0).on_gradient(found, owner())
     assert not sent.per_example
-    for name, tensor in clipped(found.tensors, 2.0).items():
+    for name, tensor in clip_each(found.tensors, 2.0).items():
         assert torch.allclose(sent.tensors[name], tensor.mean(0), atol=1e-7)
 
 
@@ -120,7 +95,7 @@ def play(defence: DPSGD | Chain, local: Local, rounds: range, steps: int = 2, ba
 
 
 def test_epsilon_is_cumulative_over_steps_and_rounds_as_opacus_counts_it() -> None:
-    local, opacus = owner(), RDPAccountant()
+    local, opacus = owner(sampling=POISSON), RDPAccountant()
     for number in range(4):
         play(DPSGD(multiplier=1.3, delta=1e-4), local, range(number, number + 1))
         for _ in range(2):
@@ -130,18 +105,18 @@ def test_epsilon_is_cumulative_over_steps_and_rounds_as_opacus_counts_it() -> No
 
 
 def test_the_account_is_plain_numbers_and_survives_storage() -> None:
-    whole, first = owner(), owner()
+    whole, first = owner(sampling=POISSON), owner(sampling=POISSON)
     play(DPSGD(), whole, range(4))
     play(DPSGD(), first, range(2))
     stored = flat(first.memory)
     assert all(isinstance(value, (torch.Tensor, int, float)) for value in stored.values())
-    second = owner(memory=nested(stored))
+    second = owner(memory=nested(stored), sampling=POISSON)
     play(DPSGD(), second, range(2, 4))
     assert second.notes == whole.notes
 
 
 def test_the_account_is_kept_in_the_scope_of_a_chain() -> None:
-    alone, chained = owner(), owner()
+    alone, chained = owner(sampling=POISSON), owner(sampling=POISSON)
     play(DPSGD(), alone, range(3))
     play(Chain(links=(Undefended(), DPSGD(), GaussianNoise())), chained, range(3))
     assert chained.notes == alone.notes
@@ -175,10 +150,62 @@ def test_an_average_is_refused() -> None:
         Chain(links=(DPSGD(), DPSGD())).on_gradient(gradient(), owner())
 
 
-@pytest.mark.parametrize(("examples", "batch"), [(0, 6), (5, 6)])
-def test_an_unknown_sample_rate_is_an_error(examples: int, batch: int) -> None:
+@pytest.mark.parametrize(("examples", "batch"), [(6, 0), (5, 6)])
+def test_a_batch_that_cannot_be_of_its_examples_is_an_error(examples: int, batch: int) -> None:
     with pytest.raises(InvalidValue, match=f"must be part of the examples that it owns.* Got {batch} of {examples} instead"):
         DPSGD().on_gradient(gradient(batch), owner(examples))
+
+
+@pytest.mark.parametrize("batch", [3, 9])
+def test_a_sampled_sum_is_divided_by_the_expected_size(batch: int) -> None:
+    found = gradient(batch)
+    sent = DPSGD(clip=2.0, multiplier=0.0).on_gradient(found, owner(sampling=POISSON))
+    for name, tensor in clip_each(found.tensors, 2.0).items():
+        assert torch.allclose(sent.tensors[name], tensor.sum(0) / 6, atol=1e-7)
+
+
+def test_an_empty_batch_sends_pure_noise_and_costs_as_much() -> None:
+    nobody = Gradient({"weight": torch.zeros(0, 20_000), "scale": torch.zeros(0)}, per_example=True)
+    local, defence = owner(sampling=POISSON), DPSGD(clip=0.5, multiplier=3.0)
+    sent = defence.on_gradient(nobody, local).tensors
+    assert sent["scale"].shape == ()
+    assert sent["weight"].std().item() == pytest.approx(3.0 * 0.5 / 6, rel=0.03)
+    defence.on_message(outgoing(sent), local)
+    opacus = RDPAccountant()
+    opacus.step(noise_multiplier=3.0, sample_rate=0.1)
+    assert local.notes["dp_sgd.epsilon"] == pytest.approx(opacus.get_epsilon(1e-5))
+    assert local.notes["dp_sgd.clipped"] == 0
+
+
+def test_a_batch_of_which_nothing_is_told_is_in_no_way_amplified() -> None:
+    local, opacus = owner(), RDPAccountant()
+    play(DPSGD(multiplier=2.0), local, range(3), steps=2)
+    for _ in range(6):
+        opacus.step(noise_multiplier=2.0, sample_rate=1.0)
+    # Opacus bounds what is exact here.
+    assert 0.9 * opacus.get_epsilon(1e-5) < local.notes["dp_sgd.epsilon"] <= opacus.get_epsilon(1e-5)
+    assert local.notes["dp_sgd.participations"] == 6
+    assert "dp_sgd.sample_rate" not in local.notes
+
+
+def test_an_attacked_batch_is_noted_apart_and_leaves_the_training_as_it_is() -> None:
+    local, alone = owner(sampling=POISSON), owner(sampling=POISSON)
+    for each in (local, alone):
+        play(DPSGD(), each, range(2))
+    local.now.sampling = Known(torch.arange(6), attacked=True)
+    play(DPSGD(), local, range(2, 3), steps=1)
+    attacked = {name: value for name, value in local.notes.items() if "attacked" in name}
+    assert {**attacked, **alone.notes} == {**local.notes, "dp_sgd.clipped": alone.notes["dp_sgd.clipped"]}
+    assert attacked["dp_sgd.attacked.epsilon"] == pytest.approx(4.3772, abs=1e-4)  # one Gaussian mechanism, whatever the batch
+    assert (attacked["dp_sgd.attacked.delta"], attacked["dp_sgd.attacked.participations"]) == (1e-5, 1)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_comes_back_as_such_and_not_above_the_clip(dtype: torch.dtype) -> None:
+    found = Gradient({"weight": 7 * torch.randn(1, 999, generator=stream(0, "half")).to(dtype)}, per_example=True)
+    sent = DPSGD(clip=0.3, multiplier=0.0).on_gradient(found, owner()).tensors["weight"]
+    assert sent.dtype is dtype
+    assert 0.29 < sent.double().norm() <= 0.3
 
 
 def test_a_message_that_skipped_the_steps_does_not_go_out() -> None:

@@ -44,7 +44,7 @@ def test_no_defence_lets_a_broken_message_through(defence: Defence, value: float
 
 
 def test_dp_sgd_lets_no_broken_message_through() -> None:
-    local = Local("client-0", seed=0, memory={"unsent": 1, "spent": torch.zeros(151), "clipped": 0, "seen": 1})
+    local = Local("client-0", seed=0, memory={"unsent": 1, "spent": {"costs": torch.zeros(151)}, "clipped": 0, "seen": 1})
     with pytest.raises(InvalidValue, match=r"under dp_sgd must hold finite numbers"):
         DPSGD().on_message(message(bad=torch.tensor([float("nan")])), local)
 

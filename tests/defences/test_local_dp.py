@@ -4,7 +4,10 @@ import math
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from leaktight.core.budget import budgets_of
 from leaktight.core.defence import Chain
 from leaktight.core.errors import InvalidValue, Refusal
 from leaktight.core.local import Local
@@ -55,6 +58,26 @@ def test_the_budget_is_that_of_composed_gaussian_mechanisms(multiplier, messages
     # Opacus looks at fewer orders, which can only cost a little.
     assert by_formula(multiplier, messages, 1e-5) <= local.notes["local_dp.epsilon"] + 1e-6
     assert local.notes["local_dp.epsilon"] == pytest.approx(by_formula(multiplier, messages, 1e-5), rel=0.02)
+
+
+def test_what_the_budget_rests_on_is_said():
+    local = Local("client-0", 0)
+    for _ in range(3):
+        LocalDP(multiplier=4.0).on_message(update(weight=torch.ones(3)), local)
+    [budget] = budgets_of(local.notes)
+    # By dp-accounting 4.0113 for three Gaussian mechanisms of half the multiplier, see test_accountant.
+    assert str(budget) == (
+        "epsilon at most 4.01 at delta 1e-05 (upper bound; whole messages, 3 of one participant, so that no sampling is assumed)"
+    )
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.sampled_from([torch.float16, torch.bfloat16]), st.floats(0.01, 100), st.integers(1, 500), st.integers(0, 1000))
+def test_half_precision_is_never_longer_than_the_bound(dtype, clip, width, seed):
+    found = (300 * torch.randn(width, generator=torch.Generator().manual_seed(seed))).to(dtype)
+    sent = LocalDP(clip=clip, multiplier=0.0).on_message(update(weight=found, scale=found[0]), Local("client-0", 0))
+    assert {tensor.dtype for tensor in sent.tensors.values()} == {dtype}
+    assert torch.cat([tensor.flatten() for tensor in sent.tensors.values()]).double().norm() <= clip
 
 
 def test_without_noise_there_is_no_guarantee():

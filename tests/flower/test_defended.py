@@ -3,8 +3,10 @@
 import pytest
 import torch
 from flwr.app import ArrayRecord
+from opacus.accountants import RDPAccountant
 from torch import nn
 
+from leaktight.core.budget import budgets_of
 from leaktight.core.defence import Chain
 from leaktight.core.errors import InvalidValue, LeaktightError
 from leaktight.defences import DPSGD, ClassKeys, GaussianNoise, LayerGuard, Polarization, TopK, Transformation
@@ -74,6 +76,54 @@ def test_the_budget_of_dp_sgd_adds_up_over_messages(by_hand):
     alone = by_hand.context()
     trained(alone, defence, steps=6)
     assert notes_of(alone, defence)["dp_sgd.epsilon"] == pytest.approx(spent[2])
+
+
+def spent(context, steps=4, sizes=(6,), **settings):
+    """Return what some steps cost, in batches of these sizes."""
+    defence, net = DPSGD(clip=1.0, multiplier=2.0), network()
+    own = defended(defence, net, context, LABELS, (1, 4, 4), **settings)
+    for step in range(steps):
+        size = sizes[step % len(sizes)]
+        own.backward(INPUTS[:size], LABELS[:size])
+    gradients = {name: parameter.grad for name, parameter in net.named_parameters()}
+    own.arrays()
+    return notes_of(context, defence), gradients
+
+
+def test_without_a_word_about_the_loader_every_step_counts(by_hand):
+    unknown, _ = spent(by_hand.context(), sizes=(2,))
+    assert unknown["dp_sgd.participations"] == 4
+    passes, _ = spent(by_hand.context(), sizes=(2,), sampling="passes")
+    assert passes["dp_sgd.participations"] == 2  # three batches of two are a pass over six
+    sampled, _ = spent(by_hand.context(), sizes=(2,), sampling="poisson", batch_size=2)
+    assert sampled["dp_sgd.sample_rate"] == pytest.approx(1 / 3)
+    opacus = RDPAccountant()
+    for _ in range(4):
+        opacus.step(noise_multiplier=2.0, sample_rate=1 / 3)
+    assert sampled["dp_sgd.epsilon"] == pytest.approx(opacus.get_epsilon(1e-5))
+    assert sampled["dp_sgd.epsilon"] < passes["dp_sgd.epsilon"] < unknown["dp_sgd.epsilon"]
+
+
+def test_every_message_begins_a_pass_of_its_own(by_hand):
+    context = by_hand.context()
+    for number in (1, 2, 3):
+        notes, _ = spent(context, steps=1, sizes=(2,), sampling="passes")
+        assert notes["dp_sgd.participations"] == number
+
+
+def test_sampled_batches_may_be_empty_and_are_divided_by_the_expected_size(by_hand):
+    notes, gradients = spent(by_hand.context(), steps=1, sizes=(0,), sampling="poisson", batch_size=4)
+    noise = torch.cat([gradient.flatten() for gradient in gradients.values()])
+    assert float(noise.std()) == pytest.approx(2.0 / 4, rel=0.2)
+    assert notes["dp_sgd.epsilon"] > 0
+    with pytest.raises(InvalidValue, match="must be part of the examples that it owns"):
+        spent(by_hand.context(), steps=1, sizes=(0,))
+
+
+def test_a_budget_on_a_node_can_be_said_in_full(by_hand):
+    notes, _ = spent(by_hand.context(), sampling="passes")
+    [budget] = budgets_of(notes)
+    assert "at delta 1e-05 (upper bound; no amplification by sampling: an example counts 4 times)" in str(budget)
 
 
 def test_noise_is_never_drawn_twice(by_hand):

@@ -38,24 +38,27 @@ def line(section, number):
 
 def test_the_table_shows_every_reading_with_its_interval(page, made):
     extra = (Reading(name="leak_auc", value=0.75, low=0.7, high=0.8),)
+    notes = {"dp_sgd.epsilon": 3.21, "dp_sgd.delta": 1e-5, "dp_sgd.participations": 2.0}
     records = [
         made.record(psnr=38, labels=0.25),
-        made.record(DPSGD(), psnr=10, accuracy=0.7, extra=extra, notes={"dp_sgd.epsilon": 3.21}),
+        made.record(DPSGD(), psnr=10, accuracy=0.7, extra=extra, notes=notes),
     ]
     bare, private = (line(table_section(page(records)), number) for number in (0, 1))
     assert bare["images recognised"] == "100 % (68 to 100)"
     assert bare["PSNR, raw (dB)"] == "38.0 (36.5 to 39.5)"
     assert bare["labels read"] == "75 % (41 to 93)"
-    assert bare["accuracy lost (points)"] == bare["epsilon"] == "-"
+    assert bare["accuracy lost (points)"] == bare["privacy budget"] == "-"
     assert private["accuracy lost (points)"] == "10.0 (6.2 to 13.7)"
-    assert private["epsilon"] == "3.21"
+    assert private["privacy budget"] == (
+        "epsilon at most 3.21 at delta 1e-05 (upper bound; no amplification by sampling: an example counts 2 times)"
+    )
     assert private["leak AUC"] == "0.75 (0.7 to 0.8)"
     assert private["place"] == ["dlg2019", "1", "before training"]
 
 
 def test_columns_that_say_nothing_new_are_left_out(page, made):
     plain = table_section(page([made.record()]))
-    assert not {"scenario", "PSNR, used (dB)", "epsilon", "labels read"} & set(plain.values["columns"])
+    assert not {"scenario", "PSNR, used (dB)", "privacy budget", "labels read"} & set(plain.values["columns"])
     changed = table_section(page([made.record(used=25)]))
     assert "PSNR, used (dB)" in changed.values["columns"]
     other = made.Handmade.model_construct(kind="handmade", rounds=7)

@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from leaktight.audit.flag import Flag, Severity
 from leaktight.audit.label_leak import LEAK_AUC
 from leaktight.audit.pool import high, low
-from leaktight.audit.rows import PSNR, UNTRAINED, Row, epsilon_of, rows_of
+from leaktight.audit.rows import PSNR, UNTRAINED, Row, rows_of
 from leaktight.audit.utility import ignorance, utility_name
 from leaktight.audit.words import capital, family_of, label_of, links, listed, name_of, setting_of, title_of
+from leaktight.core.budget import budgets_of
 from leaktight.core.metric import Reading
 from leaktight.core.probe import Attempt
 from leaktight.core.record import Record, Status
@@ -130,8 +131,8 @@ def privacy_without_epsilon(records: Sequence[Record]) -> list[Flag]:
     bare: list[Record] = []
     for record in (r for r in records if r.status is Status.DONE and r.cell.purpose == "measure"):
         kinds = {link.kind for link in links(record.cell.defence)}
-        epsilon = epsilon_of(record.notes)
-        if kinds & ACCOUNTED and (epsilon is None or not math.isfinite(epsilon)):
+        spent = [budget.epsilon for budget in budgets_of(record.notes)]
+        if kinds & ACCOUNTED and not (spent and all(map(math.isfinite, spent))):
             bare.append(record)
         elif not kinds & ACCOUNTED and kinds & NOISES:
             noisy.setdefault(family_of(record.cell.defence), []).append(record.cell.key)

@@ -16,13 +16,14 @@ from leaktight.audit.property_leak import asked_of, strongest_property, tells_pr
 from leaktight.audit.utility import ignorance, is_utility, lost, utility_of
 from leaktight.audit.words import attack_of, label_of, name_of, plain, rank, setting, undefended
 from leaktight.core.attack import Attack
+from leaktight.core.budget import Budget, budgets_of
 from leaktight.core.defence import Defence
 from leaktight.core.metric import Reading
 from leaktight.core.probe import Attempt
 from leaktight.core.record import Record, Status
 from leaktight.core.run import largest
 
-PSNR, SSIM, LABELS, EPSILON = "psnr", "ssim", "label_distance", "epsilon"
+PSNR, SSIM, LABELS = "psnr", "ssim", "label_distance"
 STATEMENT, RATIO = "reconstruction_statement", "gradient_ratio"
 UNTRAINED = "the model was not trained (0 rounds)"
 RECOGNISED, ANY_CLASS = "recognised", "recognised_any"
@@ -147,9 +148,9 @@ class Row:
         return tail_of(self.readings, leak.layer) if leak is not None and tells_labels(leak) else None
 
     @property
-    def epsilon(self) -> float | None:
-        """The differential-privacy epsilon that was noted, if any; of several the largest."""
-        return epsilon_of(self.notes)
+    def budgets(self) -> tuple[Budget, ...]:
+        """What was spent of differential privacy, in the training and by the attacked messages; none if nothing accounts for it."""
+        return budgets_of(self.notes)
 
     @property
     def severity(self) -> tuple[float, ...]:
@@ -163,16 +164,6 @@ class Row:
         elsewhere = self.any_class
         shown = leakage(elsewhere) if elsewhere is not None and elsewhere.beats_chance() else -math.inf
         return max(leakage(self.leak), shown), beyond
-
-
-def epsilon_of(notes: Mapping[str, float]) -> float | None:
-    """Return the largest epsilon among a party's notes, whichever defence noted it.
-
-    Example:
-        >>> epsilon_of({"dp_sgd.epsilon": 2.5, "dp_sgd.delta": 1e-5})
-        2.5
-    """
-    return max((value for name, value in notes.items() if name.rpartition(".")[2] == EPSILON), default=None)
 
 
 def rows_of(records: Sequence[Record]) -> tuple[Row, ...]:

@@ -7,7 +7,6 @@ that no row shows: that no attack tried got through is not that none can.
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
@@ -254,13 +253,8 @@ def _cost(row: Row) -> str:
 
 
 def _budget(row: Row) -> str:
-    if row.epsilon is None:
-        return ""
-    return (
-        f" Its privacy budget is epsilon = {row.epsilon:.3g}."
-        if math.isfinite(row.epsilon)
-        else " Its epsilon is infinite: no guarantee."
-    )
+    said = "; ".join(map(str, row.budgets))
+    return f" Its privacy budget: {said}." if said else ""
 
 
 def verdict_of(rows: Sequence[Row], judgements: Sequence[Judgement]) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 COLUMNS = (
     "key", "purpose", "scenario", "defence", "probe", "stage", "batch_size", "victims", "seed", "status", "reason", "seconds",
-    "reading", "against", "layer", "value", "low", "high", "n", "chance", "leaks",
+    "privacy_budget", "reading", "against", "layer", "value", "low", "high", "n", "chance", "leaks",
 )  # fmt: skip
 
 EXAMPLES = """
@@ -52,10 +52,16 @@ def export(
 
 
 def as_lines(records: Sequence[Record], redact: bool = False) -> str:
-    """Return each record as one line of JSON; redacted, without places on the disk."""
+    """Return each record as one line of JSON, an epsilon with what it means; redacted, without places on the disk."""
+    from leaktight.core.budget import budgets_of
     from leaktight.report.redaction import without_places
 
-    return "".join(f"{json.dumps(without_places(record) if redact else record.to_dict())}\n" for record in records)
+    def line(record: Record) -> str:
+        budgets = list(map(str, budgets_of(record.notes)))
+        settings = without_places(record) if redact else record.to_dict()
+        return json.dumps({**settings, "privacy_budget": budgets} if budgets else settings)
+
+    return "".join(f"{line(record)}\n" for record in records)
 
 
 def as_csv(records: Sequence[Record]) -> str:
@@ -71,6 +77,7 @@ def as_csv(records: Sequence[Record]) -> str:
 
 def _rows(record: Record, scenario: int) -> Iterator[dict[str, Any]]:
     from leaktight.audit.words import label_of
+    from leaktight.core.budget import budgets_of
 
     cell = record.cell
     common = {
@@ -86,6 +93,7 @@ def _rows(record: Record, scenario: int) -> Iterator[dict[str, Any]]:
         "status": record.status.value,
         "reason": record.reason,
         "seconds": round(record.seconds, 3),
+        "privacy_budget": "; ".join(map(str, budgets_of(record.notes))),
     }
     if not record.readings:
         yield common

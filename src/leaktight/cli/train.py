@@ -78,8 +78,11 @@ def train(
     except KeyboardInterrupt:
         typer.echo("Interrupted: what was started is stopped, and there is no model.", err=True)
         raise typer.Exit(INTERRUPTED) from None
-    told = ", ".join(f"{one['name']} {one['value']:.3f}" for one in json.loads((out / CURVE_FILE).read_bytes())["utility"])
+    found = json.loads((out / CURVE_FILE).read_bytes())
+    told = ", ".join(f"{one['name']} {one['value']:.3f}" for one in found["utility"])
     typer.echo(f"Trained with {training.defence} for {training.scenario.rounds} rounds: {told}.")
+    for budget in found.get("privacy_budget", []):
+        typer.echo(f"Privacy budget: {budget}.")
     typer.echo(f"Model: {out / MODEL_FILE}\nCurve: {out / CURVE_FILE}")
 
 

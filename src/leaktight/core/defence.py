@@ -65,6 +65,11 @@ class Defence(Kinded):
         return False
 
     @property
+    def sampled(self) -> bool:
+        """Whether what it promises is stronger where each example is in a batch by a draw of its own (Poisson sampling)."""
+        return False
+
+    @property
     def withholds(self) -> bool:
         """Whether `on_message` leaves tensors out, so that the server keeps those parameters as they are."""
         return False
@@ -150,6 +155,11 @@ class Chain(Defence):
     def per_example(self) -> bool:
         """Whether any link needs one gradient per example."""
         return any(link.per_example for link in self.links)
+
+    @property
+    def sampled(self) -> bool:
+        """Whether any link counts on Poisson sampling."""
+        return any(link.sampled for link in self.links)
 
     @property
     def withholds(self) -> bool:

@@ -56,6 +56,10 @@ class Draws(abc.ABC):
         """Draw standard normal numbers of a tensor's shape, type and device."""
         return self.normals(tensor.shape, tensor.dtype).to(tensor.device)
 
+    def private_normal_like(self, tensor: Tensor) -> Tensor:
+        """Draw standard normal numbers for a guarantee, of a tensor's shape, type and device."""
+        return self.private_normals(tensor.shape, tensor.dtype).to(tensor.device)
+
     def laplace_like(self, tensor: Tensor) -> Tensor:
         """Draw standard Laplace numbers (variance 2) of a tensor's shape, type and device."""
         # In double precision: 24-bit uniform numbers would cut the tail off at 17 scales.

@@ -7,6 +7,7 @@ from typing import Any
 
 from leaktight.core.draws import Draws, SeededDraws
 from leaktight.core.random import seed_of, stream
+from leaktight.core.sampling import Sampling
 from leaktight.core.secure import SecretKey
 from leaktight.core.task import Batch
 
@@ -24,6 +25,7 @@ class Now:
     examples: int = 0
     classes: tuple[int, ...] = ()
     parts: tuple[str, ...] = ()
+    sampling: Sampling | None = None
     streams: dict[tuple[str, ...], Draws] = dataclasses.field(default_factory=dict)
 
 
@@ -88,6 +90,11 @@ class Local:
     def parts(self) -> tuple[str, ...]:
         """The parts of the agreed model, by name, whether they go out or not; none if nobody told."""
         return self.now.parts
+
+    @property
+    def sampling(self) -> Sampling | None:
+        """How the current batch was chosen; None if nobody told, so that any example may be in every batch."""
+        return self.now.sampling
 
     @property
     def draws(self) -> Draws:

@@ -4,55 +4,16 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-import torch
 from pydantic import Field
-from torch import Tensor
 
 from leaktight.core.defence import Defence, Gradient, Strength
 from leaktight.core.errors import InvalidValue, Refusal
-from leaktight.core.local import Local
+from leaktight.core.local import SPENT, Local
 from leaktight.core.message import Kind, Message, Tensors
-from leaktight.defences import accountant
+from leaktight.core.sampling import Poisson
+from leaktight.defences.clipping import clip_each, example_norms, round_to
+from leaktight.defences.dp_account import count_step, notes_of
 from leaktight.defences.finite import finite, finite_tensors
-
-
-def example_norms(tensors: Tensors) -> Tensor:
-    """Return the Euclidean norm of each example's gradient over all tensors.
-
-    Example:
-        >>> example_norms({"weight": torch.tensor([[3.0], [1e30]]), "bias": torch.tensor([4.0, 0.0])})
-        tensor([5.0000e+00, 1.0000e+30])
-    """
-    peak, unit = _scaled(tensors)
-    return peak * unit
-
-
-def clipped(tensors: Tensors, clip: float) -> dict[str, Tensor]:
-    """Return each example's gradient at norm `clip` if it was longer, and untouched if it was not.
-
-    Example:
-        >>> clipped({"weight": torch.tensor([[3.0, 4.0], [0.3, 0.4]])}, 1.0)["weight"]
-        tensor([[0.6000, 0.8000],
-                [0.3000, 0.4000]])
-    """
-    peak, unit = _scaled(tensors)
-    long = peak * unit > clip
-    return {name: torch.where(_over(long, t), t / _over(peak, t) * _over(clip / unit, t), t) for name, t in tensors.items()}
-
-
-def _scaled(tensors: Tensors) -> tuple[Tensor, Tensor]:
-    """Return each example's largest magnitude and its norm in units of that, so that no square overflows."""
-    flat = [tensor.reshape(len(tensor), -1) for tensor in tensors.values()]
-    peak = torch.cat([row.abs().amax(1, keepdim=True) for row in flat if row.numel()], 1).amax(1)
-    peak = torch.where(peak > 0, peak, 1)
-    wide = torch.promote_types(peak.dtype, torch.float32)
-    norms = torch.stack([torch.linalg.vector_norm(row / peak[:, None], dim=1, dtype=wide) for row in flat], 1)
-    return peak.to(wide), torch.linalg.vector_norm(norms, dim=1)
-
-
-def _over(row: Tensor, tensor: Tensor) -> Tensor:
-    """Return one number per example, shaped and typed to meet that example's entries."""
-    return row.view(-1, *(1,) * (tensor.dim() - 1)).to(row.dtype if row.dtype is torch.bool else tensor.dtype)
 
 
 class DPSGD(Defence):
@@ -60,11 +21,23 @@ class DPSGD(Defence):
 
     Without it the mean gradient of a batch goes out, or local steps follow it. With it each local step uses
 
-    .. math:: \tilde g = \frac{1}{B} \Bigl( \sum_{i=1}^{B} g_i \min\bigl(1, \tfrac{C}{\lVert g_i \rVert}\bigr) + \sigma C z \Bigr), \qquad z \sim N(0, I),
+    .. math:: \tilde g = \frac{1}{B} \Bigl( \sum_{i \in S} g_i \min\bigl(1, \tfrac{C}{\lVert g_i \rVert}\bigr) + \sigma C z \Bigr), \qquad z \sim N(0, I),
 
-    where \(g_i\) is the gradient of example \(i\) over all parameters together. The party notes `dp_sgd.epsilon` (cumulative over all
-    its steps and rounds, add-or-remove-one-example), `dp_sgd.delta` and `dp_sgd.clipped`, the share of gradients that
-    were clipped.
+    where \(g_i\) is the gradient of example \(i\) over all parameters together, and \(S\) is the batch. In training each of the party's \(n\)
+    examples is in \(S\) with probability \(q = B / n\), independently of the others (Poisson sampling), by a draw that the party keeps secret.
+    \(B\) is the expected size: a batch may be larger, or empty, and then pure noise goes out.
+
+    The party notes `dp_sgd.epsilon`, cumulative over all its steps and rounds, `dp_sgd.delta`, and what the account rests on:
+
+    - `dp_sgd.sample_rate`: the \(q\) of steps by Poisson sampling.
+    - `dp_sgd.participations`: in all other steps, how often the example counts that took part in most; nothing is taken off for sampling. An
+      example that a schedule puts into a batch m times counts m^2 times (`dp_sgd.repeats` is the largest m). Where nobody says how
+      batches were chosen, every example counts in every step.
+    - `dp_sgd.attacked`: the same for messages that only an audit asks for. Their batches are fixed by the audit, so no amplification is
+      claimed for them, and \(B\) is their real size.
+
+    Epsilon is an upper bound if batches were drawn so. `dp_sgd.clipped`, the share of gradients that were clipped, is for the party itself;
+    no epsilon covers it.
 
     Args:
         clip: \(C\), the norm that no example's gradient exceeds, in (0, inf); less is stronger on the message, epsilon stays.
@@ -73,21 +46,27 @@ class DPSGD(Defence):
         delta: the probability with which the guarantee may fail, in (0, 1); keep it well below one over the party's examples.
 
     Example:
+        >>> import torch
+        >>> from leaktight.core.budget import budgets_of
         >>> local = Local("client-0", seed=0)
-        >>> local.now.examples = 100
+        >>> local.now.examples, local.now.sampling = 100, Poisson(rate=0.1, expected=10)
         >>> defence = DPSGD(clip=1.0, multiplier=1.0)
-        >>> each = Gradient({"weight": torch.ones(10, 4)}, per_example=True)
+        >>> each = Gradient({"weight": torch.ones(12, 4)}, per_example=True)
         >>> sent = defence.on_gradient(each, local)
         >>> sent.per_example, sent.tensors["weight"].shape
         (False, torch.Size([4]))
         >>> message = defence.on_message(Message(Kind.GRADIENT, "client-0", "server", 0, sent.tensors), local)
-        >>> round(local.notes["dp_sgd.epsilon"], 2), local.notes["dp_sgd.clipped"]
-        (2.13, 1.0)
+        >>> print(*budgets_of(local.notes))
+        epsilon at most 2.13 at delta 1e-05 (upper bound; Poisson sampling at rate 0.1)
 
-    Differs from the paper: epsilon comes from Opacus' Rényi accountant, not from the moments accountant. It assumes Poisson
-    sampling with rate batch size / examples, while batches are pieces of a shuffled data set; this is common practice,
-    and the number is an estimate, not a proof. Noise is drawn in floating point from a seeded generator: the guarantee
-    supposes a secret seed. How many examples there are is not protected.
+    Half precision is clipped and summed, and the noise is added, in single precision.
+
+    Differs from the paper: epsilon comes from Opacus' Rényi accountant, not from the moments accountant, and where nothing is sampled from
+    the exact law of the Gaussian mechanism. Two data sets are neighbours if one has an example more. Where batches are not sampled, that example
+    is replaced by one without a gradient, so that the batches of the others stay as they are. How many examples a party owns is not
+    protected; the real size of a sampled batch is, so messages tell the expected size. Earlier, batches were pieces of a shuffled data set, and
+    each sum was divided by its own size: numbers of audits under `dp_sgd` differ from those of before. Noise is drawn in floating point, and
+    the guarantee supposes that the noise and the choice of examples stay secret.
 
     References:
         Abadi et al., "Deep Learning with Differential Privacy", 2016, algorithm 1; Mironov, Talwar and Zhang, "Rényi
@@ -111,8 +90,13 @@ class DPSGD(Defence):
         """Differential privacy, unless there is no noise."""
         return "dp" if self.multiplier else None
 
+    @property
+    def sampled(self) -> bool:
+        """Poisson sampling is what keeps epsilon small."""
+        return True
+
     def on_gradient(self, gradient: Gradient, local: Local) -> Gradient:
-        """Clip, sum, add noise, divide by the batch size; remember the cost."""
+        """Clip, sum, add noise, divide by the expected size of the batch; remember the cost."""
         if not gradient.per_example:
             raise Refusal(
                 f"{self.kind} must clip each example's own gradient. Got an average instead; put it before any defence that averages."
@@ -120,11 +104,12 @@ class DPSGD(Defence):
         finite_tensors(gradient.tensors, f"The gradient of {local.party} in round {local.round} under {self.kind}")
         size = len(next(iter(gradient.tensors.values())))
         self._count(gradient.tensors, size, local)
+        expected = local.sampling.expected if isinstance(local.sampling, Poisson) else size
         noise = self.clip * self.multiplier
-        mean = {
-            name: (tensor.sum(0) + noise * local.draws.private_normals(tensor.shape[1:], tensor.dtype).to(tensor.device)) / size
-            for name, tensor in clipped(gradient.tensors, self.clip).items()
-        }
+        sums = {name: tensor.sum(0) for name, tensor in clip_each(gradient.tensors, self.clip).items()}
+        noisy = {name: (total + noise * local.draws.private_normal_like(total)) / expected for name, total in sums.items()}
+        # Half precision comes back only after the noise: what rounding does then, it does to what is private already.
+        mean = {name: round_to(tensor, gradient.tensors[name].dtype) for name, tensor in noisy.items()}
         return Gradient(mean, per_example=False)
 
     def on_message(self, message: Message, local: Local) -> Message:
@@ -139,21 +124,19 @@ class DPSGD(Defence):
                 f"Got {private} such steps of {taken} instead; call `on_gradient` in every local step."
             )
         memory["unsent"] = 0
-        local.notes["dp_sgd.epsilon"] = accountant.epsilon(memory["spent"].tolist(), self.delta)
-        local.notes["dp_sgd.delta"] = self.delta
-        local.notes["dp_sgd.clipped"] = memory["clipped"] / memory["seen"]
+        local.notes.update(notes_of(memory.get(SPENT, {}), self.kind, self.multiplier, self.delta))
+        local.notes["dp_sgd.clipped"] = memory["clipped"] / max(1, memory["seen"])
         return finite(message, self.kind)
 
     def _count(self, tensors: Tensors, size: int, local: Local) -> None:
-        """Add one step to what the party has spent: plain numbers, so that an engine can keep them."""
-        if not 0 < size <= local.examples:
+        """Add one step to what the party has spent."""
+        if not (isinstance(local.sampling, Poisson) or size > 0) or size > local.examples > 0:
             raise InvalidValue(
-                f"The batch of {local.party} must be part of the examples that it owns, for {self.kind} to know its sample rate. "
+                f"The batch of {local.party} must be part of the examples that it owns, for {self.kind} to count what each takes part in. "
                 f"Got {size} of {local.examples} instead."
             )
         memory = local.memory
-        cost = torch.tensor(accountant.step_cost(size / local.examples, self.multiplier), dtype=torch.float64)
-        memory["spent"] = memory["spent"] + cost if "spent" in memory else cost
+        count_step(memory.setdefault(SPENT, {}), local.sampling, self.multiplier, local.examples)
         memory["seen"] = memory.get("seen", 0) + size
         memory["clipped"] = memory.get("clipped", 0) + int((example_norms(tensors) > self.clip).sum())
         memory["unsent"] = memory.get("unsent", 0) + 1

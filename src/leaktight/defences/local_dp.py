@@ -10,10 +10,10 @@ from pydantic import Field
 
 from leaktight.core.defence import Defence, Strength
 from leaktight.core.errors import Refusal
-from leaktight.core.local import Local
+from leaktight.core.local import SPENT, Local
 from leaktight.core.message import Kind, Message, Tensors
 from leaktight.defences import accountant
-from leaktight.defences.dp_sgd import clipped
+from leaktight.defences.clipping import clip_each, round_to
 from leaktight.defences.finite import finite
 
 
@@ -26,7 +26,7 @@ class LocalDP(Defence):
 
     over all tensors together, scalars included. Two participants' clipped messages differ by at most \(2C\), so each message is a Gaussian
     mechanism with multiplier \(\sigma / 2\) between any two data sets. The party notes `local_dp.epsilon`, cumulative over all its messages,
-    and `local_dp.delta`. It protects a participant as a whole, not one example of many: for that, `dp_sgd` costs far less.
+    `local_dp.delta`, and `local_dp.messages`, how many those are. Nothing is assumed about how batches are drawn. It protects a participant as a whole, not one example of many: for that, `dp_sgd` costs far less.
 
     Args:
         clip: \(C\), the norm that no message exceeds, in (0, inf); less is stronger on the message, epsilon stays.
@@ -44,6 +44,8 @@ class LocalDP(Defence):
         >>> sent = defence.on_message(message, local)
         >>> round(local.notes["local_dp.epsilon"], 2)
         3.19
+
+    Half precision is clipped, and the noise is added, in single precision.
 
     Differs from the paper: the noise is Gaussian and accounted for by Rényi divergence, where the definition of local privacy is
     usually met with pure epsilon. Noise is drawn in floating point, where messages really leave from a secret key (docs/secrets.md).
@@ -73,13 +75,15 @@ class LocalDP(Defence):
         noise = self.clip * self.multiplier
         # Any two clipped messages lie within twice the clip: that is what the noise is measured by.
         cost = torch.tensor(accountant.step_cost(1.0, self.multiplier / 2), dtype=torch.float64)
-        local.memory["spent"] = local.memory["spent"] + cost if "spent" in local.memory else cost
-        local.notes["local_dp.epsilon"] = accountant.epsilon(local.memory["spent"].tolist(), self.delta)
+        spent = local.memory.setdefault(SPENT, {})
+        spent["costs"] = spent["costs"] + cost if "costs" in spent else cost
+        spent["messages"] = spent.get("messages", 0) + 1
+        local.notes["local_dp.epsilon"] = accountant.epsilon(spent["costs"].tolist(), self.delta)
         local.notes["local_dp.delta"] = self.delta
-        sent = {
-            name: tensor + noise * local.draws.private_normals(tensor.shape, tensor.dtype).to(tensor.device)
-            for name, tensor in bounded.items()
-        }
+        local.notes["local_dp.messages"] = float(spent["messages"])
+        noisy = {name: tensor + noise * local.draws.private_normal_like(tensor) for name, tensor in bounded.items()}
+        # Half precision comes back only after the noise: what rounding does then, it does to what is private already.
+        sent = {name: round_to(tensor, message.tensors[name].dtype) for name, tensor in noisy.items()}
         return finite(dataclasses.replace(message, tensors=sent), self.kind)
 
 
@@ -87,5 +91,5 @@ def _bounded(tensors: Tensors, clip: float) -> Tensors:
     """Return a message at norm `clip` if it was longer."""
     if not tensors:
         return tensors
-    one = clipped({name: tensor[None] for name, tensor in tensors.items()}, clip)
+    one = clip_each({name: tensor[None] for name, tensor in tensors.items()}, clip)
     return {name: tensor[0] for name, tensor in one.items()}

@@ -16,6 +16,7 @@ from leaktight.core.local import Local
 from leaktight.core.message import Kind, Message
 from leaktight.core.task import Batch, Task
 from leaktight.flower.arrays import record_of
+from leaktight.flower.loader import Loader, LoaderSampling
 from leaktight.flower.memory import folder_of, recall, remember
 from leaktight.learning.gradient import gradient
 
@@ -33,6 +34,7 @@ class Defended:
         task: the participant's own task, private head included.
         local: what it never sends.
         rate: the step size of private parameters.
+        loader: how the examples of each batch are chosen.
         folder: where memory and budget outlast the node's process.
     """
 
@@ -42,6 +44,7 @@ class Defended:
     task: Task
     local: Local
     rate: float
+    loader: Loader
     folder: Path | None = None
     _start: dict[str, Tensor] = dataclasses.field(init=False, repr=False)
     _steps: int = dataclasses.field(default=0, init=False)
@@ -58,7 +61,9 @@ class Defended:
         """
         now = self.local.now
         now.batch = Batch(inputs, labels)
-        used = now.batch = self.defence.on_batch(now.batch, self.local)
+        now.sampling = self.loader.next(len(labels))
+        # A sampled batch may be empty; then there is nothing to change.
+        used = now.batch = self.defence.on_batch(now.batch, self.local) if len(labels) else now.batch
         named = dict(self.model.named_parameters())
         public = {wire: named[wire].detach() for wire in self.task.public_parameters()}
         parameters = self.task.named(public, self.local.memory.get(_PRIVATE))
@@ -104,12 +109,16 @@ def defended(
     head: str = "",
     statistics: Statistics | None = None,
     rate: float = 0.01,
+    sampling: LoaderSampling = "unknown",
+    batch_size: int | None = None,
     state: str | Path | None = None,
 ) -> Defended:
     """Return a participant's training step under any defence: polarization, transformations, DP-SGD, a layer guard, or a chain.
 
     What crosses the boundary is what `arrays` returns. Noise and secrets come from keys of 256 secret bits. Private heads, codes and
-    spent budgets stay in the context's state, or in the folder `state`; epsilon is cumulative over all messages (`notes_of`). Call it after the model was given what came.
+    spent budgets stay in the context's state, or in the folder `state`. Epsilon is cumulative over all messages:
+    `core.budget.budgets_of(notes_of(context, defence))` says it with its delta and with what it rests on. Call it after the model was
+    given what came.
 
     Args:
         defence: what is done about leakage.
@@ -120,6 +129,12 @@ def defended(
         head: the name of the last linear layer; empty to find it.
         statistics: mean and standard deviation of each channel, if `backward` is given pixels in [0, 1] that the task is to standardise.
         rate: the step size of private parameters, such as a private head.
+        sampling: how your loader chooses the examples of a batch, for the account of `dp_sgd`. `unknown` relies on nothing but that none is
+            twice in a batch: every example may be in each, and each step counts in full. `passes`: from one message to the next the loader goes
+            through the data from the start, each example at most once in a pass, shuffled or not; each pass counts once. `poisson`: every
+            example is in each batch with probability `batch_size` / examples, by a secret draw of its own, as Opacus' `DPDataLoader` does; only
+            then epsilon is made smaller by sampling. Batches may be empty; hand those to `backward` too.
+        batch_size: the expected size of a batch, under `poisson`: what the noisy sum is divided by.
         state: a folder of the node's own, where budget and memory outlast its process and its runs.
 
     Example:
@@ -145,7 +160,8 @@ def defended(
     local = recall(context, defence, folder)
     local.now.examples = len(labels)
     local.now.classes = tuple(map(int, torch.unique(labels).tolist()))
-    return Defended(defence, model, context, defence.on_task(agreed, local), local, rate, folder)
+    loader = Loader(sampling, len(labels), batch_size)
+    return Defended(defence, model, context, defence.on_task(agreed, local), local, rate, loader, folder)
 
 
 def _form(task: Task) -> dict[str, torch.Size]:

@@ -81,6 +81,8 @@ def remember(context: Context, defence: Defence, local: Local, folder: Path | No
 def notes_of(context: Context, defence: Defence, state: str | Path | None = None) -> dict[str, float]:
     """Return what a defence noted on a node so far, such as the epsilon that it has spent.
 
+    Say a budget with `core.budget.budgets_of`: epsilon means nothing without its delta and without what it rests on.
+
     Args:
         context: the node's context.
         defence: the defence, as it was given to `protect` or `defended`.

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -12,11 +14,15 @@ from leaktight.core.errors import InvalidValue
 from leaktight.core.local import Local
 from leaktight.core.message import Kind, Message
 from leaktight.core.run import Inside
+from leaktight.core.sampling import Known, Poisson, Sampling
 from leaktight.core.task import Batch, Task
 from leaktight.learning.collaborative import Sharing
 from leaktight.learning.gradient import gradient
 from leaktight.learning.optimiser import Optimiser, Sgd
+from leaktight.learning.sampling import draw_poisson
 from leaktight.learning.schedule import Schedule, Shuffled
+
+Batching = Literal["schedule", "poisson", "attacked"]
 
 
 @dataclasses.dataclass
@@ -36,11 +42,13 @@ class Client:
         data: what it owns.
         defence: what it does about leakage.
         local: what it never sends.
-        batch_size: examples per local step; a participant with fewer uses all it has.
+        batch_size: examples per local step; a participant with fewer uses all it has. Under Poisson sampling, the expected number.
         local_steps: steps between two messages. With `shares` gradient it must be 1.
         optimiser: for local steps, and for private parameters.
         shares: whether a message is the gradient of one step, or the update of several.
-        schedule: which examples are in the batch of a step.
+        schedule: which examples are in the batch of a step, unless they are sampled.
+        batching: where the examples of a step come from: the `schedule`; `poisson`, each by a draw of its own; or `attacked`, the schedule's
+            for a message that only an audit asks for.
         sharing: which part of the parameters it takes over, and which part of an update it hands in.
     """
 
@@ -55,6 +63,7 @@ class Client:
     shares: Kind = Kind.GRADIENT
     schedule: Schedule = dataclasses.field(default_factory=Shuffled)
     sharing: Sharing = dataclasses.field(default_factory=Sharing)
+    batching: Batching = "schedule"
 
     def __post_init__(self) -> None:
         if self.shares is Kind.GRADIENT and self.local_steps != 1:
@@ -78,7 +87,8 @@ class Client:
         leaves = {name: tensor.clone().requires_grad_(True) for name, tensor in start.items()}
         steps = self.optimiser.at(message.round).over(leaves.values())
         raws, useds, shared = [], [], dict[str, Tensor]()
-        for raw in self.batches(message.round):
+        for raw, sampling in self._draws(message.round):
+            self.local.now.sampling = sampling
             used, shared = self._step(leaves, raw, steps)
             raws.append(raw)
             useds.append(used)
@@ -102,18 +112,30 @@ class Client:
         return Message(Kind.REVEAL, self.name, "server", self.local.round + 1, tensors) if tensors else None
 
     def batches(self, round: int) -> list[Batch]:
-        """Return the batches of a round, as the schedule has them."""
-        size = min(self.batch_size, len(self.data))
-        found = []
+        """Return the batches of a round, as the schedule has them, or drawn."""
+        return [batch for batch, _ in self._draws(round)]
+
+    @property
+    def _size(self) -> int:
+        return min(self.batch_size, len(self.data))
+
+    def _draws(self, round: int) -> Iterator[tuple[Batch, Sampling]]:
+        """Return the batches of a round, and what may be relied on about how each was chosen."""
+        sampling: Sampling
         for step in range(round * self.local_steps, (round + 1) * self.local_steps):
-            positions = self.schedule.positions(self.data, round, step, size, self.local.seed, self.name)
-            found.append(self.data.take(positions.to(self.data.labels.device)))
-        return found
+            if self.batching == "poisson":
+                positions = draw_poisson(len(self.data), self._size, self.local)
+                sampling = Poisson(self._size / len(self.data), self._size)
+            else:
+                positions = self.schedule.positions(self.data, round, step, self._size, self.local.seed, self.name)
+                sampling = Known(positions, attacked=self.batching == "attacked")
+            yield self.data.take(positions.to(self.data.labels.device)), sampling
 
     def _step(self, leaves: dict[str, Tensor], raw: Batch, steps: torch.optim.Optimizer) -> tuple[Batch, dict[str, Tensor]]:
         """Take one local step in place; a shared gradient moves private parameters only, the server moves the rest."""
         self.local.now.batch = raw
-        used = self.local.now.batch = self.defence.on_batch(raw, self._own())
+        # Nobody is in an empty batch, so that there is nothing to change.
+        used = self.local.now.batch = self.defence.on_batch(raw, self._own()) if len(raw) else raw
         found = gradient(self.task, leaves, used, per_example=self.defence.per_example)
         tensors = dict(self.defence.on_gradient(found, self._own()).mean().tensors)
         for name, leaf in leaves.items():
@@ -123,11 +145,13 @@ class Client:
         return used, tensors
 
     def _facts(self, used: Batch, round: int) -> dict[str, float]:
-        facts = {"examples": float(len(used)), "owned": float(len(self.data))}
+        # The real size of a sampled batch would tell who is in it.
+        examples = self.local_steps * self._size if self.batching == "poisson" else len(used)
+        facts = {"examples": float(examples), "owned": float(len(self.data))}
         if self.shares is Kind.UPDATE:
             facts |= {
                 "local_steps": float(self.local_steps),
-                "batch_size": float(len(used) // self.local_steps),
+                "batch_size": float(examples // self.local_steps),
                 **self.optimiser.at(round).facts(),
             }
         return facts

@@ -26,7 +26,7 @@ from leaktight.core.threat import Knows
 from leaktight.data.partition import Equal, Partition
 from leaktight.data.source import Data, Source
 from leaktight.learning.aggregate import secure_sum
-from leaktight.learning.client import Client
+from leaktight.learning.client import Batching, Client
 from leaktight.learning.evaluate import utility
 from leaktight.learning.protocol import FedSGD, Protocol, Server, federate
 from leaktight.learning.schedule import Schedule, Shuffled
@@ -45,8 +45,9 @@ class Federated(Staged):
         participants: how many there are, at least 1.
         protocol: what happens in a round.
         rounds: how many rounds a training takes; 0 leaves the model untrained.
-        batch_size: examples per local step in training.
-        schedule: which of its examples a participant trains on in a step.
+        batch_size: examples per local step in training; the expected number under a defence that counts on Poisson sampling.
+        schedule: which of its examples a participant trains on in a step. Under a defence that counts on it (`dp_sgd`), `shuffled`
+            gives way to Poisson sampling; attacked messages come from the schedule's batches all the same.
         moments: how many evenly spread moments of the training are kept for the stage `training`, which goes on from each of them
             (what the server's optimiser remembers starts anew there); 0 keeps none.
         normalise: whether inputs are standardised by public per-channel constants before the body.
@@ -172,7 +173,10 @@ class Federated(Staged):
         memories: Mapping[str, Memory] | None = None,
         batch_size: int | None = None,
     ) -> list[Client]:
-        """Return the honest participants, each with its part of the data and its own Local."""
+        """Return the honest participants, each with its part of the data and its own Local.
+
+        A `batch_size` is given by an audit that asks for messages of such batches; without it they are the participants of a training.
+        """
         parts = self.parts(data, seed)
         size = batch_size or self.batch_size
         if batch_size and min(map(len, parts)) < size:
@@ -181,7 +185,7 @@ class Federated(Staged):
             )
         kept = memories or {}
         return [
-            self.client(number, task, data.train.take(part), defence, seed, kept.get(f"client-{number}"), size)
+            self.client(number, task, data.train.take(part), defence, seed, kept.get(f"client-{number}"), batch_size)
             for number, part in enumerate(parts)
         ]
 
@@ -215,7 +219,12 @@ class Federated(Staged):
             shares=self.protocol.shares,
             schedule=self.schedule,
             sharing=self.protocol.sharing,
+            batching=self._batching(defence) if batch_size is None else "attacked",
         )
+
+    def _batching(self, defence: Defence) -> Batching:
+        """Return where the batches of a training come from; a schedule that has reasons of its own keeps them."""
+        return "poisson" if defence.sampled and isinstance(self.schedule, Shuffled) else "schedule"
 
 
 def _snapshot(server: Server, clients: list[Client]) -> Snapshot:

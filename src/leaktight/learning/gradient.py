@@ -18,7 +18,12 @@ def gradient(task: Task, parameters: Tensors, batch: Batch, *, per_example: bool
         parameters: every parameter of the task's model, by the model's own names.
         batch: the examples.
         per_example: whether to keep one gradient per example, along the first dimension.
+
+    A sampled batch may be empty: its gradient is zero, and there is none per example.
     """
+    if not len(batch):
+        shapes = {name: (0, *tensor.shape) if per_example else tuple(tensor.shape) for name, tensor in parameters.items()}
+        return Gradient({name: tensor.new_zeros(shapes[name]) for name, tensor in parameters.items()}, per_example=per_example)
     if per_example:
         return _each(task, parameters, batch)
     leaves = {name: tensor.detach().requires_grad_(True) for name, tensor in parameters.items()}

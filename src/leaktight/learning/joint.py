@@ -13,6 +13,7 @@ import safetensors.torch
 from pydantic import SerializeAsAny
 from torch import Tensor
 
+from leaktight.core.budget import budgets_of
 from leaktight.core.defence import Defence, Undefended
 from leaktight.core.errors import Refusal
 from leaktight.core.local import Memory
@@ -172,5 +173,7 @@ def train_here(training: JointTraining, folder: Path, after: Callable[[Round], N
     with one_thread():
         parties = training.parties()
         trained = training.lead(parties, after=after)
-    write_trained(folder, training, trained, engine="local", notes=largest(party.local.notes for party in parties))
+    notes = largest(party.local.notes for party in parties)
+    budgets = list(map(str, budgets_of(notes)))
+    write_trained(folder, training, trained, engine="local", notes=notes, **({"privacy_budget": budgets} if budgets else {}))
     return trained

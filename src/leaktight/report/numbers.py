@@ -61,7 +61,7 @@ def _columns(rows: tuple[Row, ...]) -> list[tuple[str, Callable[[Row], str]]]:
         ("labels read", lambda row: shown(_hits(row.reading(LABELS)), percent)),
         ("property AUC", lambda row: shown(row.reading(PROPERTY_AUC), _hundredth)),
         *(column for name in utilities for column in _of_utility(name)),
-        ("epsilon", lambda row: _NONE if row.epsilon is None else f"{row.epsilon:.3g}"),
+        ("privacy budget", lambda row: "; ".join(map(str, row.budgets)) or _NONE),
     ]
     named = {STATEMENT, PSNR, SSIM, LABELS, PROPERTY_AUC}
     others = dict.fromkeys(

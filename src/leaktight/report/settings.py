@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from leaktight.audit.words import attack_of, family_of, gist, label_of, listed, name_of, undefended
+from leaktight.core.budget import budgets_of, other_notes
 from leaktight.core.defence import Defence
 from leaktight.core.probe import Attempt, Probe
 from leaktight.core.threat import Knows, ThreatModel
@@ -102,11 +103,17 @@ def parameters_section(page: Page) -> Section:
             "status": record.status.value,
             "seconds": record.seconds,
             "reason": record.reason,
-            "notes": ", ".join(f"{name} {value:.4g}" for name, value in record.notes.items()),
+            "notes": ", ".join(_notes(record.notes)),
         }
         for record in page.records
     ]
     return Section("parameters", "Every parameter", "parameters.html", {"groups": shown, "lines": lines})
+
+
+def _notes(notes: Mapping[str, float]) -> list[str]:
+    """Return notes as texts; an epsilon only together with all that belongs to it."""
+    budgets = [f"{budget.defence}: {budget}" for budget in budgets_of(notes)]
+    return [*budgets, *(f"{name} {value:.4g}" for name, value in other_notes(notes).items())]
 
 
 def _told(value: Value, redact: bool) -> dict[str, Any]:

@@ -30,9 +30,9 @@ def check_streams(defence: Defence, step: Step = toy_step) -> None:
     earlier = Local(PARTY, 0)
     step(defence, earlier, 0, toy_batch())
 
-    def sent(party: str = PARTY, seed: int = 0, round: int = 0, examples: int = 0, by: Defence = defence) -> dict[str, Tensor]:
+    def sent(party: str = PARTY, seed: int = 0, round: int = 0, examples: int = 0) -> dict[str, Tensor]:
         local = Local(party, seed, memory=copy.deepcopy(earlier.memory))
-        return dict(step(by, local, round, toy_batch(seed=examples)).tensors)
+        return dict(step(defence, local, round, toy_batch(seed=examples)).tensors)
 
     first, seeded = sent(), sent(seed=1)
     if not _changed(first, seeded):
@@ -40,7 +40,7 @@ def check_streams(defence: Defence, step: Step = toy_step) -> None:
             defence.promise is None,
             f"{defence} must draw other noise for another seed, since it promises noise. It drew the same.",
         )
-        plain, other = (sent(examples=examples, by=Undefended()) for examples in (0, 1))
+        plain, other = (step(Undefended(), Local(PARTY, 0), 0, toy_batch(seed=examples)).tensors for examples in (0, 1))
         again = sent(examples=1)
         same = [
             name

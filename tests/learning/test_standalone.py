@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from leaktight.audit import Grid, Plan, run
-from leaktight.audit.origin import contents
+from leaktight.audit.content import contents
 from leaktight.core.defence import Undefended
 from leaktight.core.errors import Refusal
 from leaktight.core.scenario import Observation

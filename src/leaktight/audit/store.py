@@ -303,3 +303,6 @@ def explained(path: Path) -> Iterator[None]:
             code, "The store `{path}` cannot be used: " + str(error).replace("{", "(").replace("}", ")") + "."
         )
         raise LeaktightError(text.format(path=path)) from error
+    # What SQLite says of a damaged schema names its damaged parts, which may be no text.
+    except UnicodeDecodeError as error:
+        raise LeaktightError(_EXPLAINED[sqlite3.SQLITE_CORRUPT].format(path=path)) from error

@@ -23,6 +23,15 @@ from leaktight.core.registry import PLUGINS
 PACKAGE = "leaktight"
 TELLING = frozenset({"audit", "report", "flower", "wire", "papers", "cli", "testing", "core.errors"})
 """Parts of Leaktight that are not followed into: they plan, carry and tell results, and a changed sentence there changes no number."""
+COMPUTING = {
+    "torch": "torch",
+    "numpy": "numpy",
+    "scipy": "scipy",
+    "sklearn": "scikit-learn",
+    "PIL": "pillow",
+    "opacus": "opacus",
+}
+"""The packages whose versions count in every result, by the name under which they are imported."""
 VERSION = "the version of "
 _INSTALLED = frozenset({"site-packages", "dist-packages"})
 _read: dict[str, tuple[object, Source]] = {}
@@ -103,6 +112,8 @@ def _follow_own(name: str, files: dict[str, str]) -> Iterator[str]:
         # A folder without code of its own, something built in, or an optional import that is not there.
         return
     top = name.partition(".")[0]
+    if top in COMPUTING:
+        return
     if top not in plugin_packages():
         if _is_installed(path):
             files.update(_versions(top) or {_title(name): _source(name).does})
@@ -222,4 +233,5 @@ def _is_standard(path: Path) -> bool:
 
 @cache
 def _standard_folders() -> tuple[Path, ...]:
-    return tuple({Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib")})
+    folders = [Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib")]
+    return (*folders, *(folder.resolve() for folder in folders))

@@ -169,7 +169,8 @@ class _Drive:
         outdated = {key: made for key, made in settled.items() if made != self._fingerprints[key].digest}
         before = {made: self._store.fingerprint(made) for made in set(outdated.values())}
         changes = [self._fingerprints[key].changes(before[made]) for key, made in outdated.items()]
-        self._store.forget(outdated)
+        if outdated:
+            self._store.forget(outdated)
         self._kept = len(settled) - len(outdated)
         return changes, [cell for key, cell in planned.items() if key not in settled or key in outdated]
 

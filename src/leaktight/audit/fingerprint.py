@@ -14,7 +14,7 @@ import torch
 
 import leaktight
 from leaktight.audit.content import MODEL, RESPONSE, Content, contents, digest_data
-from leaktight.audit.dependencies import VERSION, file_of, trace
+from leaktight.audit.dependencies import COMPUTING, VERSION, file_of, trace
 from leaktight.audit.syntax import digest_code
 from leaktight.core.defence import Chain, Defence
 from leaktight.core.digest import digest
@@ -23,7 +23,6 @@ from leaktight.core.scenario import Scenario
 from leaktight.core.value import Value
 from leaktight.data.source import Source
 
-PACKAGES = ("numpy", "scipy", "scikit-learn", "opacus", "pillow")
 DATA, FORMAT = "the data", "torch's number format"
 _EFFECTS = (MODEL, RESPONSE)
 _UNKNOWN = "something that was not written down"
@@ -145,8 +144,9 @@ def _computing() -> dict[str, str]:
     """Return the version of everything that computes."""
     return {
         "leaktight": leaktight.__version__,
+        **{name: metadata.version(name) for name in COMPUTING.values()},
+        # With what it was built for.
         "torch": str(torch.__version__),
-        **{name: metadata.version(name) for name in PACKAGES},
     }
 
 

@@ -118,7 +118,7 @@ class Store:
         row = (record.cell.key, record.status.value, json.dumps(record.to_dict()), made.digest, self._made_with)
         with explained(self.folder / STORE_FILE), self._transaction():
             parts = made.digest, json.dumps(dict(made.parts))
-            self._connection.execute("INSERT OR IGNORE INTO fingerprints VALUES (?, ?)", parts)
+            self._connection.execute("INSERT OR REPLACE INTO fingerprints VALUES (?, ?)", parts)
             whole = (*row, digest(*row), pictures, digest(pictures))
             self._connection.execute("INSERT OR REPLACE INTO cells VALUES (?, ?, ?, ?, ?, ?, ?, ?)", whole)
 

@@ -73,6 +73,18 @@ def test_what_a_module_holds_counts_however_it_got_there(write: Write) -> None:
     assert own("dep_model") == {"dep_model.py", "dep_bend.py", "dep_net.py"}
 
 
+def test_of_leaktight_an_own_module_needs_what_it_takes(write: Write) -> None:
+    text = "from leaktight.defences import GaussianNoise\nfrom leaktight import audit\nimport leaktight.report.render\n"
+    write({"dep_model.py": f"{text}from leaktight.core.errors import InvalidValue\n"})
+    importlib.import_module("dep_model")
+    assert trace(["dep_model"]) == {
+        **trace(["leaktight.defences.gaussian"]),
+        "dep_model.py": trace(["dep_model"])["dep_model.py"],
+    }
+    write({"dep_model.py": "import leaktight.defences as all_of_them\n"})
+    assert {"leaktight/defences/gaussian.py", "leaktight/defences/class_keys.py"} <= trace(["dep_model"]).keys()
+
+
 def test_of_an_installed_package_its_version_counts(write: Write) -> None:
     write({"dep_model.py": "import rich.table, jinja2, _pytest.config, torch.nn, os, json.decoder, dep_missing, sys\n"})
     from importlib.metadata import version

@@ -52,7 +52,9 @@ def trace(modules: Iterable[str], alone: Iterable[str] = ()) -> dict[str, str]:
     files: dict[str, str] = {}
     for name in alone if is_checkout() else ():
         files[_title(name)] = _source(name).does
-    waiting, seen = list(modules), set[str]()
+    roots = list(modules)
+    # Of the others, what they hold depends on what was called before.
+    waiting, seen = [*roots, *(name for root in roots for name in _held(root))], set[str]()
     while waiting:
         name = waiting.pop()
         if name in seen:
@@ -88,21 +90,17 @@ def _follow_ours(name: str, files: dict[str, str]) -> Iterator[str]:
     for package in _parents(name):
         if _source(package).starts:
             files.setdefault(_title(package), _source(package).starts)
-    for target in source.imports:
-        yield from (found for found in _targets(target) if _is_ours(found) and not _is_telling(found))
+    yield from (module for target in source.imports if _is_ours(module := _target(target)) and not _is_telling(module))
 
 
-def _targets(target: Import) -> Iterator[str]:
-    """Return the module that defines what is imported from Leaktight, through packages that only hand it on."""
+def _target(target: Import) -> str:
+    """Return the module that defines what is imported, through packages of Leaktight that only hand it on."""
     module, name = target
-    if not _is_ours(module):
-        yield module
-    elif _is_package(module) and name in _source(module).names:
-        yield from _targets(_source(module).names[name])
-    elif name and _is_package(module) and file_of(f"{module}.{name}"):
-        yield f"{module}.{name}"
-    else:
-        yield module
+    if not _is_ours(module) or not name or not _is_package(module):
+        return module
+    if name in _source(module).names:
+        return _target(_source(module).names[name])
+    return f"{module}.{name}" if file_of(f"{module}.{name}") else module
 
 
 def _follow_own(name: str, files: dict[str, str]) -> Iterator[str]:
@@ -124,19 +122,23 @@ def _follow_own(name: str, files: dict[str, str]) -> Iterator[str]:
     files[_title(name)] = source.does
     yield from _parents(name)
     for module, taken in source.imports:
-        yield from (*_parents(module), module)
-        if taken and file_of(f"{module}.{taken}"):
-            yield f"{module}.{taken}"
-    yield from _held(sys.modules.get(name))
+        if not _is_ours(module):
+            yield from (*_parents(module), module)
+            if taken and file_of(f"{module}.{taken}"):
+                yield f"{module}.{taken}"
+        elif not _is_telling(defining := _target((module, taken))):
+            yield defining
 
 
-def _held(module: ModuleType | None) -> Iterator[str]:
-    """Return where the functions and classes of a module's namespace come from, however they got there."""
-    for value in list(vars(module).values()) if module is not None else ():
-        if isinstance(value, ModuleType):
-            yield value.__name__
-        elif isinstance(value, FunctionType | type):
-            yield value.__module__
+def _held(name: str) -> Iterator[str]:
+    """Return where the functions and classes in the namespace of a person's own module come from, however they got there."""
+    module = sys.modules.get(name)
+    if module is None or _is_ours(name) or name.partition(".")[0] in COMPUTING:
+        return
+    for value in list(vars(module).values()):
+        origin = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
+        if isinstance(value, ModuleType | FunctionType | type) and isinstance(origin, str) and not _is_ours(origin):
+            yield origin
 
 
 @cache

@@ -113,12 +113,13 @@ class Fingerprints:
         if (scenario.key, seed) not in self._contents:
             self._contents[scenario.key, seed] = contents(scenario, seed)
         content = self._contents[scenario.key, seed]
+        data = [self._of_source(source) for source in _sources((scenario, *values))]
+        # After what a person's functions load is loaded.
         every = list(_nested((scenario, *values)))
         code = _code(every)
         roots = frozenset((*through, *content.modules, *(module for module, _ in code)))
         if (roots, alone) not in self._files:
             self._files[roots, alone] = trace(roots, alone)
-        data = [self._of_source(source) for source in _sources((scenario, *values))]
         return {
             **self._files[roots, alone],
             **{name: digest_code(made) for module, made in code if (name := _typed(module, made))},

@@ -11,6 +11,7 @@ import torch
 
 from leaktight import audit
 from leaktight.attacks import Analytic
+from leaktight.audit import fingerprint
 from leaktight.audit.driver import described
 from leaktight.audit.engine import Advance, InProcess
 from leaktight.audit.job import Job, Outcome
@@ -150,12 +151,16 @@ def test_the_key_of_a_training_holds_the_attack_and_the_seat_and_no_metric(plan:
 def test_an_attackers_own_code_is_part_of_what_its_training_is_made_from(
     plan: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from leaktight.audit import origin
-
     cells = [cell for cell in plan().cells() if cell.purpose == "measure"]
-    before = {cell.label: Trainings(tmp_path).course(cell).origin for cell in cells}
-    monkeypatch.setattr(origin, "_source", lambda made: "edited" if getattr(made, "__name__", "") == "ToySitter" else "")
-    after = {cell.label: Trainings(tmp_path).course(cell).origin for cell in cells}
+    before = {cell.label: Trainings(tmp_path).course(cell).fingerprint for cell in cells}
+    plain = fingerprint.trace
+
+    def edited(modules: Any, alone: Any) -> dict[str, str]:
+        found = plain(modules, alone)
+        return {**found, "leaktight_toys.py": "edited"} if "leaktight_toys.py" in found else found
+
+    monkeypatch.setattr(fingerprint, "trace", edited)
+    after = {cell.label: Trainings(tmp_path).course(cell).fingerprint for cell in cells}
     assert [label for label in before if before[label] != after[label]] == ["sitter"]
 
 

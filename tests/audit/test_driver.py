@@ -155,13 +155,13 @@ def test_cells_made_from_something_else_are_computed_again_and_it_is_said(
     plan: Any, tmp_path: Path, monkeypatch: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     out = tmp_path / "out"
-    first = audit.run(plan, out)
+    first, before = audit.run(plan, out), leaktight.__version__
     assert caplog.text == ""
     monkeypatch.setattr(leaktight, "__version__", "99.0")
     steps: list[audit.Step] = []
     again = audit.run(plan, out, progress=steps.append)
     assert [record.message for record in caplog.records] == [
-        "14 cells were made from other data, another model, other code or other versions: computed again."
+        f"Computed again: the version of leaktight ({before}, now 99.0) changed (14 of 14 cells)."
     ]
     assert timeless(again) == timeless(first)
     assert (steps[-1].done, steps[-1].kept) == (17, 0)

@@ -16,6 +16,7 @@ from leaktight import audit
 from leaktight.audit.crew import Answer, Errand, Work
 from leaktight.audit.driver import Step
 from leaktight.audit.engine import work_of
+from leaktight.audit.fingerprint import Fingerprint
 from leaktight.audit.job import ELSEWHERE, Job
 from leaktight.audit.ray_cluster import LOOPBACK, Cluster
 from leaktight.audit.ray_workers import RayWorkers, _Worker
@@ -157,10 +158,11 @@ def test_nothing_listens_beyond_loopback(cluster: Cluster, toy_plan: Plans, tmp_
 
 def test_a_worker_with_other_data_or_code_says_so(cluster: Cluster, toy_plan: Plans, tmp_path: Path) -> None:
     cell = toy_plan().cells()[0]
+    own = Trainings(tmp_path).fingerprint(cell)
     with cluster(work_of(tmp_path)) as crew:
-        crew.submit(Errand("one", Job(cell).encode("made-elsewhere.safetensors")))
+        crew.submit(Errand("one", Job(cell).encode(Fingerprint({**own.parts, "the data": "others"}))))
         answer: Answer = crew.next(lambda *_: None)
-    assert ELSEWHERE in answer.parts[0].decode()
+    assert ELSEWHERE.format(what="the data") in answer.parts[0].decode()
 
 
 def test_a_training_is_told_of_while_it_lasts_and_comes_back_as_a_file(

@@ -8,6 +8,7 @@ from typing import ClassVar, Literal
 import pytest
 import torch
 
+from leaktight.audit.fingerprint import Fingerprints
 from leaktight.audit.job import Job, perform
 from leaktight.audit.planfile import parse_plan
 from leaktight.audit.rehearsal import rehearse
@@ -147,15 +148,15 @@ def test_a_kept_training_is_observed_like_a_fresh_one():
             assert all(torch.equal(mine.tensors[name], theirs.tensors[name]) for name in mine.tensors)
 
 
-def test_the_origin_follows_the_data_and_the_cut(tmp_path):
-    trainings = Trainings(tmp_path)
-    origins = {
-        trainings.origins.of(scenario, seed, Undefended())
+def test_the_fingerprint_follows_the_data_and_the_cut():
+    fingerprints = Fingerprints()
+    made = {
+        fingerprints.of(scenario, seed, Undefended()).digest
         for seed in (0, 1)
         for settings in ({}, {"cut": "relu1"}, {"data": {"kind": "rare_digit", "digit": 3}})
         for scenario in parse_plan(document(**settings)).scenarios.values()
     }
-    assert len(origins) == 6
+    assert len(made) == 6
 
 
 @pytest.mark.parametrize(

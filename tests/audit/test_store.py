@@ -15,7 +15,7 @@ import torch
 
 from leaktight.audit import gallery
 from leaktight.audit import store as module
-from leaktight.audit.origin import versions
+from leaktight.audit.fingerprint import Fingerprint, versions
 from leaktight.audit.store import LOCK_FILE, STORE_FILE, STORE_FORMAT, Store
 from leaktight.core.errors import InvalidValue, LeaktightError
 from leaktight.core.metric import Reading
@@ -61,8 +61,11 @@ def test_what_is_not_there_is_counted(store: Store, plan: Any) -> None:
 def test_done_and_refused_are_settled_and_failed_is_not(store: Store, plan: Any) -> None:
     done, refused, failed, *_ = plan.cells()
     for cell, status in ((done, Status.DONE), (refused, Status.REFUSED), (failed, Status.FAILED)):
-        store.write(record(cell, status), origin=f"from {status}")
-    assert store.settled() == {done.key: "from done", refused.key: "from refused"}
+        store.write(record(cell, status), fingerprint=Fingerprint({"made of": status.value}))
+    made = {status: Fingerprint({"made of": status.value}) for status in Status}
+    assert store.settled() == {done.key: made[Status.DONE].digest, refused.key: made[Status.REFUSED].digest}
+    assert store.fingerprint(made[Status.DONE].digest) == made[Status.DONE]
+    assert store.fingerprint("nothing") == Fingerprint()
     store.write(record(failed))
     assert failed.key in store.settled()
 
@@ -261,3 +264,88 @@ def test_refused_openings_let_the_lock_go(store: Store) -> None:
     lock = sqlite3.connect(store.folder / LOCK_FILE, timeout=0, isolation_level=None)
     lock.execute("BEGIN EXCLUSIVE")
     lock.close()
+
+
+def flip(path: Path, text: bytes) -> None:
+    """Change one bit of a file, in the middle of what a text is found at."""
+    content = bytearray(path.read_bytes())
+    [place] = [at for at in range(len(content)) if content.startswith(text, at)]
+    content[place + len(text) // 2] ^= 1
+    path.write_bytes(content)
+
+
+@pytest.fixture
+def damaged(store: Store, plan: Any) -> Callable[[bytes], Store]:
+    """Return how a store with a record for each cell is damaged at a text, and opened again."""
+    for value, cell in enumerate(plan.cells()):
+        # The third has a number, pictures and versions like no other.
+        pictures = b"unlike any others" if value == 2 else PICTURES
+        store.write(record(cell, value=777.125 if value == 2 else value), pictures, Fingerprint({"number": str(value)}))
+    store.close()
+
+    def open_again(text: bytes) -> Store:
+        flip(store.folder / STORE_FILE, text)
+        return Store.create(store.folder)
+
+    return open_again
+
+
+@pytest.mark.parametrize("text", [b"777.125", b"unlike any others"])
+def test_a_flipped_byte_is_noticed_and_costs_its_record_alone(damaged: Any, plan: Any, text: bytes) -> None:
+    with damaged(text) as store:
+        cells = plan.cells()
+        assert store.remove_damaged() == [cells[2].key]
+        assert [found.cell for found in store.records()] == [cell for cell in cells if cell != cells[2]]
+        assert store.remove_damaged() == []
+        store.write(record(cells[2]))
+        assert store.missing() == 0
+
+
+def test_a_report_leaves_a_damaged_record_out_and_says_so(damaged: Any, plan: Any, caplog: pytest.LogCaptureFixture) -> None:
+    store = damaged(b"777.125")
+    store.close()
+    with Store.read(store.folder) as reader:
+        assert len(reader.records()) == len(plan.cells()) - 1
+        assert reader.missing() == 1
+    path = store.folder / STORE_FILE
+    assert [said.message for said in caplog.records] == [f"1 record is damaged in `{path}` and left out. Run the audit again."]
+
+
+def test_damaged_pictures_are_not_shown(damaged: Any, plan: Any) -> None:
+    with damaged(b"unlike any others") as store:
+        assert store.gallery(plan.cells()[2].key) == {}
+        assert store.gallery(plan.cells()[1].key)["guess"].unique().tolist() == [7]
+
+
+def test_a_damaged_fingerprint_is_not_made_up(damaged: Any, plan: Any) -> None:
+    with damaged(b'{"number": "2"}') as store:
+        assert store.remove_damaged() == []
+        made = store.settled()[plan.cells()[2].key]
+        assert made == Fingerprint({"number": "2"}).digest
+        assert store.fingerprint(made) == Fingerprint()
+
+
+@pytest.mark.parametrize("column", ["key", "status", "record", "fingerprint", "versions", "checksum", "gallery_checksum"])
+@pytest.mark.parametrize("value", ["'other'", "x'ff'", "7"])
+def test_no_column_can_be_other_than_it_was(damaged: Any, plan: Any, column: str, value: str) -> None:
+    with damaged(b'{"number": "2"}') as store:
+        key = plan.cells()[2].key
+        store._connection.execute(f"UPDATE cells SET {column} = {value} WHERE key = ?", (key,))  # noqa: S608
+        assert len(store.remove_damaged()) == 1
+        assert key not in store.settled()
+        assert len(store.records()) == len(plan.cells()) - 1
+
+
+def test_a_damaged_index_hides_no_record(damaged: Any, plan: Any) -> None:
+    store = damaged(b'{"number": "2"}')
+    store.close()
+    path, cells = store.folder / STORE_FILE, plan.cells()
+    content = path.read_bytes()
+    places = [at for at in range(len(content)) if content.startswith(cells[2].key.encode(), at)]
+    for place in places:
+        path.write_bytes(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :])
+        with Store.create(store.folder) as mended:
+            mended.begin(plan)
+            lost = len(mended.remove_damaged())
+            assert lost <= 1
+            assert len(mended.records()) == len(cells) - lost

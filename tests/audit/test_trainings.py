@@ -11,6 +11,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from leaktight.audit.fingerprint import Fingerprint
 from leaktight.audit.trainings import Course, Trainings, decode, encode
 from leaktight.core.defence import Undefended
 from leaktight.core.errors import LeaktightError
@@ -90,7 +91,7 @@ def test_a_training_made_from_something_else_is_not_taken_and_makes_room(course:
     other = course.model_copy(update={"seed": 4})
     for one in (course, other):
         trainings.get(one)
-    edited = course.model_copy(update={"origin": "edited"})
+    edited = course.model_copy(update={"fingerprint": "edited"})
     assert not trainings.has(edited)
     trainings.get(edited)
     assert count(tmp_path) == 3
@@ -102,14 +103,14 @@ def test_a_cells_training_carries_what_it_is_made_from(
 ) -> None:
     cell = Cell(scenario=course.scenario, defence=course.defence, probe=Attempt(attack=toys.ToyAttack()), seed=3)
     found = Trainings(tmp_path).course(cell)
-    assert found.model_copy(update={"origin": ""}) == course
+    assert found.model_copy(update={"fingerprint": ""}) == course
     monkeypatch.setattr(torch, "__version__", "99.0")
-    assert Trainings(tmp_path).course(cell).origin != found.origin
+    assert Trainings(tmp_path).course(cell).fingerprint != found.fingerprint
 
 
 def test_the_key_follows_everything_that_decides(course: Course, toys: ModuleType) -> None:
     others = [
-        course.model_copy(update={"origin": "edited"}),
+        course.model_copy(update={"fingerprint": "edited"}),
         course.model_copy(update={"seed": 4}),
         course.model_copy(update={"defence": toys.ToyNoise()}),
         course.model_copy(update={"defence": toys.ToyNoise(std=0.2)}),
@@ -130,7 +131,7 @@ def test_a_truncated_file_is_trained_again_with_a_warning(
     with caplog.at_level(logging.WARNING):
         mended = Trainings(folder).get(course)
     assert count(tmp_path) == 2
-    assert "cannot be used and is done again" in caplog.text
+    assert "is damaged: computed again" in caplog.text
     assert mended.utility == whole.utility
     Trainings(folder).get(course)
     assert count(tmp_path) == 2
@@ -158,3 +159,47 @@ def test_no_bytes_crash_the_reader(noise: bytes, at: int) -> None:
             decode(content)
         except LeaktightError:
             continue
+
+
+def test_any_flipped_byte_is_noticed(tmp_path: Path) -> None:
+    whole = encode(Training({"end": Snapshot({"w": torch.randn(8)}, {"a": {"steps": 3, "mean": 0.5}})}, notes={"epsilon": 2.0}))
+    training = decode(whole)
+    start = 8 + int.from_bytes(whole[:8], "little")
+    for place in range(start, len(whole)):
+        with pytest.raises(LeaktightError):
+            decode(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+    for place in range(start):
+        # Spaces between words of JSON may be others.
+        try:
+            found = decode(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        except LeaktightError:
+            continue
+        assert same(dict(found.snapshots["end"].parameters), dict(training.snapshots["end"].parameters))
+        assert (found.notes, found.snapshots["end"].memories) == (training.notes, training.snapshots["end"].memories)
+
+
+def test_a_flipped_byte_is_named_and_trained_again(course: Course, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    trainings = Trainings(tmp_path / "training")
+    whole = trainings.get(course)
+    path = tmp_path / "training" / trainings.name(course)
+    content = path.read_bytes()
+    path.write_bytes(content[:-3] + bytes([content[-3] ^ 64]) + content[-2:])
+    assert not Trainings(tmp_path / "training").has(course)
+    assert [said.message for said in caplog.records] == [f"The training run `{path}` is damaged: computed again."]
+    assert not path.exists()
+    mended = Trainings(tmp_path / "training").get(course)
+    assert same(dict(mended.snapshots["end"].parameters), dict(whole.snapshots["end"].parameters))
+    assert path.read_bytes() == content
+    assert count(tmp_path) == 2
+
+
+def test_a_training_knows_what_it_was_made_from(course: Course, tmp_path: Path) -> None:
+    trainings = Trainings(tmp_path / "training")
+    own = course.model_copy(update={"fingerprint": trainings.fingerprint(course).digest})
+    trainings.get(own)
+    assert trainings.outdated(own) is None
+    edited = course.model_copy(update={"fingerprint": "edited"})
+    assert trainings.outdated(edited) == trainings.fingerprint(course)
+    path = tmp_path / "training" / trainings.name(own)
+    path.write_bytes(b"rubbish")
+    assert trainings.outdated(edited) == Fingerprint()

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import leaktight.audit as package
+from leaktight import __version__
 from leaktight.audit import Plan, Store, quick, standard
 from leaktight.cli.audit import planned
 from leaktight.core.errors import InvalidValue
@@ -64,7 +65,7 @@ def test_results_made_with_another_version_are_computed_again_and_it_is_said(
     monkeypatch.setattr("leaktight.__version__", "99.0")
     said = leaktight(*words)
     assert said.code == 0
-    assert said.err == "4 cells were made from other data, another model, other code or other versions: computed again.\n"
+    assert said.err == f"Computed again: the version of leaktight ({__version__}, now 99.0) changed (4 of 4 cells).\n"
 
 
 def test_an_interruption_says_how_to_go_on(leaktight: Call, plan_file: str, monkeypatch: Any) -> None:

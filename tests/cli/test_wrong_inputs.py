@@ -159,7 +159,7 @@ TABLE: dict[str, tuple[tuple[str, ...], str, str]] = {
     "a file in place of a folder": ((*AUDIT, "--out", "file"), toml(), "The folder `file` cannot be made: file exists. Choose another one."),
     "an unreadable store": ((*AUDIT, "--out", "noise"), toml(), "The file `noise/audit.sqlite` is not a store that can be read."),
     "another program's database": ((*AUDIT, "--out", "other"), toml(), "The file `other/audit.sqlite` is not an audit store. Choose another folder."),
-    "a newer store": (("export", "newer"), "", "The store `newer/audit.sqlite` has format 99, and this release reads format 2. Use the release that wrote it, or choose another folder."),
+    "a newer store": (("export", "newer"), "", "The store `newer/audit.sqlite` has format 99, and this release reads format 3. Use the release that wrote it, or choose another folder."),
     "no audit to report": (("report", "nowhere"), "", "There is no audit in `nowhere`. Name the folder that `leaktight audit --out` wrote to."),
     "unknown format": (("export", "noise", "--format", "xml"), "", "'xml' is not one of 'jsonl', 'csv'."),
     "export to nowhere": (("export", "AUDITED", "--out", "file/readings.csv"), "", "The folder `file` cannot be made: file exists. Choose another one."),

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from leaktight.audit import Grid, Plan, run
-from leaktight.audit.origin import contents
+from leaktight.audit.content import Content, contents
 from leaktight.core.defence import Undefended
 from leaktight.core.errors import Refusal
 from leaktight.core.scenario import Observation
@@ -69,7 +69,7 @@ def test_what_is_observed_is_the_start_of_the_federation() -> None:
 
 def test_it_runs_in_an_audit_and_is_made_from_the_federation(tmp_path: Path) -> None:
     scenario = Standalone(federation=FEDERATION, sample=1)
-    assert contents(scenario, 0) == contents(FEDERATION, 0) != ""
+    assert contents(scenario, 0) == contents(FEDERATION, 0) != Content()
     plan = Plan(scenarios={"1": scenario}, probes={"utility": Utility()}, grid=Grid(victims=1))
     records = run(plan, tmp_path)
     assert {record.cell.purpose for record in records} == {"measure"}

@@ -6,10 +6,12 @@ import json
 import shutil
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
+from leaktight.audit import fingerprint
 from leaktight.audit.crew import Answer, Errand
 from leaktight.audit.driver import Step
 from leaktight.audit.store import locked
@@ -217,14 +219,42 @@ def test_a_second_search_beside_a_running_one_is_refused_and_changes_nothing(
     assert search(SETTINGS.model_copy(update={"method": "random"}), tmp_path / "policy.toml") == found[1]
 
 
-def test_a_damaged_model_file_is_made_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize("damage", [lambda whole: whole[:-4], lambda whole: whole[:-4] + bytes([whole[-4] ^ 1]) + whole[-3:]])
+def test_a_damaged_model_file_is_named_and_made_again(tmp_path: Path, damage: Any, caplog: pytest.LogCaptureFixture) -> None:
     few = SETTINGS.model_copy(update={"candidates": 3, "policies": 1, "threshold": 1e6})
     first = search(few, tmp_path / "policy.toml")
     model = tmp_path / "policy.search" / "model.safetensors"
     whole = model.read_bytes()
-    model.write_bytes(whole[:-4])
+    assert caplog.text == ""
+    model.write_bytes(damage(whole))
     assert search(few, tmp_path / "policy.toml") == first
     assert model.read_bytes() == whole
+    assert [said.message for said in caplog.records] == [f"The model `{model}` is damaged: computed again."]
+
+
+def test_scores_of_other_code_are_computed_again_and_it_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    few = SETTINGS.model_copy(update={"candidates": 3, "policies": 1, "threshold": 1e6})
+    first = search(few, tmp_path / "policy.toml")
+    scored = len(lines(tmp_path / "policy.toml"))
+    plain = fingerprint.trace
+
+    def edited(modules: Any, alone: Any) -> dict[str, str]:
+        files = plain(modules, alone)
+        assert {"leaktight/probes/privacy_score.py", "leaktight/transforms/library.py"} <= files.keys()
+        return {**files, "leaktight/probes/privacy_score.py": "edited"}
+
+    monkeypatch.setattr(fingerprint, "trace", edited)
+    told: list[Step] = []
+    assert search(few, tmp_path / "policy.toml", progress=told.append) == first
+    what = "leaktight/probes/privacy_score.py"
+    assert [said.message for said in caplog.records] == [f"Computed again: {what} changed ({scored} scores)."]
+    assert told[0].text == "training a little"
+    assert len(lines(tmp_path / "policy.toml")) == scored
+    caplog.clear()
+    assert search(few, tmp_path / "policy.toml") == first
+    assert caplog.text == ""
 
 
 def test_the_scorer_of_a_file_has_its_parameters(found: tuple[Path, Result]) -> None:

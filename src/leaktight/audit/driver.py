@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
 from leaktight.audit.crew import Workers
 from leaktight.audit.engine import Engine, engine_of
+from leaktight.audit.fingerprint import Fingerprint, listed
 from leaktight.audit.job import Job, Outcome, refused, without_record
 from leaktight.audit.plan import Plan, changed_in
 from leaktight.audit.rehearsal import rehearse
@@ -56,8 +58,8 @@ def run(
 ) -> list[Record]:
     """Run an audit and return a record for every cell of its plan, in the plan's order.
 
-    Cells that an earlier run finished in the same folder are not computed again, unless they were made from other data, another
-    model or other versions; failed ones are tried again. The records depend on the plan alone, not on the number
+    Cells that an earlier run finished in the same folder are not computed again, unless something that they were made from has
+    changed (data, model, code or versions), which is said; failed ones are tried again. The records depend on the plan alone, not on the number
     of workers or on interruptions; only `seconds` differ.
 
     Args:
@@ -117,13 +119,16 @@ class _Drive:
 
     def __init__(self, store: Store, engine: Engine, trainings: Trainings, progress: Progress | None) -> None:
         self._store, self._engine, self._trainings, self._progress = store, engine, trainings, progress
-        self._origins: dict[str, str] = {}
+        self._fingerprints: dict[str, Fingerprint] = {}
         self._waiting: dict[str, list[Cell]] = {}
         self._parts: dict[str, float] = {}
         self._out = self._done = self._total = self._kept = 0
 
     def run(self, plan: Plan) -> None:
-        cells = self._unsettled(plan)
+        planned = {cell.key: cell for cell in plan.cells()}
+        self._fingerprints = {key: self._trainings.fingerprint(cell) for key, cell in planned.items()}
+        self._remove_damaged(planned)
+        changes, cells = self._remove_outdated(planned)
         early = [outcome for cell in cells if (outcome := refused(cell))]
         never = {outcome.job.key for outcome in early}
         courses: dict[str, Course] = {}
@@ -132,6 +137,7 @@ class _Drive:
             courses[course.key] = course
             self._waiting.setdefault(course.key, []).append(cell)
         ready = {key for key, course in courses.items() if self._trainings.has(course)}
+        self._say_what_changed(changes, len(planned), [course for key, course in courses.items() if key not in ready])
         self._total = len(cells) + len(courses) - len(ready)
         for outcome in early:
             self._write(outcome)
@@ -144,20 +150,41 @@ class _Drive:
         while self._out:
             self._ended(self._engine.next(self._advanced))
 
-    def _unsettled(self, plan: Plan) -> list[Cell]:
-        """Return the cells that are to be computed; those that were made from something else are forgotten first."""
-        cells = {cell.key: cell for cell in plan.cells()}
-        for key, cell in cells.items():
-            self._origins[key] = self._trainings.origins.of(cell.scenario, cell.seed, cell.defence, cell.probe)
-        settled = self._store.settled()
-        there = settled.keys() & cells.keys()
-        stale = {key for key in there if settled[key] != self._origins[key]}
-        if stale:
-            count = "1 cell was" if len(stale) == 1 else f"{len(stale)} cells were"
-            _log.warning("%s made from other data, another model, other code or other versions: computed again.", count)
-            self._store.forget(stale)
-        self._kept = len(there - stale)
-        return [cell for key, cell in cells.items() if key not in there - stale]
+    def _remove_damaged(self, planned: Mapping[str, Cell]) -> None:
+        """Forget records that are not what was written, and name them."""
+        damaged = self._store.remove_damaged()
+        if damaged:
+            names = [described(Job(planned[key])) if key in planned else "a cell of another plan" for key in damaged]
+            what = "The record of" if len(damaged) == 1 else f"{len(damaged)} records are damaged:"
+            end = " is damaged: computed again." if len(damaged) == 1 else "; computed again."
+            _log.warning("%s %s%s", what, "; ".join(names), end)
+
+    def _remove_outdated(self, planned: Mapping[str, Cell]) -> tuple[list[list[str]], list[Cell]]:
+        """Forget records that were made from something else.
+
+        Returns:
+            For each of them what changed, and the cells that are to be computed.
+        """
+        settled = {key: made for key, made in self._store.settled().items() if key in planned}
+        outdated = {key: made for key, made in settled.items() if made != self._fingerprints[key].digest}
+        before = {made: self._store.fingerprint(made) for made in set(outdated.values())}
+        changes = [self._fingerprints[key].changes(before[made]) for key, made in outdated.items()]
+        if outdated:
+            self._store.forget(outdated)
+        self._kept = len(settled) - len(outdated)
+        return changes, [cell for key, cell in planned.items() if key not in settled or key in outdated]
+
+    def _say_what_changed(self, cells: Sequence[Sequence[str]], planned: int, courses: Sequence[Course]) -> None:
+        """Say once why something is computed again: for how many cells, or, if there were none yet, for how many training runs."""
+        changes, count = list(cells), f"{len(cells)} of {_counted(planned, 'cell')}"
+        if not cells:
+            before = {course.key: self._trainings.outdated(course) for course in courses}
+            changes = [self._trainings.fingerprint(c).changes(made) for c in courses if (made := before[c.key]) is not None]
+            count = f"{len(changes)} of {_counted(len(courses), 'training run')}"
+        if changes:
+            # What changed for most is named first.
+            names = Counter(name for one in changes for name in one).most_common()
+            _log.warning("Computed again: %s changed (%s).", listed(name for name, _ in names), count)
 
     def _submit(self, job: Job) -> None:
         self._out += 1
@@ -181,7 +208,7 @@ class _Drive:
 
     def _write(self, outcome: Outcome) -> None:
         if outcome.record is not None:
-            self._store.write(outcome.record, outcome.pictures, self._origins[outcome.job.key])
+            self._store.write(outcome.record, outcome.pictures, self._fingerprints[outcome.job.key])
         self._tell(outcome)
 
     def _tell(self, outcome: Outcome) -> None:
@@ -196,6 +223,10 @@ class _Drive:
     def _show(self, text: str, status: Status | None) -> None:
         if self._progress is not None:
             self._progress(Step(self._done + sum(self._parts.values()), self._total, self._kept, text, status))
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def described(job: Job) -> str:

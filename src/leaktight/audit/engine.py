@@ -82,11 +82,12 @@ class Hired:
         self._jobs: dict[str, Job] = {}
 
     def submit(self, job: Job) -> None:
-        """Send a job out, with the name of its training."""
+        """Send a job out, with what it is to be made from and the name of its training."""
         self._jobs[job.key] = job
         training = (self._trainings.name(_course(job, self._trainings)),)
         makes = training if isinstance(job.task, Course) else ()
-        self._crew.submit(Errand(job.key, job.encode(*training), () if makes else training, makes))
+        content = job.encode(self._trainings.fingerprint(job.task))
+        self._crew.submit(Errand(job.key, content, () if makes else training, makes))
 
     def next(self, advance: Advance) -> Outcome:
         """Wait for the first answer; a job whose workers died is failed."""

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from leaktight.audit import gallery
+from leaktight.audit.fingerprint import Fingerprint, listed
 from leaktight.audit.runner import measure
 from leaktight.audit.trainings import Course, Trainings
 from leaktight.core.errors import LeaktightError, Refusal
@@ -21,10 +22,7 @@ from leaktight.core.scenario import Progress
 PACE = 0.25
 """How many seconds lie at least between two reports of a job's progress."""
 
-ELSEWHERE = (
-    "The worker has other data, another model, other code or other versions than the audit. "
-    "Install the same on every machine, with the data under the same paths."
-)
+ELSEWHERE = "The worker and the audit differ in {what}. Install the same on every machine, with the data under the same paths."
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,15 +36,14 @@ class Job:
         """The content key of what is to be done."""
         return self.task.key
 
-    def encode(self, training: str = "") -> bytes:
+    def encode(self, fingerprint: Fingerprint | None = None) -> bytes:
         """Return the job as JSON.
 
         Args:
-            training: the file of the training, as whoever asks for the job names it; a worker that would name it otherwise has other data,
-                code or versions. Empty if it is not to be compared.
+            fingerprint: what it is to be made from; a worker that would make it from something else says so. None if it is not to be compared.
         """
         kind = "train" if isinstance(self.task, Course) else "measure"
-        return json.dumps({kind: self.task.to_dict(), "training": training}).encode()
+        return json.dumps({kind: self.task.to_dict(), "fingerprint": fingerprint and dict(fingerprint.parts)}).encode()
 
     @staticmethod
     def decode(content: bytes) -> Job:
@@ -101,9 +98,11 @@ def refused(cell: Cell) -> Outcome | None:
 def answer(content: bytes, trainings: Trainings, progress: Progress | None = None) -> tuple[bytes, bytes]:
     """Do an encoded job; return its outcome as JSON, and its pictures: all that a worker of any crew has to call."""
     try:
-        job, named = Job.decode(content), json.loads(content)["training"]
-        if named and named != _training(job, trainings):
-            raise LeaktightError(ELSEWHERE)
+        job, parts = Job.decode(content), json.loads(content)["fingerprint"]
+        asked = Fingerprint(parts or {})
+        here = trainings.fingerprint(job.task) if parts else asked
+        if here.digest != asked.digest:
+            raise LeaktightError(ELSEWHERE.format(what=listed(here.changes(asked))))
     # As in `perform`: a person's own data and model are looked at here, too.
     except Exception as error:
         status, reason = verdict(error)
@@ -111,13 +110,6 @@ def answer(content: bytes, trainings: Trainings, progress: Progress | None = Non
     outcome = perform(job, trainings, progress)
     spec = {"status": outcome.status, "reason": outcome.reason, "record": outcome.record and outcome.record.to_dict()}
     return json.dumps(spec).encode(), outcome.pictures
-
-
-def _training(job: Job, trainings: Trainings) -> str:
-    """Return the file of a job's training by what is here, not by what the job says."""
-    task = job.task
-    course = trainings.course(task) if isinstance(task, Cell) else task.model_copy(update={"origin": trainings.origin(task)})
-    return trainings.name(course)
 
 
 def perform(job: Job, trainings: Trainings, progress: Progress | None = None) -> Outcome:

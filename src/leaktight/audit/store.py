@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
@@ -13,13 +14,14 @@ from types import TracebackType
 from typing import Any, Self
 
 from leaktight.audit import gallery
-from leaktight.audit.origin import versions
+from leaktight.audit.fingerprint import Fingerprint, versions
 from leaktight.audit.plan import Plan
+from leaktight.core.digest import digest
 from leaktight.core.errors import InvalidValue, LeaktightError
 from leaktight.core.private import private_file, private_folder
 from leaktight.core.record import Record, Status
 
-STORE_FORMAT = 2
+STORE_FORMAT = 3
 STORE_FILE = "audit.sqlite"
 LOCK_FILE = "audit.lock"
 TRAINING_FOLDER = "training"
@@ -30,15 +32,27 @@ _APPLICATION = 0x1EAC7161
 _SCHEMA = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE cells (
-    key TEXT PRIMARY KEY, status TEXT NOT NULL, record TEXT NOT NULL, gallery BLOB NOT NULL,
-    origin TEXT NOT NULL, versions TEXT NOT NULL
+    key TEXT PRIMARY KEY, status TEXT NOT NULL, record TEXT NOT NULL, fingerprint TEXT NOT NULL, versions TEXT NOT NULL,
+    checksum TEXT NOT NULL, gallery BLOB NOT NULL, gallery_checksum TEXT NOT NULL
 );
+CREATE TABLE fingerprints (digest TEXT PRIMARY KEY, parts TEXT NOT NULL);
 CREATE TABLE planned (position INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE);
 """
 
 
+def _bytes(*columns: str) -> str:
+    """Return columns in SQL, each as bytes whatever it has become: a damaged text may be none."""
+    return ", ".join(f"coalesce(CAST(cells.{column} AS BLOB), x'')" for column in columns)
+
+
+_CHECKED = _bytes("key", "status", "record", "fingerprint", "versions", "checksum")
+_PICTURES = _bytes("gallery", "gallery_checksum")
+_PLANNED = "planned JOIN cells USING (key)"
+_log = logging.getLogger(__name__)
+
+
 class Store:
-    """An audit's folder: its plan, its records and its pictures.
+    """An audit's folder: its plan, its records and its pictures. Each record has a checksum, and a damaged one counts as not there.
 
     `Store.create` opens a folder for the one audit that writes to it, `Store.read` for anyone else. Both are closed by
     `with`. A cell that was measured before an interruption, or under an earlier plan, is found by its key and not computed
@@ -85,46 +99,75 @@ class Store:
     def begin(self, plan: Plan) -> None:
         """Write down what is to be measured."""
         with explained(self.folder / STORE_FILE), self._transaction():
+            # An index that is damaged would hide records that are not.
+            self._connection.execute("REINDEX")
             self._connection.execute("DELETE FROM planned")
             keys = [cell.key for cell in plan.cells()]
             self._connection.executemany("INSERT INTO planned VALUES (?, ?)", enumerate(keys))
             self._connection.execute("INSERT OR REPLACE INTO meta VALUES ('plan', ?)", (json.dumps(plan.to_dict()),))
 
-    def write(self, record: Record, pictures: bytes = b"", origin: str = "") -> None:
+    def write(self, record: Record, pictures: bytes = b"", fingerprint: Fingerprint | None = None) -> None:
         """Write one cell, in one transaction, with the versions it was made with.
 
         Args:
             record: what came of it.
             pictures: its gallery, encoded.
-            origin: the fingerprint of what it was made from.
+            fingerprint: what it was made from.
         """
-        row = (record.cell.key, record.status, json.dumps(record.to_dict()), pictures, origin, self._made_with)
+        made = fingerprint or Fingerprint()
+        row = (record.cell.key, record.status.value, json.dumps(record.to_dict()), made.digest, self._made_with)
         with explained(self.folder / STORE_FILE), self._transaction():
-            self._connection.execute("INSERT OR REPLACE INTO cells VALUES (?, ?, ?, ?, ?, ?)", row)
+            parts = made.digest, json.dumps(dict(made.parts))
+            self._connection.execute("INSERT OR REPLACE INTO fingerprints VALUES (?, ?)", parts)
+            whole = (*row, digest(*row), pictures, digest(pictures))
+            self._connection.execute("INSERT OR REPLACE INTO cells VALUES (?, ?, ?, ?, ?, ?, ?, ?)", whole)
 
     def settled(self) -> dict[str, str]:
-        """Return the origin of every cell that was done or refused, by its key."""
-        return dict(self._rows("SELECT key, origin FROM cells WHERE status IN (?, ?)", Status.DONE, Status.REFUSED))
+        """Return the digest of the fingerprint of every cell that was done or refused, by its key."""
+        ended = (Status.DONE, Status.REFUSED)
+        return {key: made for key, status, _, made, _ in self._sound("cells") if status in ended}
+
+    def fingerprint(self, made: str) -> Fingerprint:
+        """Return the fingerprint with a digest; one without parts if it is not known."""
+        rows = self._rows("SELECT CAST(parts AS BLOB) FROM fingerprints WHERE digest = ?", made)
+        try:
+            found = Fingerprint(json.loads(rows[0][0]) if rows else {})
+        except ValueError:
+            return Fingerprint()
+        return found if found.digest == made else Fingerprint()
+
+    def remove_damaged(self) -> list[str]:
+        """Remove every cell whose record or pictures are not what was written, and return their keys."""
+        rows = self._rows(f"SELECT rowid, {_CHECKED}, {_PICTURES} FROM cells NOT INDEXED")  # noqa: S608
+        damaged = {
+            rowid: str(key, "utf-8", "replace")
+            for rowid, key, *rest, checksum, pictures, of_pictures in rows
+            if digest(key, *rest).encode() != checksum or digest(pictures).encode() != of_pictures
+        }
+        with explained(self.folder / STORE_FILE), self._transaction():
+            self._connection.executemany("DELETE FROM cells WHERE rowid = ?", [(rowid,) for rowid in damaged])
+        return list(damaged.values())
 
     def forget(self, keys: Iterable[str]) -> None:
         """Remove cells that must be computed again, so that nobody reads them meanwhile."""
         with explained(self.folder / STORE_FILE), self._transaction():
             self._connection.executemany("DELETE FROM cells WHERE key = ?", [(key,) for key in keys])
+            self._connection.execute("DELETE FROM fingerprints WHERE digest NOT IN (SELECT fingerprint FROM cells)")
 
     def records(self) -> list[Record]:
         """Return the records of the plan's cells, in the plan's order; cells that were not computed yet have none."""
-        rows = self._rows("SELECT record FROM planned JOIN cells USING (key) ORDER BY position")
-        return [Record.model_validate(json.loads(text)) for (text,) in rows]
+        rows = self._sound(f"{_PLANNED} ORDER BY position")
+        return [Record.model_validate(json.loads(text)) for _, _, text, _, _ in rows]
 
     def missing(self) -> int:
-        """Return how many cells of the plan have no record yet."""
-        [(count,)] = self._rows("SELECT count(*) FROM planned LEFT JOIN cells USING (key) WHERE cells.key IS NULL")
-        return int(count)
+        """Return how many cells of the plan have no record yet, or a damaged one."""
+        [(count,)] = self._rows("SELECT count(*) FROM planned")
+        return int(count) - len(self._sound(_PLANNED, tell=False))
 
     def gallery(self, key: str) -> gallery.Gallery:
-        """Return a cell's pictures: private, and empty for a cell that has none."""
-        rows = self._rows("SELECT gallery FROM cells WHERE key = ?", key)
-        return gallery.decode(rows[0][0]) if rows else {}
+        """Return a cell's pictures: private, and empty for a cell that has none or damaged ones."""
+        rows = self._rows(f"SELECT {_PICTURES} FROM cells WHERE key = ?", key)  # noqa: S608
+        return gallery.decode(rows[0][0]) if rows and digest(rows[0][0]).encode() == rows[0][1] else {}
 
     def plan(self) -> Plan:
         """Return the plan that was last begun."""
@@ -135,9 +178,8 @@ class Store:
 
     def versions(self) -> dict[str, str]:
         """Return what the plan's records were made with: every version, if it was more than one."""
-        rows = self._rows("SELECT versions FROM planned JOIN cells USING (key) GROUP BY versions ORDER BY min(cells.rowid)")
         found: dict[str, dict[str, None]] = {}
-        for (text,) in rows:
+        for *_, text in self._sound(f"{_PLANNED} ORDER BY cells.rowid", tell=False):
             for name, version in json.loads(text).items():
                 found.setdefault(name, {})[version] = None
         return {name: " and ".join(several) for name, several in found.items()}
@@ -158,6 +200,21 @@ class Store:
     def _rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
         with explained(self.folder / STORE_FILE):
             return self._connection.execute(query, values).fetchall()
+
+    def _sound(self, origin: str, tell: bool = True) -> list[tuple[str, str, str, str, str]]:
+        """Return key, status, record, fingerprint and versions of every row whose checksum fits.
+
+        Args:
+            origin: which rows, as SQL.
+            tell: whether to say how many are left out.
+        """
+        rows = self._rows(f"SELECT {_CHECKED} FROM {origin}")  # noqa: S608
+        sound = [row for *row, checksum in rows if digest(*row).encode() == checksum]
+        if tell and len(sound) < len(rows):
+            count = len(rows) - len(sound)
+            what = "1 record is damaged" if count == 1 else f"{count} records are damaged"
+            _log.warning("%s in `%s` and left out. Run the audit again.", what, self.folder / STORE_FILE)
+        return [(row[0].decode(), row[1].decode(), row[2].decode(), row[3].decode(), row[4].decode()) for row in sound]
 
     @cached_property
     def _made_with(self) -> str:
@@ -246,3 +303,6 @@ def explained(path: Path) -> Iterator[None]:
             code, "The store `{path}` cannot be used: " + str(error).replace("{", "(").replace("}", ")") + "."
         )
         raise LeaktightError(text.format(path=path)) from error
+    # What SQLite says of a damaged schema names its damaged parts, which may be no text.
+    except UnicodeDecodeError as error:
+        raise LeaktightError(_EXPLAINED[sqlite3.SQLITE_CORRUPT].format(path=path)) from error

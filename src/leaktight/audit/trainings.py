@@ -11,10 +11,11 @@ from pydantic import Field, SerializeAsAny, ValidationError
 from torch import Tensor
 
 from leaktight.audit.control import among_noise
-from leaktight.audit.origin import Origins
+from leaktight.audit.fingerprint import Fingerprint, Fingerprints
 from leaktight.audit.shelf import Folder, Shelf
 from leaktight.core.archive import pack, unpack
 from leaktight.core.defence import Defence
+from leaktight.core.digest import digest_archive
 from leaktight.core.errors import LeaktightError
 from leaktight.core.metric import Reading
 from leaktight.core.private import reason
@@ -24,7 +25,11 @@ from leaktight.core.record import Cell
 from leaktight.core.scenario import Enter, Progress, Scenario, Snapshot, Training, flat, nested
 from leaktight.core.value import Value
 
-TRAINING_FORMAT = 2
+TRAINING_FORMAT = 3
+_MEASURED_BY = tuple(f"leaktight.audit.{name}" for name in ("control", "gallery", "runner", "trainings"))
+"""What of an audit has a part in a record; everything else of it only plans, carries and tells."""
+_TRAINED_BY = ("leaktight.audit.trainings",)
+_SEATED_BY = ("leaktight.audit.control", *_TRAINED_BY)
 _log = logging.getLogger(__name__)
 
 
@@ -36,7 +41,7 @@ class Course(Value):
         defence: what the parties do about leakage.
         seed: what all randomness derives from.
         format: how the file is written.
-        origin: the fingerprint of data, model, own code and versions.
+        fingerprint: the digest of what it is made from.
         entrant: who takes a chair in it, with the attack and the threat model; None for a training among honest parties, which all
             passive probes share. It is left out of the key then.
         null: whether honest parties send noise, so that there is nothing to learn from them in any chair.
@@ -46,7 +51,7 @@ class Course(Value):
     defence: SerializeAsAny[Defence]
     seed: int = 0
     format: int = TRAINING_FORMAT
-    origin: str = ""
+    fingerprint: str = ""
     entrant: SerializeAsAny[Probe] | None = Field(None, exclude_if=lambda entrant: entrant is None)
     null: bool = Field(False, exclude_if=lambda null: not null)
 
@@ -61,7 +66,7 @@ class Course(Value):
 class Trainings:
     """The trainings of an audit: read from their file if it is there, done and written if not.
 
-    A file that cannot be read is reported and made anew. What is returned always comes from the file, so that a training
+    A file that is damaged or cannot be read is named and made anew. What is returned always comes from the file, so that a training
     that was just done and one that was kept are the same to the last bit.
 
     Args:
@@ -70,7 +75,7 @@ class Trainings:
 
     def __init__(self, shelf: Path | Shelf) -> None:
         self.shelf: Shelf = Folder(shelf) if isinstance(shelf, Path) else shelf
-        self.origins = Origins()
+        self._fingerprints = Fingerprints()
         self._latest: tuple[str, Training] | None = None
 
     def course(self, cell: Cell) -> Course:
@@ -78,25 +83,45 @@ class Trainings:
         entrant = cell.probe.entrant
         null = entrant is not None and cell.purpose == "null"
         course = Course(scenario=cell.scenario, defence=cell.defence, seed=cell.seed, entrant=entrant, null=null)
-        return course.model_copy(update={"origin": self.origin(course)})
+        return course.model_copy(update={"fingerprint": self.fingerprint(course).digest})
 
-    def origin(self, course: Course) -> str:
-        """Return the fingerprint of what a training would be made from here and now."""
-        return self.origins.of(course.scenario, course.seed, course.defence, *([course.entrant] if course.entrant else []))
+    def fingerprint(self, task: Course | Cell) -> Fingerprint:
+        """Return what a training or a cell would be made from here and now."""
+        if isinstance(task, Cell):
+            return self._fingerprints.of(task.scenario, task.seed, task.defence, task.probe, alone=_MEASURED_BY)
+        if task.entrant is None:
+            return self._fingerprints.of(task.scenario, task.seed, task.defence, alone=_TRAINED_BY)
+        return self._fingerprints.of(task.scenario, task.seed, task.defence, task.entrant, alone=_SEATED_BY)
 
     def name(self, course: Course) -> str:
         """Return the name of a training's file."""
-        return f"{_settings(course)}-{course.origin}.safetensors"
+        return f"{_settings(course)}-{course.fingerprint}.safetensors"
 
     def has(self, course: Course) -> bool:
-        """Return whether a file is there."""
-        return self.name(course) in self.shelf.names()
+        """Return whether a file is there and whole; a damaged one is named, and removed."""
+        name = self.name(course)
+        if name not in self.shelf.names():
+            return False
+        if self._kept(course) is not None:
+            return True
+        self.shelf.drop(name)
+        return False
+
+    def outdated(self, course: Course) -> Fingerprint | None:
+        """Return what a training with the same settings was made from, if one is kept that was made from something else."""
+        for name in sorted(self._others(course)):
+            try:
+                parts = unpack(self.shelf.read(name) or b"")[1].get("fingerprint", {})
+                return Fingerprint({str(part): str(text) for part, text in dict(parts).items()})
+            except (LeaktightError, OSError, ValueError, TypeError):
+                # Nobody can tell any more what it was made from.
+                return Fingerprint()
+        return None
 
     def tidy(self, course: Course) -> None:
         """Remove what the same settings gave when they were made from something else."""
-        for name in self.shelf.names() - {self.name(course)}:
-            if name.startswith(f"{_settings(course)}-"):
-                self.shelf.drop(name)
+        for name in self._others(course):
+            self.shelf.drop(name)
 
     def get(self, course: Course, progress: Progress | None = None) -> Training:
         """Return a training, from memory, from its file or by doing it.
@@ -109,43 +134,56 @@ class Trainings:
             self._latest = course.key, self._kept(course) or self._done(course, progress)
         return self._latest[1]
 
+    def _others(self, course: Course) -> set[str]:
+        return {name for name in self.shelf.names() - {self.name(course)} if name.startswith(f"{_settings(course)}-")}
+
     def _kept(self, course: Course) -> Training | None:
         path = f"{self.shelf}/{self.name(course)}"
         try:
             content = self.shelf.read(self.name(course))
             return None if content is None else decode(content)
-        except LeaktightError as error:
-            _log.warning("The kept training %s cannot be used and is done again: %s", path, error)
+        except LeaktightError:
+            _log.warning("The training run `%s` is damaged: computed again.", path)
         except OSError as error:
-            _log.warning("The kept training %s cannot be read and is done again: %s.", path, reason(error))
+            _log.warning("The training run `%s` cannot be read (%s): computed again.", path, reason(error))
         return None
 
     def _done(self, course: Course, progress: Progress | None) -> Training:
-        content = encode(course.scenario.train(course.defence, course.seed, progress, course.enter))
+        training = course.scenario.train(course.defence, course.seed, progress, course.enter)
+        content = encode(training, self.fingerprint(course))
         self.shelf.write(self.name(course), content)
         self.tidy(course)
         return decode(content)
 
 
 def _settings(course: Course) -> str:
-    return course.model_copy(update={"origin": ""}).key
+    return course.model_copy(update={"fingerprint": ""}).key
 
 
-def encode(training: Training) -> bytes:
-    """Return a training as an archive: tensors and numbers by stage and name, everything else beside them."""
+def encode(training: Training, fingerprint: Fingerprint | None = None) -> bytes:
+    """Return a training as an archive: tensors and numbers by stage and name, everything else beside them, and a checksum of all.
+
+    Args:
+        training: what is to be kept.
+        fingerprint: what it was made from.
+    """
+    values = dict(_named(training))
     about = {
         "format": TRAINING_FORMAT,
+        "fingerprint": dict(fingerprint.parts) if fingerprint else {},
         "stages": list(training.snapshots),
         "utility": [reading.to_dict() for reading in training.utility],
         "notes": dict(training.notes),
     }
-    return pack(dict(_named(training)), about)
+    return pack(values, {**about, "checksum": digest_archive(values, about)})
 
 
 def decode(content: bytes) -> Training:
     """Undo `encode`; whatever is wrong with the bytes is one `LeaktightError`."""
     values, about = unpack(content)
     try:
+        if about.pop("checksum") != digest_archive(values, about):
+            raise LeaktightError("It is not what was written.")
         return Training(
             snapshots={stage: _snapshot(stage, values) for stage in about["stages"]},
             utility=tuple(Reading.model_validate(reading) for reading in about["utility"]),

@@ -10,7 +10,7 @@ import traceback
 from types import ModuleType
 from typing import Annotated, Any
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, BaseModel
 
 from leaktight.core.errors import InvalidValue, LeaktightError, did_you_mean
 
@@ -37,6 +37,13 @@ def _checked(text: str) -> str:
 
 Reference = Annotated[str, AfterValidator(_checked)]
 """The type of a setting that names a person's own code."""
+
+
+def references(value: BaseModel) -> list[str]:
+    """Return what a set of settings names of a person's own code."""
+    fields = type(value).model_fields.items()
+    named = [name for name, field in fields if any(getattr(rule, "func", None) is _checked for rule in field.metadata)]
+    return [str(dict(value)[name]) for name in named]
 
 
 def load_object(reference: str) -> Any:

@@ -11,6 +11,8 @@ from typing import Any, TypeVar
 
 from leaktight.core.errors import InvalidValue, LeaktightError, unknown
 
+PLUGINS = "leaktight.plugins"
+"""The group of entry points."""
 Found = TypeVar("Found")
 _classes: dict[str, dict[str, type[Any]]] = {}
 
@@ -26,8 +28,8 @@ def add(family: str, kind: str, made: type[Any]) -> None:
 
 @cache
 def load() -> None:
-    """Import every module that an entry point of the group `leaktight.plugins` names, once."""
-    for point in sorted(entry_points(group="leaktight.plugins"), key=lambda point: point.name):
+    """Import every module that an entry point of the group names, once."""
+    for point in sorted(entry_points(group=PLUGINS), key=lambda point: point.name):
         try:
             point.load()
         except (ImportError, AttributeError, SyntaxError) as error:

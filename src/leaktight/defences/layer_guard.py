@@ -120,9 +120,9 @@ class LayerGuard(Defence):
         return None if self.guard.promise is None else "noise"
 
     def stamp(self) -> Hashable:
-        """Return the layers in the file, or the stamp of the public data, and that of the guard."""
+        """Return the layers in the file, and the stamp of the guard; public data are looked at themselves."""
         ranked = read_ranking(Path(self.ranking).expanduser(), self.risk) if self.ranking else ()
-        return ranked, self.public.stamp() if self.public is not None else None, self.guard.stamp()
+        return ranked, self.guard.stamp()
 
     def on_agree(self, task: Task) -> Task:
         """Choose the layers, in public."""

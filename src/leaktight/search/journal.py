@@ -3,67 +3,87 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from leaktight.audit.fingerprint import Fingerprint, listed
+from leaktight.core.digest import digest
 from leaktight.core.errors import LeaktightError
-from leaktight.core.private import private_file, private_folder, reason
+from leaktight.core.private import private_file, private_folder, reason, write_private
 from leaktight.search.job import Job
 
 Answer = tuple[float, ...]
-FORMAT = 1
+FORMAT = 2
+_log = logging.getLogger(__name__)
 
 
 class Journal:
     """Finished scores in a file that only grows; its first line says what they were made from.
 
-    A journal of something else (other data, another network, another version) is begun anew. A line that was cut off in the middle,
-    as it is after `kill -9`, and all that may follow on it, count as not there.
+    A journal of other settings is begun anew, and so is one of other data, code or versions, which is said. Each line has a checksum, in
+    which what it was made from counts too. A line that is damaged is left out and counted aloud; one that was cut off at the end, as it is
+    after `kill -9`, counts as not there.
 
     Args:
         path: the file; it is made if it is not there.
-        origin: the fingerprint of what scores are made from.
+        settings: the key of the settings that decide scores.
+        fingerprint: what else scores are made from.
 
     Example:
         >>> import tempfile
         >>> job = Job("accuracy", 0, 8, (3, 1))
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     with Journal(Path(folder) / "journal.jsonl", "a") as journal:
+        ...     with Journal(Path(folder) / "journal.jsonl", "a", Fingerprint()) as journal:
         ...         journal.add(job, (-1.5,))
-        ...     with Journal(Path(folder) / "journal.jsonl", "a") as journal:
+        ...     with Journal(Path(folder) / "journal.jsonl", "a", Fingerprint()) as journal:
         ...         journal.known[job]
         (-1.5,)
     """
 
-    def __init__(self, path: Path, origin: str) -> None:
+    def __init__(self, path: Path, settings: str, fingerprint: Fingerprint) -> None:
         private_folder(path.parent)
         private_file(path)
-        first = {"format": FORMAT, "origin": origin}
+        self._seal = f"{settings}-{fingerprint.digest}"
+        first = _line({"format": FORMAT, "settings": settings, "parts": dict(fingerprint.parts)}, "")
         try:
-            self.known, whole = _read(path, first)
-            self._file = path.open("r+b")
-            self._file.truncate(whole)
-            self._file.seek(whole)
-            if not whole:
-                self._write(first)
+            lines = path.read_bytes().splitlines(keepends=True)
+            self.known = {job: answer for line in lines[1:] if (found := _score(line, self._seal)) for job, answer in (found,)}
+            self._tell(path, lines, first, fingerprint)
+            whole = first + b"".join(line for line in lines[1:] if _score(line, self._seal))
+            if whole != b"".join(lines):
+                write_private(path, whole)
+            self._file = path.open("ab")
         except OSError as error:
             raise _unwritable(path, error) from error
+
+    def _tell(self, path: Path, lines: list[bytes], first: bytes, fingerprint: Fingerprint) -> None:
+        """Say what is computed again, and why."""
+        before = _held(lines[0], "") if lines else None
+        if before is not None and lines[0] != first:
+            if _held(first, "") == {**before, "parts": dict(fingerprint.parts)}:
+                parts = Fingerprint({str(name): str(text) for name, text in dict(before["parts"]).items()})
+                what, count = listed(fingerprint.changes(parts)), len(lines) - 1
+                _log.warning("Computed again: %s changed (%d %s).", what, count, "score" if count == 1 else "scores")
+            return
+        ended = [line for line in lines if line.endswith(b"\n")]
+        damaged = len(ended) - len(self.known) - (before is not None)
+        if damaged:
+            what = "1 line" if damaged == 1 else f"{damaged} lines"
+            _log.warning("The journal `%s` is damaged in %s: computed again.", path, what)
 
     def add(self, job: Job, answer: Answer) -> None:
         """Write a score down."""
         line = {"what": job.what, "start": job.start, "stop": job.stop, "acts": job.acts, "scores": answer}
         try:
-            self._write(line)
+            self._file.write(_line(line, self._seal))
+            # To the operating system, which outlives this process.
+            self._file.flush()
         except OSError as error:
             raise _unwritable(Path(self._file.name), error) from error
         self.known[job] = answer
-
-    def _write(self, line: Mapping[str, Any]) -> None:
-        self._file.write(json.dumps(line, separators=(",", ":")).encode() + b"\n")
-        # To the operating system, which outlives this process.
-        self._file.flush()
 
     def __enter__(self) -> Self:
         return self
@@ -73,21 +93,26 @@ class Journal:
         self._file.close()
 
 
-def _read(path: Path, first: Mapping[str, Any]) -> tuple[dict[Job, Answer], int]:
-    """Return the scores in a file and how many of its bytes are whole lines; none of them if it begins with something else."""
-    found: dict[Job, Answer] = {}
-    whole = 0
-    for number, line in enumerate(path.read_bytes().splitlines(keepends=True)):
-        try:
-            held = json.loads(line if line.endswith(b"\n") else b"")
-            if number == 0 and held != first:
-                return {}, 0
-            if number:
-                found[Job(held["what"], held["start"], held["stop"], tuple(held["acts"]))] = tuple(map(float, held["scores"]))
-        except (ValueError, TypeError, KeyError):
-            break
-        whole += len(line)
-    return found, whole
+def _line(held: Mapping[str, Any], seal: str) -> bytes:
+    text = json.dumps(held, separators=(",", ":"))
+    return json.dumps({**held, "checksum": digest(seal, text)[:16]}, separators=(",", ":")).encode() + b"\n"
+
+
+def _held(line: bytes, seal: str) -> dict[str, Any] | None:
+    """Return what a line holds; None if it is cut off, damaged or made from something else."""
+    try:
+        held: dict[str, Any] = json.loads(line)
+        del held["checksum"]
+    except (ValueError, KeyError, AttributeError, TypeError):
+        return None
+    return held if line == _line(held, seal) else None
+
+
+def _score(line: bytes, seal: str) -> tuple[Job, Answer] | None:
+    held = _held(line, seal)
+    if held is None:
+        return None
+    return Job(held["what"], held["start"], held["stop"], tuple(held["acts"])), tuple(map(float, held["scores"]))
 
 
 def _unwritable(path: Path, error: OSError) -> LeaktightError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,10 +12,11 @@ from torch import Tensor
 
 from leaktight.audit.crew import Workers
 from leaktight.audit.driver import Step
-from leaktight.audit.origin import Origins
+from leaktight.audit.fingerprint import Fingerprint, Fingerprints
 from leaktight.audit.store import locked
 from leaktight.audit.workers import hired
 from leaktight.core.archive import pack, unpack
+from leaktight.core.digest import digest_archive
 from leaktight.core.errors import InvalidValue, LeaktightError
 from leaktight.core.interval import bootstrap
 from leaktight.core.private import check_writable, private_folder, write_private
@@ -35,6 +37,7 @@ from leaktight.search.workers import Engine, Hired, InProcess, scorer_of, work_o
 KEPT, JOURNAL, MODEL, LOCK = ".search", "journal.jsonl", "model.safetensors", "search.lock"
 DRAWS = 10
 """How often as many candidates are drawn again before a search gives up."""
+_log = logging.getLogger(__name__)
 _CHOICE = ("candidates", "functions", "policies", "threshold", "method", "library")
 
 
@@ -62,11 +65,11 @@ def search(settings: Search, out: str | Path, workers: Workers = 1, progress: Pr
         )
     with one_thread(), contextlib.ExitStack() as stack:
         material(settings)  # what is wrong with the data is said before the long part
-        origin = _origin(settings)
+        key, fingerprint = _scoring(settings).key, _fingerprint(settings)
         private_folder(folder)
         stack.enter_context(contextlib.closing(locked(folder / LOCK)))
-        _train(settings, folder / MODEL, origin, progress)
-        journal = stack.enter_context(Journal(folder / JOURNAL, origin))
+        _train(settings, folder / MODEL, f"{key}-{fingerprint.digest}", progress)
+        journal = stack.enter_context(Journal(folder / JOURNAL, key, fingerprint))
         engine = stack.enter_context(_engine(settings, folder / MODEL, workers))
         result = _found(settings, Measurement(engine, journal, settings.images, progress))
     write_policy(path, result)
@@ -77,24 +80,43 @@ def _engine(settings: Search, model: Path, workers: Workers) -> Engine:
     return InProcess(scorer_of(settings, model)) if workers == 1 else Hired(hired(workers, work_of(settings, model)))
 
 
-def _origin(settings: Search) -> str:
-    """Return the fingerprint of what decides scores: data, network and how they are measured, not what is chosen from."""
-    scoring = {name: value for name, value in settings.to_dict().items() if name not in _CHOICE}
-    return f"{Search.model_validate(scoring).key}-{Origins().of(settings.scenario(), settings.seed, settings.optimiser)}"
+def _scoring(settings: Search) -> Search:
+    """Return the settings that decide scores: data, network and how they are measured, not what is chosen from."""
+    return Search.model_validate({name: value for name, value in settings.to_dict().items() if name not in _CHOICE})
+
+
+def _fingerprint(settings: Search) -> Fingerprint:
+    """Return what else scores are made from."""
+    through = ("leaktight.search.material", "leaktight.search.scorer")
+    return Fingerprints().of(settings.scenario(), settings.seed, settings.optimiser, through=through)
 
 
 def _train(settings: Search, path: Path, origin: str, progress: Progress | None) -> None:
     """Make sure that the model that is trained a little is in its file."""
-    with contextlib.suppress(LeaktightError, OSError):
-        if unpack(path.read_bytes())[1].get("origin") == origin:
-            return
+    if path.exists() and _is_trained(path, origin):
+        return
     task = material(settings).task
 
     def told(done: int, total: int) -> None:
         if progress is not None:
             progress(Step(done, total, 0, "training a little", None))
 
-    write_private(path, pack(semi_trained(settings, task, told), {"origin": origin}))
+    parameters = semi_trained(settings, task, told)
+    about = {"origin": origin}
+    write_private(path, pack(parameters, {**about, "checksum": digest_archive(parameters, about)}))
+
+
+def _is_trained(path: Path, origin: str) -> bool:
+    """Return whether a file holds the model that was made from this; a damaged one is named."""
+    try:
+        values, about = unpack(path.read_bytes())
+        checksum = about.pop("checksum", "")
+        if checksum == digest_archive(values, about):
+            return bool(about["origin"] == origin)
+    except (LeaktightError, OSError):
+        pass
+    _log.warning("The model `%s` is damaged: computed again.", path)
+    return False
 
 
 def _found(settings: Search, measure: Measurement) -> Result:

@@ -1,0 +1,196 @@
+"""Fingerprints: everything that a result was made from and that its settings only name: data, model, code and versions."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import platform
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
+from importlib import metadata
+from typing import Any
+
+import torch
+
+import leaktight
+from leaktight.audit.content import MODEL, RESPONSE, Content, contents, digest_data
+from leaktight.audit.dependencies import COMPUTING, VERSION, file_of, trace
+from leaktight.audit.syntax import digest_code
+from leaktight.core.defence import Chain, Defence
+from leaktight.core.digest import digest
+from leaktight.core.factory import load_object, references
+from leaktight.core.scenario import Scenario
+from leaktight.core.value import Value
+from leaktight.data.source import Source
+
+DATA, FORMAT = "the data", "torch's number format"
+_EFFECTS = (MODEL, RESPONSE)
+_UNKNOWN = "something that was not written down"
+_SHOWN = 3
+
+
+@dataclasses.dataclass(frozen=True)
+class Fingerprint:
+    """What a result was made from.
+
+    Args:
+        parts: a digest or a version for each thing that can change, by a name that a person knows.
+
+    Example:
+        >>> before = Fingerprint({"models.py": "5a", "the version of torch": "2.12.0"})
+        >>> now = Fingerprint({"models.py": "7c", "the version of torch": "2.13.0"})
+        >>> now.changes(before)
+        ['models.py', 'the version of torch (2.12.0, now 2.13.0)']
+    """
+
+    parts: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+    @cached_property
+    def digest(self) -> str:
+        """A short text that two fingerprints share if all their parts are the same."""
+        return digest(*(text for pair in sorted(self.parts.items()) for text in pair))[:16]
+
+    def changes(self, before: Fingerprint) -> list[str]:
+        """Name what is different from another fingerprint; what a model does is named only if nothing else explains it."""
+        if not before.parts:
+            return [_UNKNOWN]
+        names = [name for name in self.parts if name in before.parts and self.parts[name] != before.parts[name]]
+        names = names or sorted(self.parts.keys() ^ before.parts.keys())
+        causes = [name for name in names if name not in _EFFECTS] or names
+        return [self._described(name, before) for name in causes]
+
+    def _described(self, name: str, before: Fingerprint) -> str:
+        old, new = before.parts.get(name), self.parts.get(name)
+        return f"{name} ({old}, now {new})" if name.startswith(VERSION) and old and new else name
+
+
+def listed(names: Iterable[str]) -> str:
+    """Return names as the beginning of a sentence, the first few of them.
+
+    Example:
+        >>> listed(["a.py"]), listed(["a.py", "b.py"]), listed("abcdef")
+        ('a.py', 'a.py and b.py', 'a, b, c and 3 more')
+    """
+    each = list(dict.fromkeys(names))
+    if len(each) > _SHOWN + 1:
+        each = [*each[:_SHOWN], f"{len(each) - _SHOWN} more"]
+    return " and ".join([", ".join(each[:-1]), each[-1]] if len(each) > 1 else each)
+
+
+class Fingerprints:
+    """Fingerprints for one run of an audit or a search: data, models and files are looked at once."""
+
+    def __init__(self) -> None:
+        self._contents: dict[tuple[str, int], Content] = {}
+        self._data: dict[tuple[type, str], str] = {}
+        self._files: dict[tuple[frozenset[str], tuple[str, ...]], dict[str, str]] = {}
+        self._whole: dict[tuple[Any, ...], Fingerprint] = {}
+        # Within one minor version of Python, a syntax tree is always written in the same way.
+        python = {"python": ".".join(platform.python_version_tuple()[:2])}
+        self._versions = {f"{VERSION}{name}": text for name, text in {**_computing(), **python}.items()}
+        self._versions[FORMAT] = f"{torch.get_default_dtype()} {torch.get_float32_matmul_precision()}"
+
+    def of(
+        self, scenario: Scenario, seed: int, *values: Value, through: tuple[str, ...] = (), alone: tuple[str, ...] = ()
+    ) -> Fingerprint:
+        """Return what a scenario and these values are made from.
+
+        Args:
+            scenario: whose data and model are looked at.
+            seed: what the model's initial parameters derive from.
+            values: defence and probe, or whatever else has a part in the result.
+            through: modules of Leaktight that compute it, beside those of the values; what they import counts too.
+            alone: the same, but what they import does not count.
+        """
+        place = (type(scenario), scenario.key, seed, *((type(value), value.key) for value in values), through, alone)
+        if place not in self._whole:
+            self._whole[place] = Fingerprint(self._parts(scenario, seed, values, through, alone))
+        return self._whole[place]
+
+    def _parts(
+        self, scenario: Scenario, seed: int, values: tuple[Value, ...], through: tuple[str, ...], alone: tuple[str, ...]
+    ) -> dict[str, str]:
+        if (scenario.key, seed) not in self._contents:
+            self._contents[scenario.key, seed] = contents(scenario, seed)
+        content = self._contents[scenario.key, seed]
+        data = [self._of_source(source) for source in _sources((scenario, *values))]
+        # After what a person's functions load is loaded.
+        every = list(_nested((scenario, *values)))
+        code = _code(every)
+        roots = frozenset((*through, *content.modules, *(module for module, _ in code)))
+        if (roots, alone) not in self._files:
+            self._files[roots, alone] = trace(roots, alone)
+        return {
+            **self._files[roots, alone],
+            **{name: digest_code(made) for module, made in code if (name := _typed(module, made))},
+            **content.parts,
+            **_stamps(every),
+            **({DATA: digest(*data)} if data else {}),
+            **self._versions,
+        }
+
+    def _of_source(self, source: Source) -> str:
+        place = type(source), source.key
+        if place not in self._data:
+            self._data[place] = digest_data(source.load())
+        return self._data[place]
+
+
+def versions() -> dict[str, str]:
+    """Return the versions that a result depends on, and what it was made on."""
+    return {**_computing(), "python": platform.python_version(), "platform": platform.platform()}
+
+
+def _computing() -> dict[str, str]:
+    """Return the version of everything that computes."""
+    return {
+        "leaktight": leaktight.__version__,
+        **{name: metadata.version(name) for name in COMPUTING.values()},
+        # With what it was built for.
+        "torch": str(torch.__version__),
+    }
+
+
+def _nested(values: Iterable[Any]) -> Iterator[Value]:
+    """Return values and all that are in them."""
+    for value in values:
+        if isinstance(value, Value):
+            yield value
+            yield from _nested(part for _, part in value)
+        elif isinstance(value, dict):
+            yield from _nested(value.values())
+        elif isinstance(value, tuple | list | frozenset):
+            yield from _nested(value)
+
+
+def _sources(values: Iterable[Any]) -> Iterator[Source]:
+    """Return where data come from; what a source itself reads from shows in what it returns."""
+    inner = {id(part) for source in _nested(values) if isinstance(source, Source) for part in list(_nested((source,)))[1:]}
+    return (value for value in _nested(values) if isinstance(value, Source) and id(value) not in inner)
+
+
+def _code(values: Iterable[Value]) -> list[tuple[str, Any]]:
+    """Return the modules, and what is used of them, that classes and a person's own functions come from."""
+    found: list[tuple[str, Any]] = []
+    for value in values:
+        found.append((type(value).__module__, type(value)))
+        for reference in references(value):
+            own = load_object(reference)
+            made = own if inspect.isroutine(own) or inspect.isclass(own) else type(own)
+            found += [(reference.partition(":")[0], made), (str(made.__module__), made)]
+    return found
+
+
+def _typed(module: str, made: Any) -> str:
+    """Return the name of code that was typed into a terminal or a notebook, and so has no file; empty for all other."""
+    is_code = inspect.isfunction(made) or inspect.isclass(made)
+    return str(made.__qualname__) if is_code and module == made.__module__ and file_of(module) is None else ""
+
+
+def _stamps(values: Iterable[Value]) -> dict[str, str]:
+    """Return what defences read from elsewhere."""
+    found: dict[str, list[str]] = {}
+    for value in values:
+        if isinstance(value, Defence) and not isinstance(value, Chain) and (stamp := value.stamp()) is not None:
+            found.setdefault(f"what {value.kind} reads", []).append(repr(stamp))
+    return {name: digest(*stamps) for name, stamps in found.items()}

@@ -1,0 +1,79 @@
+"""The probe batch: what a model makes of a few fixed examples. It shows what no source tells: state, environment, native code."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Iterator
+from functools import partial
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from leaktight.core.digest import digest
+from leaktight.models.trial import Failure, attempt
+
+EXAMPLES = 4
+_PRECISIONS = ((torch.float64, 5), (torch.float32, 2))
+"""In double precision another processor or number of threads changes no digit that is looked at. Not every model runs in it."""
+_TINY = 1e-9
+
+
+def respond(model: nn.Module, inputs: tuple[Tensor, ...], labels: Tensor) -> str:
+    """Return a digest of a model's outputs, and of its gradient under cross entropy, on a batch.
+
+    They are rounded, so that machines that compute alike agree. A model that is random on purpose, or fails, has a digest that says so: it
+    is what its cells will say, too.
+
+    Args:
+        model: what is asked; it is copied.
+        inputs: what it is called with, on the CPU; whole numbers and floating point ones that hold ids stay as they are.
+        labels: one class for each example.
+
+    Example:
+        >>> layer = nn.Linear(2, 2, bias=False)
+        >>> batch = (torch.eye(2),), torch.tensor([0, 1])
+        >>> before = respond(layer, *batch)
+        >>> before == respond(layer, *batch), before == respond(nn.Sequential(layer, nn.Tanh()), *batch)
+        (True, False)
+    """
+    reason = ""
+    for precision, digits in _PRECISIONS:
+        ask = partial(_sketch, model, inputs, labels, precision, digits)
+        try:
+            first, second = attempt(ask), attempt(ask)
+            return digest(first) if first == second else "random"
+        except Failure as failure:
+            reason = type(failure.__cause__).__name__
+    return f"failed with {reason}"
+
+
+def _answers(model: nn.Module, inputs: tuple[Tensor, ...], labels: Tensor, precision: torch.dtype) -> dict[str, Tensor]:
+    copied = copy.deepcopy(model).cpu().to(precision)
+    given = [part.to(precision) if part.is_floating_point() else part for part in inputs]
+    parameters = {name: parameter for name, parameter in copied.named_parameters() if parameter.requires_grad}
+    outputs = copied(*given)
+    gradients = torch.autograd.grad(
+        F.cross_entropy(outputs, labels), list(parameters.values()), allow_unused=True, materialize_grads=True
+    )
+    return {"outputs": outputs.detach(), **dict(zip(parameters, gradients, strict=True))}
+
+
+def _sketch(model: nn.Module, inputs: tuple[Tensor, ...], labels: Tensor, precision: torch.dtype, digits: int) -> str:
+    """Return the length of each tensor that a model answers with, and its projection on a fixed direction, rounded."""
+    tensors = _answers(model, inputs, labels, precision)
+    norms = {name: tensor.double().norm().item() for name, tensor in tensors.items()}
+    least = _TINY * max((norm for norm in norms.values() if math.isfinite(norm)), default=0.0)
+
+    def lines() -> Iterator[str]:
+        for name, tensor in tensors.items():
+            flat, norm = tensor.double().flatten(), norms[name]
+            if not math.isfinite(norm) or norm <= least:
+                yield f"{name} {norm if norm > least else 0}"
+                continue
+            along = torch.dot(flat, torch.cos(torch.arange(len(flat), dtype=torch.float64))).item() / norm
+            # Adding 0 makes a zero of either sign the same.
+            yield f"{name} {norm:.{digits}e} {round(along, digits) + 0.0:.{digits}f}"
+
+    return "\n".join(lines())

@@ -1,4 +1,4 @@
-"""Answered steps: a party never answers a step for two different messages, not even after its process has died.
+"""Answered steps: what each answer was for, so that another message for the same step is refused, also after the process has died.
 
 A step that is played again after one side died draws the same noise again, so the same question gets the same answer. Another
 question would not be hidden by that noise: the difference of the two answers is free of it.

@@ -51,6 +51,9 @@ class Adaptive(Attack):
     def needs(self) -> frozenset[Knows]:
         return frozenset({Knows.DEFENCE})
 
+    def models(self, defence: Defence) -> bool:
+        return True
+
     def run(self, *args: Any) -> Guess:
         raise NotImplementedError
 

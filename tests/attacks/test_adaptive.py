@@ -50,8 +50,7 @@ class Scaled(Defence):
 
 
 def test_it_needs_to_know_the_defence_and_says_so():
-    assert not PLAIN.adaptive
-    assert ADAPTIVE.adaptive
+    assert PLAIN.needs == frozenset()
     assert ADAPTIVE.needs == {Knows.DEFENCE}
     assert changed(ADAPTIVE, labels="given").needs == {Knows.DEFENCE, Knows.LABELS}
     with pytest.raises(Refusal, match="needs to know defence"):

@@ -110,9 +110,6 @@ def test_with_class_keys_only_whoever_knows_the_key_makes_pictures_of_the_class(
 
 def test_it_needs_keys_unless_it_tries_one_at_random_or_estimates_it():
     assert GanAttack().needs == GanAttack(class_key="random").needs == frozenset()
-    assert [name for name in ("exact", "distance", "random", "estimated") if GanAttack(class_key=name).adaptive] == [
-        "estimated"
-    ]
     for class_key in ("exact", "distance"):
         attack = GanAttack(class_key=class_key)
         assert attack.needs == {Knows.KEYS}

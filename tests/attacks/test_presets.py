@@ -4,6 +4,7 @@ import pytest
 
 from leaktight.attacks import PRESETS, preset
 from leaktight.core.errors import InvalidValue
+from leaktight.core.threat import Knows
 
 # name: descent, learning rate, distance, sign, box, total variation, iterations, restarts, initial, decay
 SOURCES = {
@@ -22,6 +23,7 @@ SOURCES = {
     "ats2021-lbfgs-cosine": ("lbfgs", 1e-4, "cosine", "hard", True, 1e-4, 300, 16, "randn", "none"),
     "ats2021-adaptive": ("adam", 0.1, "cosine", "hard", True, 1e-4, 4800, 1, "class_means", "steps"),
     "ats2021-adaptive-each": ("adam", 0.1, "cosine", "hard", True, 1e-4, 4800, 1, "class_means", "steps"),
+    "strongest-matching": ("adam", 0.1, "cosine", "hard", True, 3e-4, 600, 1, "randn", "steps"),
     "ats2021-lbfgs-l2": ("lbfgs", 1e-4, "l2", "none", False, 1e-3, 50, 2, "randn", "none"),
 }
 
@@ -56,7 +58,13 @@ def test_the_adaptive_preset_is_its_source_s_attack_with_the_defence_known():
     plain, adaptive = (dict(PRESETS[name]) for name in ("fan2020", "fan2020-adaptive"))
     assert {name for name in plain if plain[name] != adaptive[name]} == {"models_defence", "entries", "preset"}
     ours = ["fan2020-adaptive", "ats2021-adaptive", "ats2021-adaptive-each"]
-    assert [name for name, attack in PRESETS.items() if attack.adaptive] == ours
+    assert [name for name, attack in PRESETS.items() if Knows.DEFENCE in attack.needs] == ours
+
+
+def test_the_strongest_matching_knows_nothing_that_others_do_not_and_matches_what_was_sent():
+    attack = PRESETS["strongest-matching"]
+    assert (attack.entries, attack.labels) == ("sent", "read")
+    assert attack.needs == frozenset()
 
 
 def test_an_unknown_preset_names_the_closest():

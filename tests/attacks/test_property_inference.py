@@ -256,9 +256,7 @@ def test_noise_hides_the_property_from_both():
 
 def test_what_the_defence_is_is_asked_for_only_if_it_is_modelled():
     assert QUICK.needs == {Knows.AUXILIARY}
-    assert not QUICK.adaptive
     assert changed(models_defence=True).needs == {Knows.AUXILIARY, Knows.DEFENCE}
-    assert changed(models_defence=True).adaptive
 
 
 @pytest.mark.parametrize("models_defence", [False, True])

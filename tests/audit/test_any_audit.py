@@ -78,8 +78,9 @@ def test_no_row_of_a_judged_setting_leaks_more_than_the_one_it_is_judged_by(made
             and row.leak.name == worst.leak.name
         ]
         assert all(row.severity <= worst.severity for row in rivals)
-        if judgement.tone == "stops":
+        if judgement.tone == "unbroken":
             assert judgement.base is not None
+            assert worst.attack in judgement.attacks
             assert not undefended(judgement.defence)
             assert worst.leak.name != "reconstruction_statement" or worst.recognised.value == 0
 

@@ -1,9 +1,9 @@
-"""One sentence names the layers to protect first, others say what goes along with what; neither says more than was measured."""
+"""One sentence names the layer that gives most away by itself, others say what goes along with what; neither says more than was measured."""
 
 import pytest
 
 from leaktight.audit.layer_risk import Correlation, LayerRow
-from leaktight.audit.layer_words import to_protect, together
+from leaktight.audit.layer_words import findings, most_telling, together
 from leaktight.core.metric import Reading
 
 
@@ -14,29 +14,29 @@ def row(layer, name="property_auc", value=0.7, spread=0.05, chance=0.5):
 
 def test_one_layer_that_tells_most():
     rows = [row("conv1", value=0.6), row("linear1", value=0.9), row("head", value=0.7)]
-    assert to_protect(rows, "have the property `Hat`") == (
-        "Protect linear1 first: by itself linear1 best tells whether the examples behind a message have the property `Hat` "
+    assert most_telling(rows, "have the property `Hat`") == (
+        "By itself linear1 best tells whether the examples behind a message have the property `Hat` "
         "(property AUC 0.90, 0.85 to 0.95)."
     )
 
 
 def test_several_whose_intervals_overlap():
-    said = to_protect([row("conv1", value=0.6), row("linear1", value=0.9), row("head", value=0.85)])
-    assert said.startswith("Protect linear1 and head first: by itself linear1 best tells whether")
+    said = most_telling([row("conv1", value=0.6), row("linear1", value=0.9), row("head", value=0.85)])
+    assert said.startswith("By itself linear1 best tells whether")
     assert said.endswith("; the interval of head overlaps with it.")
-    said = to_protect([row("conv1", value=0.6), row("conv2", value=0.9), row("linear1", value=0.88), row("head", value=0.85)])
+    said = most_telling([row("conv1", value=0.6), row("conv2", value=0.9), row("linear1", value=0.88), row("head", value=0.85)])
     assert said.endswith("; the intervals of linear1 and head overlap with it.")
 
 
 def test_all_alike():
-    said = to_protect([row("conv1", value=0.86), row("linear1", value=0.9)])
+    said = most_telling([row("conv1", value=0.86), row("linear1", value=0.9)])
     assert said == (
         "No layer stands out: the intervals of all overlap with that of linear1, the highest (property AUC 0.90, 0.85 to 0.95)."
     )
 
 
 def test_none_better_than_guessing():
-    said = to_protect([row("conv1", value=0.51), row("linear1", value=0.53)])
+    said = most_telling([row("conv1", value=0.51), row("linear1", value=0.53)])
     assert said == (
         "No layer by itself tells whether the examples behind a message have the private property measurably better than "
         "guessing: the highest is linear1 (property AUC 0.53, 0.48 to 0.58)."
@@ -46,34 +46,34 @@ def test_none_better_than_guessing():
 @pytest.mark.parametrize(
     ("name", "chance", "words"),
     [
-        ("v_information", 0.0, "Protect head first: by itself head has the highest V-information (9.00, 8.95 to 9.05)."),
-        ("sensitivity_f", None, "Protect head first: by itself head has the highest sensitivity (F) (9.00, 8.95 to 9.05)."),
-        ("psnr", 1.0, "Protect head first: by itself head has the highest PSNR (9.00 dB, 8.95 to 9.05)."),
+        ("v_information", 0.0, "By itself head has the highest V-information (9.00, 8.95 to 9.05)."),
+        ("sensitivity_f", None, "By itself head has the highest sensitivity (F) (9.00, 8.95 to 9.05)."),
+        ("psnr", 1.0, "By itself head has the highest PSNR (9.00 dB, 8.95 to 9.05)."),
         (
             "label_auc",
             0.5,
-            "Protect head first: by itself head best tells whether the examples behind a message are of class 3",
+            "By itself head best tells whether the examples behind a message are of class 3",
         ),
     ],
 )
 def test_without_an_attack_on_the_property_the_next_best_measure_counts(name, chance, words):
     rows = [row("conv1", name, 2.0, chance=chance), row("head", name, 9.0, chance=chance)]
-    assert to_protect(rows, "are of class 3").startswith(words)
+    assert most_telling(rows, "are of class 3").startswith(words)
 
 
 def test_small_numbers_keep_their_digits_and_may_lack_an_interval():
     rows = [row("conv1", "sensitivity_f", 0.00012, None, None), row("head", "sensitivity_f", 0.0034, None, None)]
-    assert to_protect(rows).endswith("has the highest sensitivity (F) (0.0034).")
+    assert most_telling(rows).endswith("has the highest sensitivity (F) (0.0034).")
 
 
 def test_what_an_attack_rebuilds_counts_before_what_needs_none():
     sensitive, rebuilt = row("head", "sensitivity_f", 9.0, chance=None), row("conv1", "psnr", 20.0, chance=11.0)
-    assert to_protect([rebuilt, sensitive]).startswith("Protect conv1 first")
+    assert most_telling([rebuilt, sensitive]).startswith("By itself conv1 has")
 
 
-def test_information_that_may_be_none_protects_nothing():
+def test_information_that_may_be_none_names_no_layer():
     rows = [row("conv1", "v_information", 0.01, chance=0.0), row("head", "v_information", 0.02, chance=0.0)]
-    assert to_protect(rows).startswith(
+    assert most_telling(rows).startswith(
         "No layer by itself has a V-information above chance in all repetitions: the highest is head"
     )
 
@@ -100,3 +100,10 @@ def test_a_correlation_in_words(r, p, n, words):
 def test_other_norms_are_left_to_the_numbers():
     found = [Correlation(f"sensitivity_{norm}", "property_auc", 0.9, 0.01, 5) for norm in ("f", "1", "inf")]
     assert together(found) == ["Over 5 layers, sensitivity (F) goes along with property AUC (Pearson r = 0.90, p = 0.01)."]
+
+
+def test_no_layer_is_named_as_the_one_to_hide():
+    rows = [row("conv1", value=0.6), row("linear1", value=0.9)]
+    said = findings(rows)
+    assert said[-1] == "All layers come from the same examples: to hide one of them may hide nothing."
+    assert not any("protect" in sentence.lower() for sentence in said)

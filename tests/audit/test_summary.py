@@ -111,21 +111,21 @@ def test_a_defence_is_compared_only_where_no_defence_was_measured_too(made):
     records = [made.record(psnr=38, batch_size=1), made.record(TopK(), psnr=30, batch_size=8), made.record(TopK(), psnr=9)]
     found = judged(records, TopK())
     assert found.worst.batch_size == 1
-    assert found.tone == "stops"
+    assert found.tone == "unbroken"
 
 
 def test_tones(made):
     bare = made.record(psnr=38)
     tone = {psnr: judged([bare, made.record(TopK(), psnr=psnr)], TopK()).tone for psnr in (9, 19, 31, 38)}
-    assert tone == {9: "stops", 19: "reduces", 31: "leaks", 38: "leaks"}
+    assert tone == {9: "unbroken", 19: "reduces", 31: "leaks", 38: "leaks"}
     assert judged([made.record(psnr=9), made.record(TopK(), psnr=8)], TopK()).tone == "unknown"
     assert judged([made.record(TopK(), psnr=8)], TopK()).tone == "unknown"
     assert judged([made.record(TopK(), psnr=30)], TopK()).tone == "leaks"
 
 
-def test_a_defence_that_held_still_names_what_the_interval_allows(made):
+def test_a_defence_that_was_not_broken_names_the_attacks_and_what_the_interval_allows(made):
     sentence = judged([made.record(psnr=38), made.record(TopK(share=0.05), psnr=9, accuracy=0.7)], TopK(share=0.05)).sentence
-    assert "Top-k (share 0.05) stopped every attack tried: none of 8 images was recognised" in sentence
+    assert "Top-k (share 0.05) was not broken by the attack tried (dlg2019): none of 8 images was recognised" in sentence
     assert "up to 32 % may still be" in sentence
     assert "The price: 10.0 points of accuracy (95 % interval 6.2 to 13.7)." in sentence
 
@@ -174,8 +174,21 @@ def test_any_reading_about_leakage_can_carry_a_verdict(made):
     records = [made.record(psnr=None, extra=auc(0.95)), made.record(TopK(), psnr=None, extra=auc(0.51))]
     summary = summarise(records)
     assert "reached other auc 0.95, chance 0.5" in summary.verdict[0]
-    assert summary.judgements[1].tone == "stops"
+    assert summary.judgements[1].tone == "unbroken"
+    assert (
+        "Top-k (share 0.1) was not broken by the attack tried (dlg2019): the strongest reached other auc 0.51"
+        in summary.verdict[1]
+    )
     assert "no better than chance" in summary.verdict[1]
+
+
+def test_all_attacks_that_a_verdict_rests_on_are_named(made):
+    other = {"attack": made.GEIPING, "label": "geiping2020"}
+    elsewhere = made.record(TopK(), psnr=9, batch_size=8, label="not compared")
+    records = [made.record(psnr=38), made.record(TopK(), psnr=9), made.record(TopK(), psnr=8, **other), elsewhere]
+    found = judged(records, TopK())
+    assert found.attacks == ("dlg2019", "geiping2020")
+    assert "was not broken by the attacks tried (dlg2019 and geiping2020)" in found.sentence
 
 
 def test_an_attack_on_labels_alone_does_not_decide_about_images(made):

@@ -40,9 +40,9 @@ def test_a_model_judged_by_auc_has_a_price_in_auc(records):
     assert rows[1].loss.value == pytest.approx(0.02)
     summary = summarise(records)
     assert "The price: 2.0 points of test AUC" in summary.verdict[1]
-    stopping, within = advise(summary, budgets=(0.02,))
+    unbroken, within, _ = advise(summary, budgets=(0.02,))
     assert within.question == "At most 2 points of test AUC?"
-    assert "2.0 points of test AUC" in stopping.sentence
+    assert "2.0 points of test AUC" in unbroken.sentence
 
 
 def test_a_model_that_ranks_no_better_than_guessing_is_useless(made):

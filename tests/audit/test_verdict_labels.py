@@ -79,10 +79,10 @@ def test_undefended_labels_that_nobody_told_are_not_called_safe(record):
     [
         (
             0.51,
-            "stops",
-            "SumKL (bound 0.4) stopped every attack tried: none told labels measurably better than guessing, AUC 0.51",
+            "unbroken",
+            "SumKL (bound 0.4) was not broken by the attack tried (norm): none told labels measurably better than guessing, AUC 0.51",
         ),
-        (0.51, "stops", "where guessing gets 0.50, against 0.95 without it; up to 0.53 is possible, by the 95 % interval"),
+        (0.51, "unbroken", "where guessing gets 0.50, against 0.95 without it; up to 0.53 is possible, by the 95 % interval"),
         (0.70, "reduces", "reduced the leak: the feature party can still tell labels with AUC 0.70"),
         (0.94, "leaks", "did not measurably stop the leak: the feature party can tell labels with AUC 0.94"),
     ],
@@ -157,13 +157,14 @@ def test_advice_takes_the_least_leak_within_the_budget(record):
         record(SumKL(bound=0.1), 0.8, accuracy=0.895),
         record(SumKL(bound=0.4), 0.51, accuracy=0.86),
     ]
-    stopping, one, *_, five = advise(summarise(records))
+    unbroken, one, *_, five, limits = advise(summarise(records))
     assert (
         "SumKL (bound 0.4): leak AUC 0.51 under the strongest attack tried, at a price of 4.0 points of test AUC"
-        in stopping.sentence
+        in unbroken.sentence
     )
     assert "sumKL (bound 0.1)" in one.sentence
     assert "sumKL (bound 0.4)" in five.sentence
+    assert "norm. Stronger attacks exist" in limits.sentence
 
 
 def test_flags_speak_of_labels_too(record):

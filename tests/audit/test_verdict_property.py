@@ -87,10 +87,10 @@ def test_nothing_told_undefended_is_not_called_safe(record):
     [
         (
             0.52,
-            "stops",
-            "Gaussian noise (std 0.1) stopped every attack tried: none told measurably better than guessing whether",
+            "unbroken",
+            "Gaussian noise (std 0.1) was not broken by the attack tried (property inference): none told measurably better than guessing whether",
         ),
-        (0.52, "stops", "AUC 0.52 (0.47 to 0.57; guessing gets 0.5), against 0.93 without it, by property inference"),
+        (0.52, "unbroken", "AUC 0.52 (0.47 to 0.57; guessing gets 0.5), against 0.93 without it, by property inference"),
         (
             0.7,
             "reduces",
@@ -151,24 +151,25 @@ def test_images_and_property_are_judged_apart(record, made):
     assert [(j.defence.kind, j.worst.leak.name, j.tone) for j in summary.judgements] == [
         ("none", "reconstruction_statement", "leaks"),
         ("none", "property_auc", "leaks"),
-        ("gaussian_noise", "reconstruction_statement", "stops"),
+        ("gaussian_noise", "reconstruction_statement", "unbroken"),
         ("gaussian_noise", "property_auc", "reduces"),
     ]
     questions = [item.question for item in advise(summary)]
-    assert questions[0] == "Against all other attacks: What stops every attack tried, at the lowest price?"
-    assert questions[4] == "Against property inference: What stops every attack tried, at the lowest price?"
+    assert questions[0] == "Against all other attacks: What was not broken by the attacks tried, at the lowest price?"
+    assert questions[4] == "Against property inference: What was not broken by the attacks tried, at the lowest price?"
     assert "None of the defences measured" in advise(summary)[4].sentence
 
 
 def test_advice_takes_the_least_leak_within_the_budget(record):
     records = [record(None, 0.95), record(WEAK, 0.8, accuracy=0.895), record(STRONG, 0.51, accuracy=0.86)]
-    stopping, one, *_, five = advise(summarise(records))
+    unbroken, one, *_, five, limits = advise(summarise(records))
     assert (
         "Gaussian noise (std 0.1): property AUC 0.51 by the strongest attack tried, on all layers together, at"
-        in stopping.sentence
+        in unbroken.sentence
     )
     assert "Gaussian noise (std 0.01)" in one.sentence
     assert "Gaussian noise (std 0.1)" in five.sentence
+    assert "property inference. Stronger attacks exist" in limits.sentence
 
 
 def test_flags_speak_of_properties_too(record):

@@ -128,7 +128,7 @@ def test_only_the_owner_can_read_what_was_exported(leaktight: Call, audited: Pat
 def test_what_is_passed_on_tells_of_no_single_image_no_error_and_no_folder(leaktight: Call, tmp_path: Path) -> None:
     data = Npz(path="/home/anna/study/scans.npz")
     scenario = Federated(data=data, model=MLP())
-    plan = Plan(scenarios={"1": scenario}, probes={"a": Attempt(attack=Analytic())}, grid=Grid(seeds=(0, 1)))
+    plan = Plan(scenarios={"1": scenario}, probes={"a": Attempt(attack=Analytic())}, grid=Grid(seeds=(86753091, 90210734)))
     done, failed, *_ = (cell for cell in plan.cells() if cell.purpose == "measure")
     each = Reading(name="psnr", value=12.5, n=2, leaks="high", each=(11.25, 13.75))
     single = Reading(name="mse", value=0.125, n=1, leaks="low")
@@ -141,6 +141,8 @@ def test_what_is_passed_on_tells_of_no_single_image_no_error_and_no_folder(leakt
         assert "0.625" in plain
         assert "0.125" in plain
         assert not any(secret in told for secret in ("11.25", "13.75", "0.125", "0.625", "anna", "scans"))
+        assert "86753091" in plain
+        assert not any(secret in told for secret in ("86753091", "90210734", done.key, failed.key))
         assert "12.5" in told
     assert "11.25" in leaktight("export", "out").out
 

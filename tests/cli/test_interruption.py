@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -30,21 +31,18 @@ victims = 2
 """
 
 
+Start = Callable[..., subprocess.Popen[str]]
+
+
 @pytest.fixture
-def command(tmp_path: Path) -> list[str]:
+def start(launch: Start, tmp_path: Path) -> Start:
+    """Return what starts the audit, as a session of its own."""
     (tmp_path / "plan.toml").write_text(PLAN.format(log=tmp_path / "log"))
-    return [sys.executable, "-m", "leaktight.cli", "audit", "plan.toml", "--workers", "2", "--out", "out"]
-
-
-def start(command: list[str], folder: Path) -> subprocess.Popen[str]:
-    env = {**os.environ, "PYTHONPATH": str(TOYS)}
+    command = [sys.executable, "-m", "leaktight.cli", "audit", "plan.toml", "--workers", "2", "--out", "out"]
+    path = os.pathsep.join(filter(None, [str(TOYS), os.environ.get("PYTHONPATH")]))
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    # A suite that runs in the background ignores Ctrl-C, and its children would inherit that.
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        return subprocess.Popen(command, cwd=folder, env=env, start_new_session=True, **pipes)
-    finally:
-        signal.signal(signal.SIGINT, before)
+    options = {"cwd": tmp_path, "env": {**os.environ, "PYTHONPATH": path}, "start_new_session": True, **pipes}
+    return lambda *more: launch([*command, *more], **options)
 
 
 def attacked(folder: Path) -> list[str]:
@@ -68,8 +66,8 @@ def gone(pids: list[str]) -> bool:
     return False
 
 
-def test_kill_and_interrupt_lose_nothing(command: list[str], tmp_path: Path) -> None:
-    first = start(command, tmp_path)
+def test_kill_and_interrupt_lose_nothing(start: Start, tmp_path: Path) -> None:
+    first = start()
     wait_for(4, tmp_path)
     first.send_signal(signal.SIGKILL)
     first.communicate()
@@ -81,7 +79,7 @@ def test_kill_and_interrupt_lose_nothing(command: list[str], tmp_path: Path) -> 
     assert kept >= 1
     assert begun - kept <= 2
 
-    second = start(command, tmp_path)
+    second = start()
     wait_for(begun + 2, tmp_path)
     # A terminal sends Ctrl-C to every process of the command.
     os.killpg(second.pid, signal.SIGINT)
@@ -94,7 +92,7 @@ def test_kill_and_interrupt_lose_nothing(command: list[str], tmp_path: Path) -> 
 
     with Store.read(tmp_path / "out") as store:
         kept, begun = CELLS - store.missing(), len(attacked(tmp_path))
-    third = start([*command, "--workers", "1"], tmp_path)
+    third = start("--workers", "1")
     shown, said = third.communicate()
     assert (third.returncode, said) == (0, "")
     assert "Report: out/report.html" in shown

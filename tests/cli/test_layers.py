@@ -102,8 +102,8 @@ def row(layer: str, name: str, value: float, low: float, chance: float) -> Layer
 def test_layers_that_tell_nothing_are_not_named_as_risks() -> None:
     said = printed([row("head", "property_auc", 0.52, 0.4, 0.5)])
     assert "For the property: No layer by itself tells whether" in said
-    assert "Protect" not in said
+    assert "By itself" not in said
     two = [row("head", "property_auc", 0.9, 0.8, 0.5), row("body", "property_auc", 0.51, 0.4, 0.5)]
-    assert "For the property: Protect head first" in printed(two)
-    assert "For the labels: Protect head first" in printed([row("head", "label_auc", 0.9, 0.8, 0.5)])
+    assert "For the property: By itself head best tells" in printed(two)
+    assert "For the labels: By itself head best tells" in printed([row("head", "label_auc", 0.9, 0.8, 0.5)])
     assert "0.90 (0.80 to 0.95)" in printed([row("head", "property_auc", 0.9, 0.8, 0.5)])

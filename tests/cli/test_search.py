@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -82,14 +83,15 @@ def test_a_table_is_refused_in_one_sentence(tmp_path: Path, capsys: pytest.Captu
 SLOW = ["--data", "photos", "--model", "dlnet", "--candidates", "10", "--images", "8", "--epochs", "0", "--threshold", "100"]
 
 
-def start(folder: Path, workers: int) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "leaktight.cli", "search", *SLOW, "--workers", str(workers)]
+Start = Callable[..., subprocess.Popen[str]]
+
+
+@pytest.fixture
+def start(launch: Start) -> Start:
+    """Return what starts a search in a folder, as a session of its own."""
+    command = [sys.executable, "-m", "leaktight.cli", "search", *SLOW, "--workers"]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        return subprocess.Popen(command, cwd=folder, start_new_session=True, **pipes)
-    finally:
-        signal.signal(signal.SIGINT, before)
+    return lambda folder, workers: launch([*command, str(workers)], cwd=folder, start_new_session=True, **pipes)
 
 
 def wait_for(count: int, folder: Path, seconds: float = 90) -> bytes:
@@ -104,7 +106,7 @@ def wait_for(count: int, folder: Path, seconds: float = 90) -> bytes:
     raise AssertionError(f"fewer than {count} scores in {seconds} s")
 
 
-def test_killed_and_interrupted_it_goes_on_and_finds_the_same(tmp_path: Path) -> None:
+def test_killed_and_interrupted_it_goes_on_and_finds_the_same(start: Start, tmp_path: Path) -> None:
     whole, stopped = tmp_path / "whole", tmp_path / "stopped"
     whole.mkdir()
     stopped.mkdir()

@@ -19,6 +19,7 @@ from leaktight.cli.settings import described, settings
 from leaktight.core.defence import Defence
 from leaktight.core.metric import Reading
 from leaktight.core.record import Record, Status
+from leaktight.defences import GaussianNoise
 from leaktight.probes import Sensitivity
 
 
@@ -63,8 +64,26 @@ def test_the_table_has_a_row_for_each_measurement(records: list[Record]) -> None
     assert sum("analytic" in line for line in lines) == 2
     [plain] = [line for line in lines if "no defence" in line]
     accuracy = records[0].reading("accuracy")
-    assert [cell.strip() for cell in plain.split("│")][3:8:2] == ["1", "100.0 (100.0 to 100.0)", "-"]
+    assert [cell.strip() for cell in plain.split("│")][3:6:2] == ["100.0 (100.0 to 100.0)", "-"]
     assert f"{accuracy.value:.1%}" in plain
+
+
+def test_at_eighty_columns_every_name_can_be_read(made: Any) -> None:
+    console, text = screen(width=80)
+    records = [made.record(GaussianNoise(std=0.0001), label=label) for label in ("idlg2020*", "strongest-matching")]
+    console.print(table(summarise(records).rows))
+    lines = text.getvalue().splitlines()
+    assert max(map(len, lines)) <= 80
+    columns = [[line.split("│")[place].strip() for line in lines if "│" in line] for place in (1, 2)]
+    assert ["".join(column).replace(" ", "") for column in columns] == [
+        2 * "Gaussiannoise(std0.0001)",
+        "idlg2020*strongest-matching",
+    ]
+    assert lines[-1].strip() == "Batches of 1, before training"
+    sizes = [made.record(batch_size=size) for size in (1, 8)]
+    console, text = screen()
+    console.print(table(summarise(sizes).rows))
+    assert "Batch" in text.getvalue().splitlines()[1]
 
 
 def test_made_up_pictures_are_counted_by_what_they_show(made: Any) -> None:
@@ -78,7 +97,7 @@ def test_made_up_pictures_are_counted_by_what_they_show(made: Any) -> None:
     assert "PSNR" not in text.getvalue()
     assert "Pictures of the class" in text.getvalue()
     [row] = [line for line in text.getvalue().splitlines() if "gan" in line]
-    assert [cell.strip() for cell in row.split("│")][5:8] == ["0.25 (0.00 to 1.00)", "0.10", "0.75"]
+    assert [cell.strip() for cell in row.split("│")][3:6] == ["0.25 (0.00 to 1.00)", "0.10", "0.75"]
 
 
 def test_several_scenarios_are_numbered_and_named(records: list[Record]) -> None:
@@ -146,11 +165,13 @@ def test_a_property_has_columns_of_its_own_and_layers_a_sentence(made: Any) -> N
     show(records, console=console)
     shown = text.getvalue()
     [line] = [line for line in shown.splitlines() if "│ property" in line]
-    assert [cell.strip() for cell in line.split("│")][5:8] == ["0.90 (0.85 to 0.95)", "0.50", "head 0.95"]
+    assert [cell.strip() for cell in line.split("│")][3:6] == ["0.90 (0.85 to 0.95)", "0.50", "head 0.95"]
     assert "Property AUC (95 %)" in shown
     assert "PSNR" not in shown
     assert "measured" not in shown.split("Verdict")[0]
-    assert "- Protect head first: by itself head best tells whether" in shown.split("Where the leak sits:")[1]
+    where = shown.split("Where the leak sits:")[1]
+    assert "- By itself head best tells whether" in where
+    assert "- All layers come from the same examples: to hide one of them may hide nothing." in where
 
 
 def test_images_and_property_stand_side_by_side(made: Any) -> None:
@@ -159,7 +180,7 @@ def test_images_and_property_stand_side_by_side(made: Any) -> None:
     show([made.record(psnr=30.0), property_record], console=console)
     assert "PSNR in dB (95 %)" in text.getvalue()
     [line] = [line for line in text.getvalue().splitlines() if "│ property" in line]
-    assert [cell.strip() for cell in line.split("│")][5:11] == ["-", "-", "-", "0.90 (0.85 to 0.95)", "0.50", "-"]
+    assert [cell.strip() for cell in line.split("│")][3:9] == ["-", "-", "-", "0.90 (0.85 to 0.95)", "0.50", "-"]
     assert "Where the leak sits" not in text.getvalue()
 
 

@@ -87,14 +87,14 @@ def test_without_flower_one_sentence_says_what_to_install(leaktight: Call, plan:
 
 
 def test_a_request_to_terminate_ends_the_block_as_an_error_does() -> None:
-    ended = []
+    ended, before = [], signal.getsignal(signal.SIGTERM)
     with pytest.raises(SystemExit) as error, _stoppable():
         try:
             os.kill(os.getpid(), signal.SIGTERM)
         finally:
             ended.append(True)
     assert (error.value.code, ended) == (143, [True])
-    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    assert signal.getsignal(signal.SIGTERM) is before
 
 
 def test_one_command_makes_certificates_and_keys_for_a_deployment(leaktight: Call, tmp_path: Path) -> None:

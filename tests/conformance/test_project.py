@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -42,3 +45,30 @@ def test_everything_that_make_bench_runs_is_a_benchmark() -> None:
     assert files
     for file in files:
         assert '__name__ == "__main__"' in file.read_text(), f"{file.name} does nothing when it is run"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_program_that_tests_signal_listens_even_if_the_suite_does_not(
+    launch: Callable[..., subprocess.Popen[str]], number: signal.Signals
+) -> None:
+    code = "import time; print(flush=True); time.sleep(100)"
+    before = signal.signal(number, signal.SIG_IGN)
+    try:
+        program = launch([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        assert signal.getsignal(number) is signal.SIG_IGN
+    finally:
+        signal.signal(number, before)
+    assert program.stdout.readline() == "\n"
+    program.send_signal(number)
+    program.communicate(timeout=60)
+    assert program.returncode == -number
+
+
+def test_no_test_signals_a_program_that_may_not_listen() -> None:
+    """A test that asks a program to end starts it by `launch`."""
+    asks = re.compile(r"(send_signal|kill|killpg)\(.*SIG(INT|TERM)\b|\.terminate\(\)")
+    for file in (ROOT / "tests").rglob("test_*.py"):
+        text = file.read_text()
+        assert not (asks.search(text) and "subprocess.Popen(" in text), (
+            f"{file.relative_to(ROOT)} must start programs by `launch`"
+        )

@@ -64,7 +64,12 @@ def secrets_of(clients: list[Client]) -> Iterator[tuple[str, Tensor]]:
     """Return what parties keep that has something to tell; what was spent follows from public settings."""
     for client in clients:
         for name, value in flat(client.local.memory).items():
-            if isinstance(value, Tensor) and value.numel() >= FEW and len(torch.unique(value)) > 1 and SPENT not in name.split("/"):
+            if (
+                isinstance(value, Tensor)
+                and value.numel() >= FEW
+                and len(torch.unique(value)) > 1
+                and SPENT not in name.split("/")
+            ):
                 yield f"{client.name}: {name}", value
 
 

@@ -117,11 +117,11 @@ def test_a_deployment_refuses_a_wrong_key_and_survives_the_death_of_a_node(tmp_p
     assert not left(seen)
 
 
-def test_ctrl_c_stops_what_was_started(tmp_path):
+def test_ctrl_c_stops_what_was_started(launch, tmp_path):
     (tmp_path / "plan.toml").write_text(PLAN)
     code = "import sys, warnings; warnings.simplefilter('ignore'); from leaktight.cli.main import main; sys.exit(main(sys.argv[1:]))"
     words = [sys.executable, "-c", code, "train", "plan.toml", "--engine", "flower"]
-    command = subprocess.Popen(words, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    command = launch(words, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
     until = time.monotonic() + 300
     while not (tmp_path / "leaktight-training" / "progress.json").exists() and time.monotonic() < until:
         assert command.poll() is None

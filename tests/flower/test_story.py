@@ -41,7 +41,7 @@ def added(path: Path, before: str, line: str, imports: str) -> None:
 
 
 @contextmanager
-def superlink(home: Path):
+def superlink(home: Path, launch):
     """Run a SuperLink for simulations on a free port, and end it and whatever it started."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -52,7 +52,7 @@ def superlink(home: Path):
     environment = {**os.environ, **OFF, "FLWR_HOME": str(home), "OMP_NUM_THREADS": "1", "PATH": f"{TOOLS}:{os.environ['PATH']}"}
     options = ["--insecure", "--simulation", "--port", str(port), "--disable-runtime-dependency-installation"]
     with (home / "superlink.log").open("wb") as log:
-        process = subprocess.Popen([TOOLS / "flower-superlink", *options], env=environment, stdout=log, stderr=log)
+        process = launch([TOOLS / "flower-superlink", *options], env=environment, stdout=log, stderr=log)
     try:
         wait_for(port, process)
         yield environment
@@ -95,7 +95,7 @@ def environ_of(path: Path) -> bytes:
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory):
+def trained(launch, tmp_path_factory):
     """Train the app in Flower's simulation, with one line on each side; return its folder and what it said."""
     if not Path("/proc/self/environ").exists():
         pytest.skip("processes that are left over can be found on Linux only")
@@ -105,7 +105,7 @@ def trained(tmp_path_factory):
     strategy = "    strategy = FedAvg(fraction_evaluate=1.0)\n"
     recorded = RECORD.format(folder=folder / "captures")
     added(folder / "quickstart" / "server_app.py", strategy, recorded, "from leaktight.flower import record\n")
-    with superlink(folder.parent / "home") as environment:
+    with superlink(folder.parent / "home", launch) as environment:
         settings = f"examples=1 batch-size=1 save-to='{folder / 'final.safetensors'}'"
         nodes = "num-supernodes=2 client-resources-num-cpus=1"
         words = [TOOLS / "flwr", "run", ".", "ours", "--stream", "-c", settings, "--federation-config", nodes]

@@ -154,7 +154,7 @@ def test_wide_intervals_do_not_hide_the_values():
 
 def test_the_sentences_name_layers_and_what_goes_along(page, records):
     first, weak, strong = layers_section(page(records)).values["blocks"][0]["said"]
-    assert first["sentences"][0].startswith("Protect body.linear1 and head first: by itself body.linear1 best tells whether")
+    assert first["sentences"][0].startswith("By itself body.linear1 best tells whether")
     assert [sentence.partition(" (")[0] for sentence in first["sentences"][1:]] == [
         "Over 4 layers, V-information goes along with property AUC",
         "Over 4 layers, sensitivity",

@@ -189,7 +189,7 @@ def test_what_a_user_wrote_is_text_and_never_markup(report, made):
 class TestRedacted:
     def test_it_says_so(self, passable):
         text = words(read(passable))
-        assert "Redacted. This copy holds no image and no value of a single image." in text
+        assert "Redacted. This copy holds no image, no value of a single image and no seed." in text
         assert "Private." not in text
 
     def test_it_has_no_picture_and_never_asks_for_one(self, passable, report):
@@ -245,7 +245,7 @@ class TestWrite:
         page = read(write_report(folder).read_text())
         assert "Without defence, all 8 images can be recognised" in words(page)
         assert "Top-k (share 0.1) reduced the leak: 3 of 8 images could still be recognised" in words(page)
-        assert "Gaussian noise (std 0.1) stopped every attack tried" in words(page)
+        assert "Gaussian noise (std 0.1) was not broken by the attack tried (dlg2019)" in words(page)
         assert len(page.loads) == 4 * 8
         assert "planned cell" not in words(page)
 

@@ -273,14 +273,14 @@ def identical():
 
 
 @pytest.fixture
-def processes():
+def processes(launch):
     """Start processes of the command line; whatever still runs at the end is ended."""
     started = []
 
     def start(*arguments: object, **named) -> subprocess.Popen:
         environment = {**os.environ, "OMP_NUM_THREADS": "1"}
         command = [sys.executable, "-m", "leaktight.cli", *map(str, arguments)]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, **named)
+        process = launch(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, **named)
         started.append(process)
         return process
 

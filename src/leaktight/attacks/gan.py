@@ -9,7 +9,7 @@ from pydantic import Field, SerializeAsAny
 
 from leaktight.attacks.gan_party import SCOPE, GanParty, drawn_samples, restored
 from leaktight.core.attack import Attack, Samples
-from leaktight.core.defence import Chain, Defence
+from leaktight.core.defence import Defence
 from leaktight.core.draws import SeededDraws
 from leaktight.core.errors import Refusal
 from leaktight.core.local import Local
@@ -97,16 +97,9 @@ class GanAttack(Attack):
         """The keys, unless it tries one at random or estimates it."""
         return frozenset({Knows.KEYS}) if self.class_key in ("exact", "distance") else frozenset()
 
-    @property
-    def adaptive(self) -> bool:
+    def models(self, defence: Defence) -> bool:
         """It models class keys where it estimates them; to be told them is something else."""
-        return self.class_key == "estimated"
-
-    def adapts_to(self, defence: Defence) -> bool:
-        """Whether there are class keys that it estimates."""
-        if isinstance(defence, Chain):
-            return any(map(self.adapts_to, defence.links))
-        return self.adaptive and isinstance(defence, ClassKeys)
+        return self.class_key == "estimated" and isinstance(defence, ClassKeys)
 
     @property
     def active(self) -> bool:

@@ -18,13 +18,16 @@ from leaktight.attacks.engine import Engine, Found, Search, Victims
 from leaktight.attacks.initial import InitialName, class_means
 from leaktight.attacks.label import read_labels
 from leaktight.attacks.outcome import outcomes_of
-from leaktight.attacks.replay import Replay
+from leaktight.attacks.replay import Replay, replayable
 from leaktight.attacks.secret import drawn
 from leaktight.core.attack import Attack, Reconstruction
+from leaktight.core.defence import Defence
 from leaktight.core.errors import InvalidValue, Refusal, did_you_mean
 from leaktight.core.message import Tensors, layer_of
 from leaktight.core.random import Stream
 from leaktight.core.threat import Exchange, Knows, View
+from leaktight.defences.layer_guard import LayerGuard
+from leaktight.defences.withhold import Withhold
 
 
 class GradientMatching(Attack):
@@ -141,6 +144,12 @@ class GradientMatching(Attack):
             labels=None if self.labels == "given" else tuple(one[1] for one in order),
             objective=torch.stack([one[2] for one in order]),
         )
+
+    def models(self, defence: Defence) -> bool:
+        """What is left out whole is not matched, so that is modelled always; secrets and changed examples if they are searched jointly."""
+        if isinstance(defence, LayerGuard):
+            return self.adapts_to(defence.guard)
+        return isinstance(defence, Withhold) or (self.models_defence and replayable(defence))
 
     def cases(self, view: View, exchanges: Sequence[Exchange], rng: Stream) -> Iterator[tuple[list[int], Victims]]:
         """Yield what can be searched at once: the places of exchanges of one form, and their messages as the engine takes them."""

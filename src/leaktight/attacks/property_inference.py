@@ -15,12 +15,19 @@ from leaktight.attacks.gradient_features import picked, pooled
 from leaktight.attacks.property_classifier import Family, fit
 from leaktight.attacks.shadow import Moment, moments, shadows
 from leaktight.core.attack import Attack, PropertyScores
+from leaktight.core.defence import Defence
 from leaktight.core.errors import Refusal, did_you_mean
 from leaktight.core.message import Tensors
 from leaktight.core.random import Stream, drawn, stream
 from leaktight.core.run import MessageKey
 from leaktight.core.task import Batch
 from leaktight.core.threat import Exchange, Knows, View
+from leaktight.defences.isotropic import IsotropicNoise
+from leaktight.defences.layer_guard import LayerGuard
+from leaktight.defences.max_norm import MaxNorm
+from leaktight.defences.sumkl import SumKL
+from leaktight.defences.top_k import TopK
+from leaktight.defences.withhold import Withhold
 
 MIXTURES = (1.0, 0.4, 0.6, 0.8)
 """Which share of the attacker's own batches with the property has it, in turn."""
@@ -106,6 +113,18 @@ class PropertyInference(Attack):
     def needs(self) -> frozenset[Knows]:
         """Public examples; the defence, if it is to be modelled."""
         return frozenset({Knows.AUXILIARY, Knows.DEFENCE} if self.models_defence else {Knows.AUXILIARY})
+
+    def models(self, defence: Defence) -> bool:
+        """It learns from what is there, so layers left out are modelled always; else what its own gradients go through, without a past.
+
+        A residual of earlier rounds is not in its own messages, and defences of cut gradients have no place in them.
+        """
+        if isinstance(defence, LayerGuard):
+            return self.adapts_to(defence.guard)
+        if isinstance(defence, Withhold):
+            return True
+        past = isinstance(defence, TopK) and defence.residual
+        return self.models_defence and not past and not isinstance(defence, IsotropicNoise | MaxNorm | SumKL)
 
     def run(self, view: View, rng: Stream) -> PropertyScores:
         """Learn from gradients of the attacker's own, and score every message in view."""

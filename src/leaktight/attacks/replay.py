@@ -7,12 +7,38 @@ import dataclasses
 import torch
 from torch import Tensor
 
+from leaktight.attacks.outcome import Changing
 from leaktight.attacks.secret import holding
+from leaktight.core.defence import Defence
 from leaktight.core.errors import Refusal
 from leaktight.core.local import Memory
 from leaktight.core.message import Kind, Message, Tensors
 from leaktight.core.task import Task
+from leaktight.defences.transformation import Transformation
 from leaktight.transforms.outcome import Outcome
+
+_PRIVATE = ("on_task", "on_batch", "on_gradient", "on_message")
+"""Where a party may change what it sends."""
+
+
+def replayable(defence: Defence) -> bool:
+    """Return whether a participant under this defence can be replayed: whether it changes nothing but its task, and its examples in a known way.
+
+    Noise on a gradient, and what is done to a message, are not replayed.
+
+    Args:
+        defence: a single defence, no chain.
+
+    Example:
+        >>> from leaktight.defences import GaussianNoise, Polarization
+        >>> replayable(Polarization()), replayable(GaussianNoise()), replayable(Transformation(policy="3-1", crop_flip=True))
+        (True, False, False)
+    """
+    acts = {hook for hook in _PRIVATE if getattr(type(defence), hook) is not getattr(Defence, hook)}
+    if not acts or acts & {"on_gradient", "on_message"}:
+        return False
+    stated = defence.states_all if isinstance(defence, Transformation) else isinstance(defence, Changing)
+    return stated or "on_batch" not in acts
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Advice: which defence stops the leak at what cost."""
+"""Advice: which defence the attacks tried did not break, or got least through, at what cost."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from leaktight.audit.rows import STATEMENT
 from leaktight.audit.summary import Summary
 from leaktight.audit.utility import utility_name
 from leaktight.audit.verdict import Judgement, cost_of
-from leaktight.audit.words import capital, counted, name_of, percent, title_of, undefended
+from leaktight.audit.words import capital, counted, listed, name_of, percent, title_of, undefended
 from leaktight.core.defence import Defence
 
 BUDGETS = (0.01, 0.02, 0.05)
 AIMS = {False: "Against all other attacks: ", True: "Against property inference: "}
+LIMITS = "How far does this advice go?"
 UNPRICED = "This cannot be said: {why}, so a price in {name} means nothing. Train longer."
 
 
@@ -35,11 +36,12 @@ class Advice:
 
 
 def advise(summary: Summary, budgets: Sequence[float] = BUDGETS) -> tuple[Advice, ...]:
-    """Return the best protection within each budget of accuracy, and the cheapest that let nothing through.
+    """Return the best protection within each budget of accuracy, and the cheapest that the attacks tried did not break.
 
     A defence under which the model learned nothing is never recommended, and if it learned nothing without defence, or was never trained, nothing is. A
     defence qualifies by its measured loss; if its interval reaches beyond the budget, the sentence says so. The best is the
-    one under which the strongest attack gets least; of equals, the cheapest.
+    one under which the strongest attack gets least; of equals, the cheapest. Whatever is recommended rests on the attacks tried, and the
+    last answer says so.
 
     Args:
         summary: what was measured.
@@ -68,8 +70,18 @@ def advise(summary: Summary, budgets: Sequence[float] = BUDGETS) -> tuple[Advice
             )
         elif useful:
             for aim, judged in _by_aim(useful).items():
-                found += [_stopping(judged, prefix + aim), *(_within(judged, budget, prefix + aim) for budget in budgets)]
-    return tuple(found)
+                found += [_unbroken(judged, prefix + aim), *(_within(judged, budget, prefix + aim) for budget in budgets)]
+    return (*found, *_limits(summary, found))
+
+
+def _limits(summary: Summary, found: Sequence[Advice]) -> list[Advice]:
+    """Return what every recommendation rests on; nothing where there is none."""
+    named = {advice.defence.key for advice in found if advice.defence is not None}
+    tried = dict.fromkeys(attack for j in summary.judgements if j.defence.key in named for attack in j.attacks)
+    if not tried:
+        return []
+    said = f"As far as the attacks that were tried, {listed(list(tried))}. Stronger attacks exist, and may get through."
+    return [Advice(LIMITS, said)]
 
 
 def _by_aim(judged: Sequence[Judgement]) -> dict[str, list[Judgement]]:
@@ -85,14 +97,15 @@ def _order(judgement: Judgement) -> tuple[tuple[float, ...], float]:
     return judgement.worst.severity[:1], float("inf") if loss is None else loss.value
 
 
-def _stopping(judged: Sequence[Judgement], prefix: str) -> Advice:
-    question = f"{prefix}What stops every attack tried, at the lowest price?"
-    stops = [j for j in judged if j.tone == "stops" and j.worst.loss is not None]
-    if not stops:
+def _unbroken(judged: Sequence[Judgement], prefix: str) -> Advice:
+    question = f"{prefix}What was not broken by the attacks tried, at the lowest price?"
+    unbroken = [j for j in judged if j.tone == "unbroken" and j.worst.loss is not None]
+    if not unbroken:
         return Advice(
-            question, "None of the defences measured: each let something through, or could not be compared with no defence."
+            question,
+            "None of the defences measured: each let something through, left a model that learned nothing, or could not be compared with no defence.",
         )
-    best = min(stops, key=lambda j: j.worst.loss.value if j.worst.loss else 0.0)
+    best = min(unbroken, key=lambda j: j.worst.loss.value if j.worst.loss else 0.0)
     return Advice(
         question,
         f"{capital(name_of(best.defence))}: {_protection(best)}, at a price of {cost_of(best.worst.loss)}.",
@@ -115,7 +128,7 @@ def _within(judged: Sequence[Judgement], budget: float, prefix: str) -> Advice:
             f"None of the defences measured is that cheap; the cheapest is {name_of(cheapest.defence)}, at {cost_of(cheapest.worst.loss)}.",
         )
     best = min(fits, key=_order)
-    if best.tone not in ("stops", "reduces"):
+    if best.tone not in ("unbroken", "reduces"):
         return Advice(question, "No defence measured lowers the leak at that price.")
     loss = best.worst.loss
     unsure = ""

@@ -1,4 +1,4 @@
-"""Layer risk: what each layer of a model gives away, which to protect first, and whether cheap measures point at the same ones."""
+"""Layer risk: what each layer of a model gives away, which gives most by itself, and whether cheap measures point at the same ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Layer words: which layers to protect first, and whether cheap measures point at them, in sentences."""
+"""Layer words: which layers give most away by themselves, and whether cheap measures point at them, in sentences."""
 
 from __future__ import annotations
 
@@ -33,23 +33,29 @@ RISKS: dict[str, tuple[str, tuple[str, ...]]] = {
 """What may be given away: what an attack then asks of the examples behind a message, and the readings that tell, the best first."""
 
 
-def advice(rows: Sequence[LayerRow]) -> list[str]:
-    """Say for each risk that was measured which layers to protect first, a sentence each; without any, by sensitivity.
+REST = "All layers come from the same examples: to hide one of them may hide nothing."
+"""What a ranking of single layers does not show."""
+
+
+def findings(rows: Sequence[LayerRow]) -> list[str]:
+    """Say for each risk that was measured which layer gives most away by itself, a sentence each; without any, by sensitivity.
 
     Example:
-        >>> advice([LayerRow("head", {"psnr": Reading(name="psnr", value=30.0)})])
-        ['For the examples: Protect head first: by itself head has the highest PSNR (30.00 dB).']
+        >>> findings([LayerRow("head", {"psnr": Reading(name="psnr", value=30.0)})])[0]
+        'For the examples: By itself head has the highest PSNR (30.00 dB).'
     """
     found = [
-        f"For {risk}: {to_protect(rows, asked, names)}"
+        f"For {risk}: {most_telling(rows, asked, names)}"
         for risk, (asked, names) in RISKS.items()
         if any(name in row.readings for row in rows for name in names)
     ]
-    return found or [to_protect(rows)]
+    return [*(found or [most_telling(rows)]), REST]
 
 
-def to_protect(rows: Sequence[LayerRow], asked: str = UNNAMED, names: Sequence[str] = NAMES) -> str:
-    """Say in one sentence which layers to protect first: by what an attack on a property or on labels gets, else by what else there is.
+def most_telling(rows: Sequence[LayerRow], asked: str = UNNAMED, names: Sequence[str] = NAMES) -> str:
+    """Say in one sentence which layer gives most away by itself: by what an attack on a property or on labels gets, else by what else there is.
+
+    That is no advice on what to hide: see `REST`.
 
     Args:
         rows: what was measured of each layer.
@@ -57,7 +63,7 @@ def to_protect(rows: Sequence[LayerRow], asked: str = UNNAMED, names: Sequence[s
         names: the readings to go by; the first that is there counts.
 
     Example:
-        >>> to_protect([])
+        >>> most_telling([])
         'Nothing was measured of single layers.'
     """
     name = next((name for name in names if any(name in row.readings for row in rows)), None)
@@ -75,13 +81,12 @@ def to_protect(rows: Sequence[LayerRow], asked: str = UNNAMED, names: Sequence[s
         return f"No layer by itself {what}: the highest is {best} ({_shown(name, top)})."
     if 1 < len(first) == sum(name in row.readings for row in rows):
         return f"No layer stands out: the intervals of all overlap with that of {best}, the highest ({_shown(name, top)})."
-    which = listed([row.layer for row in first])
     why = f"best {told} ({_shown(name, top)})" if name in AUCS else f"has the highest {title_of(name)} ({_numbers(top)})"
     others = ""
     if len(first) > 1:
         rest = listed([row.layer for row in first[1:]])
         others = f"; the interval{'s' * (len(first) > 2)} of {rest} overlap{'s' * (len(first) == 2)} with it"
-    return f"Protect {which} first: by itself {best} {why}{others}."
+    return f"By itself {best} {why}{others}."
 
 
 def _shown(name: str, reading: Reading) -> str:

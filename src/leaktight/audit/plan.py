@@ -22,7 +22,7 @@ class Grid(Value):
     """Along which lines every defence and every probe is measured.
 
     Args:
-        batch_sizes: examples behind one message, each at least 1; more is harder to attack.
+        batch_sizes: examples behind one message, each at least 1.
         stages: when in training.
         seeds: everything is repeated for each.
         victims: how many messages each cell measures, at least 1; more gives narrower intervals.

@@ -16,11 +16,11 @@ from leaktight.audit.pool import high, leakage, leaks_more
 from leaktight.audit.property_leak import tells_property
 from leaktight.audit.rows import LABELS, PSNR, STATEMENT, Row
 from leaktight.audit.utility import utility_name
-from leaktight.audit.words import capital, counted, listed, name_of, percent, points, title_of, undefended
+from leaktight.audit.words import capital, counted, listed, name_of, not_broken, percent, points, title_of, undefended
 from leaktight.core.defence import Defence
 from leaktight.core.metric import Reading
 
-Tone = Literal["leaks", "reduces", "stops", "unknown"]
+Tone = Literal["leaks", "reduces", "unbroken", "unknown"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,9 +32,10 @@ class Judgement:
         defence: the defence at its strength.
         worst: the row of the strongest attack against it.
         base: the strongest attack without defence in the same settings; None if there is none.
-        tone: `stops` if nothing was recognised that was without it, `reduces` if measurably less, `leaks` if not,
-            `unknown` if there is nothing to compare with.
+        tone: `unbroken` if none of the attacks tried recognised anything that was without it, `reduces` if measurably less, `leaks`
+            if not, `unknown` if there is nothing to compare with.
         sentence: the finding in words.
+        attacks: the attacks that were tried and can be compared; there are stronger ones.
     """
 
     scenario: int
@@ -43,6 +44,7 @@ class Judgement:
     base: Row | None
     tone: Tone
     sentence: str
+    attacks: tuple[str, ...] = ()
 
 
 def judge(rows: Sequence[Row]) -> tuple[Judgement, ...]:
@@ -73,8 +75,9 @@ def _judgement(group: Sequence[Row], open_rows: Sequence[Row]) -> Judgement:
     # Of settings in which nothing got through, the one that leaks most without defence says most.
     worst = max(shared, key=lambda row: (row.severity, base is not None and _place(row) == _place(base)))
     tone = _tone(worst, base)
-    sentence = _open(worst) if undefended(worst.defence) else f"{_defended(worst, base, tone)}{_informed(group)}"
-    return Judgement(worst.scenario, worst.defence, worst, base, tone, sentence)
+    attacks = tuple(dict.fromkeys(row.attack for row in shared))
+    sentence = _open(worst) if undefended(worst.defence) else f"{_defended(worst, base, tone, attacks)}{_informed(group)}"
+    return Judgement(worst.scenario, worst.defence, worst, base, tone, sentence, attacks)
 
 
 def _place(row: Row) -> tuple[object, ...]:
@@ -112,7 +115,7 @@ def _tone(worst: Row, base: Row | None) -> Tone:
     if base is None or base.leak is None or worst.leak is None or not _leaky(base):
         return "leaks" if _leaky(worst) else "unknown"
     if not _leaky(worst):
-        return "reduces" if _transformed(worst) else "stops"
+        return "reduces" if _transformed(worst) else "unbroken"
     return "reduces" if _less(worst, base) and not turned(worst.leak) else "leaks"
 
 
@@ -166,19 +169,20 @@ def _open(row: Row) -> str:
     return f"Without defence, {_found(row)} can be recognised from {message} ({_by(row)})."
 
 
-def _defended(worst: Row, base: Row | None, tone: Tone) -> str:
+def _defended(worst: Row, base: Row | None, tone: Tone, attacks: Sequence[str]) -> str:
     if tells_labels(worst.leak):
-        return f"{verdict_labels.of_defence(worst, base, tone)} {_cost(worst)}{_budget(worst)}"
+        return f"{verdict_labels.of_defence(worst, base, tone, attacks)} {_cost(worst)}{_budget(worst)}"
     if tells_property(worst.leak):
-        return f"{verdict_property.of_defence(worst, base, tone)} {_cost(worst)}{_budget(worst)}"
+        return f"{verdict_property.of_defence(worst, base, tone, attacks)} {_cost(worst)}{_budget(worst)}"
     name = capital(name_of(worst.defence))
     before = f", against {_found(base)} without it" if base is not None else ""
     if worst.recognised is None:
-        effect = {"stops": "no better than chance", "reduces": "less than without it", "leaks": "no less than without it"}
-        said = f"{name}: the strongest attack tried reached {_found(worst)}{before}{_elsewhere(worst)}"
+        effect = {"unbroken": "no better than chance", "reduces": "less than without it", "leaks": "no less than without it"}
+        lead = f"{name} {not_broken(attacks)}: the strongest" if tone == "unbroken" else f"{name}: the strongest attack tried"
+        said = f"{lead} reached {_found(worst)}{before}{_elsewhere(worst)}"
         said += f", {effect[tone]}" if tone in effect and base is not None else ""
-    elif tone == "stops":
-        said = f"{name} stopped every attack tried: {_found(worst)} was recognised{before}"
+    elif tone == "unbroken":
+        said = f"{name} {not_broken(attacks)}: {_found(worst)} was recognised{before}"
         said += f"; up to {percent(high(worst.recognised))} may still be, by the 95 % interval" if worst.recognised.high else ""
     elif tone == "reduces":
         said = f"{name} reduced the leak: {_found(worst)} could still be recognised{before}"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 from leaktight.audit.label_leak import GUESSING, place_of, turned
 from leaktight.audit.rows import Row
-from leaktight.audit.words import capital, name_of
+from leaktight.audit.words import capital, name_of, not_broken
 from leaktight.core.metric import Reading
 
 MEANS = {
@@ -43,18 +44,21 @@ def of_nothing(row: Row) -> str:
     )
 
 
-def of_defence(row: Row, base: Row | None, tone: Literal["leaks", "reduces", "stops", "unknown"]) -> str:
+def of_defence(
+    row: Row, base: Row | None, tone: Literal["leaks", "reduces", "unbroken", "unknown"], attacks: Sequence[str]
+) -> str:
     """Say what still leaks under a defence, and what did without it.
 
     Args:
         row: the strongest attack against it.
         base: the strongest attack without it; None if there is none.
         tone: what the comparison showed.
+        attacks: the attacks that were tried.
     """
     leak, name, who = _leak(row), capital(name_of(row.defence)), _who(row)
     before = "" if base is None else f", against {_leak(base).value:.2f} without it"
-    if tone == "stops":
-        said = f"{name} stopped every attack tried: none told labels measurably better than guessing, AUC {leak.value:.2f} {_guessing(leak)}{before}"
+    if tone == "unbroken":
+        said = f"{name} {not_broken(attacks)}: none told labels measurably better than guessing, AUC {leak.value:.2f} {_guessing(leak)}{before}"
         said += "" if leak.high is None else f"; up to {leak.high:.2f} is possible, by the 95 % interval"
     elif tone == "unknown":
         why = (

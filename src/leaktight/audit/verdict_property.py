@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 from leaktight.audit.label_leak import turned
 from leaktight.audit.property_leak import GUESSING, PROPERTY_AUC, UNNAMED, tells_property, whence
 from leaktight.audit.rows import Row
-from leaktight.audit.words import capital, name_of
+from leaktight.audit.words import capital, name_of, not_broken
 from leaktight.core.metric import Reading
 
 SEATS = {"server": "the server", "wire": "someone on the wire"}
@@ -24,19 +25,22 @@ def of_nothing(row: Row) -> str:
     return f"Without defence, from one shared message {_who(row)} tells whether its examples {_asked(row)} {_well(leak)}, {_by(row)}."
 
 
-def of_defence(row: Row, base: Row | None, tone: Literal["leaks", "reduces", "stops", "unknown"]) -> str:
+def of_defence(
+    row: Row, base: Row | None, tone: Literal["leaks", "reduces", "unbroken", "unknown"], attacks: Sequence[str]
+) -> str:
     """Say what still leaks under a defence, and what did without it.
 
     Args:
         row: the strongest attack against it.
         base: the strongest attack without it; None if there is none.
         tone: what the comparison showed.
+        attacks: the attacks that were tried.
     """
     leak, name = _leak(row), capital(name_of(row.defence))
     before = "" if base is None else f", against {_leak(base).value:.2f} without it"
-    if tone == "stops":
+    if tone == "unbroken":
         return (
-            f"{name} stopped every attack tried: none told measurably better than guessing whether the examples behind a message "
+            f"{name} {not_broken(attacks)}: none told measurably better than guessing whether the examples behind a message "
             f"{_asked(row)}, AUC {_auc(leak)}{before}, {_by(row)}."
         )
     if tone == "unknown":

@@ -171,6 +171,16 @@ def listed(words: Sequence[str]) -> str:
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
+def not_broken(attacks: Sequence[str]) -> str:
+    """Say that attacks did not get through, and which they were: nothing is known of any other.
+
+    Example:
+        >>> not_broken(["dlg2019", "geiping2020"])
+        'was not broken by the attacks tried (dlg2019 and geiping2020)'
+    """
+    return f"was not broken by the {'attack' if len(attacks) == 1 else 'attacks'} tried ({listed(attacks)})"
+
+
 def capital(text: str) -> str:
     """Return a text as the start of a sentence.
 

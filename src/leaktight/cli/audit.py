@@ -45,7 +45,7 @@ def audit(
     device: Annotated[
         Literal["auto", "cpu", "cuda", "mps"] | None, typer.Option(help="Where tensors live.", show_default="as the plan says")
     ] = None,
-    redact: Annotated[bool, typer.Option("--redact", help="Leave private images out of the report.")] = False,
+    redact: Annotated[bool, typer.Option("--redact", help="Leave private images and the seeds out of the report.")] = False,
     captured: Annotated[
         Path | None, typer.Option(help="A folder with recorded messages, audited in place of a training.", metavar="DIR")
     ] = None,

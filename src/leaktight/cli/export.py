@@ -33,7 +33,7 @@ def export(
     format: Annotated[Literal["jsonl", "csv"], typer.Option(help="One record a line, or one reading a row.")] = "jsonl",
     out: Annotated[Path | None, typer.Option(help="The file to write.", show_default="standard output")] = None,
     redact: Annotated[
-        bool, typer.Option("--redact", help="Leave out values of single images, error texts and paths, to pass it on.")
+        bool, typer.Option("--redact", help="Leave out values of single images, seeds, error texts and paths, to pass it on.")
     ] = False,
 ) -> None:
     """Write an audit's records: settings and readings, never an image."""

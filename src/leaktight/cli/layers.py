@@ -1,4 +1,4 @@
-"""`leaktight layers`: where in a model the leak sits, and which layers to protect first."""
+"""`leaktight layers`: where in a model the leak sits: what each layer gives away by itself."""
 
 from __future__ import annotations
 

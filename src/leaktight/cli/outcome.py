@@ -13,12 +13,12 @@ from leaktight.audit.characteristic import leading
 from leaktight.audit.flags import raise_flags
 from leaktight.audit.label_leak import TAIL, tells_labels
 from leaktight.audit.layer_risk import of_layers_alone, profiles_of
-from leaktight.audit.layer_words import to_protect
+from leaktight.audit.layer_words import REST, most_telling
 from leaktight.audit.property_leak import tells_property
 from leaktight.audit.rows import LABELS, PSNR, RECOGNISED, Row
 from leaktight.audit.summary import Summary, summarise
 from leaktight.audit.utility import ACCURACY, utility_name
-from leaktight.audit.words import capital, name_of, undefended
+from leaktight.audit.words import capital, name_of, setting, undefended
 from leaktight.core.metric import Reading
 from leaktight.core.probe import DIVERGED, OBJECTIVE
 from leaktight.core.record import Record, Status
@@ -58,26 +58,29 @@ def show(records: Sequence[Record], scenarios: Sequence[str] = (), console: Cons
 
 
 def table(rows: Sequence[Row]) -> Table:
-    """Return the rows of a summary as a table."""
-    found = Table()
+    """Return the rows of a summary as a table; a setting that all rows share is said below it, to leave room for names."""
+    found = Table(caption_justify="left")
     several = any(row.among > 1 for row in rows)
     if several:
         found.add_column("Scenario", justify="right")
     for name in ("Defence", "Attack"):
-        found.add_column(name)
+        found.add_column(name, overflow="fold")
     utilities = dict.fromkeys(utility_name(row.utility) for row in rows if row.utility is not None)
     utility = capital(" or ".join(utilities) or utility_name(None))
     rows = [row for row in rows if not of_layers_alone(row)]
     leaks = [leak for leak in (_IMAGES, _LABELS, _PROPERTY, _SAMPLES, _UNGRADED) if any(map(leak.about, rows))] or [_IMAGES]
-    for name in ("Batch", "Stage", *(title for leak in leaks for title in leak.titles), utility):
+    settings = {(row.batch_size, row.stage) for row in rows}
+    if len(settings) == 1:
+        found.caption = capital(setting(*next(iter(settings))))
+    places = ("Batch", "Stage") if len(settings) > 1 else ()
+    for name in (*places, *(title for leak in leaks for title in leak.titles), utility):
         found.add_column(name, justify="right", no_wrap=True)
     for row in rows:
         found.add_row(
             *([str(row.scenario)] if several else []),
             name_of(row.defence),
             row.attack,
-            str(row.batch_size),
-            row.stage,
+            *((str(row.batch_size), row.stage) if places else ()),
             *(text for leak in leaks for text in leak.texts(row)),
             _use(row.utility),
         )
@@ -183,10 +186,11 @@ def caps(summary: Summary) -> list[str]:
 
 
 def layers(records: Sequence[Record], summary: Summary) -> list[str]:
-    """Return for each setting without defence in which layers were measured which of them to protect first."""
+    """Return for each setting without defence in which layers were measured which of them gives most away by itself."""
     bare = [profile for profile in profiles_of(records, summary.rows) if undefended(profile.place.defence)]
     lead = [f"{capital(profile.place.setting)}: " if len(bare) > 1 else "" for profile in bare]
-    return [f"{where}{to_protect(one.layers, one.place.asked)}" for where, one in zip(lead, bare, strict=True)]
+    found = [f"{where}{most_telling(one.layers, one.place.asked)}" for where, one in zip(lead, bare, strict=True)]
+    return [*found, REST] if found else []
 
 
 def interval(reading: Reading | None, digits: int = 1) -> str:

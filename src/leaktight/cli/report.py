@@ -18,7 +18,9 @@ Examples:
 def report(
     folder: Annotated[Path, typer.Argument(help="The audit's folder.", metavar="DIR", show_default=False)],
     out: Annotated[Path | None, typer.Option(help="The file to write.", show_default="in the audit's folder")] = None,
-    redact: Annotated[bool, typer.Option("--redact", help="Leave out every private image, to pass the report on.")] = False,
+    redact: Annotated[
+        bool, typer.Option("--redact", help="Leave out every private image and the seeds, to pass the report on.")
+    ] = False,
 ) -> None:
     """Write the report of an audit, finished or not, as one HTML file."""
     from leaktight.report import write_report

@@ -9,7 +9,7 @@ from typing import ClassVar, final
 import torch
 from torch import Tensor
 
-from leaktight.core.defence import Defence
+from leaktight.core.defence import Chain, Defence, Undefended
 from leaktight.core.errors import LeaktightError, Refusal
 from leaktight.core.party import Party, Seat
 from leaktight.core.random import Stream
@@ -109,8 +109,8 @@ class Attack(Kinded):
     """Something that turns a view into a guess.
 
     Write `run`; call the attack. `needs` is what the threat model must grant, `claims` what the guess speaks of (`inputs`,
-    `labels`, `scores`, `property`, `samples`), `simple` marks an attack that a strong one should beat, `adaptive` one that models the defence,
-    `active` one that sits in its chair while the model is trained. An attack with a field `accomplices` takes those chairs too.
+    `labels`, `scores`, `property`, `samples`), `simple` marks an attack that a strong one should beat, `models` says which
+    defences it models, `active` marks one that sits in its chair while the model is trained. An attack with a field `accomplices` takes those chairs too.
     """
 
     family: ClassVar[str] = "attack"
@@ -122,14 +122,20 @@ class Attack(Kinded):
         """What the threat model must grant."""
         return frozenset()
 
-    @property
-    def adaptive(self) -> bool:
-        """Whether the attack models the defence in use."""
-        return Knows.DEFENCE in self.needs
+    def models(self, defence: Defence) -> bool:
+        """Whether the attack models what this single defence does to a message: by what it replays, searches for or learns from.
 
+        An attack that knows the defence in use and makes nothing of it does not.
+        """
+        return False
+
+    @final
     def adapts_to(self, defence: Defence) -> bool:
-        """Whether the attack models this defence; one that models certain defences only says which."""
-        return self.adaptive
+        """Whether the attack models this defence: of a chain, every link that does anything."""
+        if isinstance(defence, Chain):
+            acting = [link for link in defence.links if not isinstance(link, Undefended)]
+            return bool(acting) and all(map(self.adapts_to, acting))
+        return defence.known and not isinstance(defence, Undefended) and self.models(defence)
 
     @property
     def active(self) -> bool:

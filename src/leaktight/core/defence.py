@@ -58,6 +58,8 @@ class Defence(Kinded):
 
     family: ClassVar[str] = "defence"
     strength: ClassVar[Strength | None] = None
+    known: ClassVar[bool] = True
+    """Whether anybody knows what it does; not so of messages that were captured elsewhere."""
 
     @property
     def per_example(self) -> bool:

@@ -16,7 +16,7 @@ from leaktight.core.task import Batch
 from leaktight.data.files import Location
 from leaktight.transforms.crop_flip import crop_flip
 from leaktight.transforms.images import CHANNELS
-from leaktight.transforms.outcome import Outcome, mirrored, outcomes
+from leaktight.transforms.outcome import Outcome, all_known, mirrored, outcomes
 from leaktight.transforms.policy import Policy, Probability
 from leaktight.transforms.policy_file import read_policy
 
@@ -88,6 +88,11 @@ class Transformation(Defence):
         if self.policy is not None:
             images = self.policy.apply(images, local.draws, self.probability)
         return dataclasses.replace(batch, inputs=images)
+
+    @property
+    def states_all(self) -> bool:
+        """Whether `outcomes` states everything that can become of an image; a crop, or a 65th outcome, it does not."""
+        return not self.crop_flip and self.policy is not None and all_known(self.policy, self.probability)
 
     def outcomes(self, shape: tuple[int, ...]) -> tuple[Outcome, ...]:
         """Return everything that can become of an image of this shape, with its probability, for an attacker who knows the defence.

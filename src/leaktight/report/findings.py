@@ -15,7 +15,7 @@ from leaktight.core.record import Status
 from leaktight.report.page import Page, Section
 
 BADGES = {
-    "stops": "held",
+    "unbroken": "not broken by the attacks tried",
     "reduces": "leaks less",
     "leaks": "leaks",
     "unknown": "not shown",
@@ -67,22 +67,22 @@ def tiles(page: Page) -> list[dict[str, str]]:
         where = f" in scenario {told.scenario}, where most is" if several else ""
         label = f"AUC, how well labels are told without defence{where}"
         found.append({"figure": f"{told.worst.leak.value:.2f}", "label": label, "tone": told.tone})
-    held = max((j for j in judgements if undefended(j.defence) and tells_property(j.worst.leak)), key=_severity, default=None)
-    if held is not None and held.worst.leak is not None:
-        where = f" in scenario {held.scenario}, where most is" if several else ""
-        label = f"AUC, how well it is told without defence whether examples {held.worst.asked or UNNAMED}{where}"
-        found.append({"figure": f"{held.worst.leak.value:.2f}", "label": label, "tone": held.tone})
+    asked = max((j for j in judgements if undefended(j.defence) and tells_property(j.worst.leak)), key=_severity, default=None)
+    if asked is not None and asked.worst.leak is not None:
+        where = f" in scenario {asked.scenario}, where most is" if several else ""
+        label = f"AUC, how well it is told without defence whether examples {asked.worst.asked or UNNAMED}{where}"
+        found.append({"figure": f"{asked.worst.leak.value:.2f}", "label": label, "tone": asked.tone})
     defences = _by_defence(judgements)
     if defences:
-        stopped = sum(all(j.tone == "stops" for j in group) for group in defences)
-        label = f"defences stopped every attack tried{' in every scenario' if several else ''}"
-        found.append({"figure": f"{stopped} of {len(defences)}", "label": label, "tone": "stops" if stopped else "leaks"})
+        unbroken = sum(all(j.tone == "unbroken" for j in group) for group in defences)
+        label = f"defences not broken by the attacks tried{', in every scenario' if several else ''}"
+        found.append({"figure": f"{unbroken} of {len(defences)}", "label": label, "tone": "unbroken" if unbroken else "leaks"})
     cheapest = _cheapest(judgements)
     if cheapest is not None:
         found.append(cheapest)
     doubts = sum(flag.severity == "doubt" for flag in page.flags)
     label = "reason to doubt these numbers" if doubts == 1 else "reasons to doubt these numbers"
-    found.append({"figure": str(doubts or "no"), "label": label, "tone": "reduces" if doubts else "stops"})
+    found.append({"figure": str(doubts or "no"), "label": label, "tone": "reduces" if doubts else "unknown"})
     return found
 
 
@@ -105,26 +105,26 @@ def _by_defence(judgements: Sequence[Judgement]) -> list[list[Judgement]]:
 
 
 def _cheapest(judgements: Sequence[Judgement]) -> dict[str, str] | None:
-    """Return the defence that stops everything in every scenario at the lowest price, each priced where it costs most."""
+    """Return the price of the cheapest defence that no attack tried broke in any scenario, each priced where it costs most."""
     scenarios = {j.scenario for j in judgements}
     if any(undefended(j.defence) and j.worst.useless for j in judgements):
         return None
-    stopping = [
+    unbroken = [
         group
         for group in _by_defence(judgements)
-        if {j.scenario for j in group} == scenarios and all(j.tone == "stops" and not j.worst.useless for j in group)
+        if {j.scenario for j in group} == scenarios and all(j.tone == "unbroken" and not j.worst.useless for j in group)
     ]
     priced = [
         max(((j.worst.loss, j) for j in group if j.worst.loss is not None), key=lambda pair: pair[0].value)
-        for group in stopping
+        for group in unbroken
         if all(j.worst.loss is not None for j in group)
     ]
     if not priced:
         return None
     loss, dearest = min(priced, key=lambda pair: pair[0].value)
     most = f", at most, in scenario {dearest.scenario}" if len(scenarios) > 1 else ""
-    label = f"points of {utility_name(loss)}: the price of {name_of(dearest.defence)}{most}"
-    return {"figure": points(loss.value), "label": label, "tone": "stops"}
+    label = f"points of {utility_name(loss)}: the price of {name_of(dearest.defence)}{most}, the cheapest not broken"
+    return {"figure": points(loss.value), "label": label, "tone": "unbroken"}
 
 
 def advice_section(page: Page) -> Section | None:

@@ -123,7 +123,7 @@ def _line(row: Row) -> dict[str, object]:
         "attack": row.attack,
         "cells": cells,
         "chances": ["" if one is None or one.chance is None else percent(one.chance) for one in judged],
-        "tones": ["" if one is None else "leaks" if one.beats_chance() else "stops" for one in judged],
+        "tones": ["" if one is None else "leaks" if one.beats_chance() else "" for one in judged],
     }
 
 

@@ -229,4 +229,4 @@ def _cell(course: Course | None, top: bool) -> dict[str, Any]:
     middle, tail = course.median, course.tail
     text = f"{middle.value:.2f}" + ("" if tail is None else f" / {tail.value:.2f}")
     chance = GUESSING if middle.chance is None else middle.chance
-    return {"text": text, "chance": f"{chance:.2f}", "tone": "leaks" if middle.beats_chance() else "stops", "top": top}
+    return {"text": text, "chance": f"{chance:.2f}", "tone": "leaks" if middle.beats_chance() else "", "top": top}

@@ -20,7 +20,7 @@ from leaktight.audit.layer_risk import (
     profiles_of,
     riskiest,
 )
-from leaktight.audit.layer_words import to_protect, together
+from leaktight.audit.layer_words import most_telling, together
 from leaktight.audit.pool import high, low
 from leaktight.audit.property_leak import PROPERTY_AUC
 from leaktight.audit.rows import PSNR
@@ -91,8 +91,8 @@ def panels_of(rows: Sequence[LayerRow]) -> list[Panel]:
 
 
 def _said(profile: Profile, first: bool) -> dict[str, Any]:
-    """Name the layers to protect; and for the first, which is undefended if anything is, what goes along with what."""
-    sentences = [to_protect(profile.layers, profile.place.asked)]
+    """Name the layer that gives most away by itself; and for the first, which is undefended if anything is, what goes along with what."""
+    sentences = [most_telling(profile.layers, profile.place.asked)]
     sentences += together(correlations(profile.layers)) if first else []
     return {"name": capital(name_of(profile.place.defence)), "sentences": sentences}
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from leaktight.audit.plan import Grid, Plan
 from leaktight.core.record import Record, Status
 from leaktight.core.value import Value
 from leaktight.data.files import PASSED_ON
@@ -13,23 +14,44 @@ from leaktight.data.files import PASSED_ON
 WITHHELD = "withheld in a redacted report"
 
 
-def redacted(records: Iterable[Record]) -> tuple[Record, ...]:
-    """Return records without the values of single examples and without what a failure said.
+def redacted(records: Iterable[Record], numbers: Mapping[int, int] | None = None) -> tuple[Record, ...]:
+    """Return records without the values of single examples, without seeds, and without what a failure said.
 
     Values for each example go, and so does a reading about leakage or against a party's examples that rests on one of them
-    alone: it is that example's value. An error's text may quote the data that caused it.
+    alone: it is that example's value. An error's text may quote the data that caused it. All noise of an audit, and the choice of its
+    examples, can be drawn again from a seed; so each has a number instead, also in the keys of cells, which are hashes of it.
 
     Args:
         records: what was measured.
+        numbers: the number of each seed; by default in the order of the records.
     """
-    return tuple(_redacted(record) for record in records)
+    records = tuple(records)
+    known = number_seeds(record.cell.seed for record in records) if numbers is None else numbers
+    return tuple(_redacted(record, known[record.cell.seed]) for record in records)
 
 
-def _redacted(record: Record) -> Record:
+def number_seeds(seeds: Iterable[int]) -> dict[int, int]:
+    """Return a number from 1 for each seed, in their order.
+
+    Example:
+        >>> number_seeds([7, 3, 7])
+        {7: 1, 3: 2}
+    """
+    return {seed: number for number, seed in enumerate(dict.fromkeys(seeds), start=1)}
+
+
+def without_seeds(plan: Plan, numbers: Mapping[int, int]) -> Plan:
+    """Return a plan that has the number of each seed in place of it."""
+    seeds = tuple(numbers[seed] for seed in plan.grid.seeds)
+    return plan.model_copy(update={"grid": Grid.model_validate({**dict(plan.grid), "seeds": seeds})})
+
+
+def _redacted(record: Record, number: int) -> Record:
     shared = [r for r in record.readings if (r.leaks is None and r.against is None) or r.n > 1]
     kept = tuple(r.model_copy(update={"each": ()}) for r in shared)
     reason = WITHHELD if record.status is Status.FAILED else record.reason
-    return record.model_copy(update={"readings": kept, "reason": reason})
+    cell = record.cell.model_copy(update={"seed": number})
+    return record.model_copy(update={"cell": cell, "readings": kept, "reason": reason})
 
 
 def without_places(value: Value) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from leaktight.report.numbers import checks_section, table_section
 from leaktight.report.page import MakeSection, Page, Pictures
 from leaktight.report.pictures import pictures_section
 from leaktight.report.plots import tradeoff_section
-from leaktight.report.redaction import redacted
+from leaktight.report.redaction import number_seeds, redacted, without_seeds
 from leaktight.report.settings import parameters_section, reproduce_section, threat_section
 
 SECTIONS: tuple[MakeSection, ...] = (
@@ -65,7 +65,7 @@ def write_report(folder: Path, out: Path | None = None, redact: bool = False) ->
     Args:
         folder: where the audit is stored.
         out: the file to write; by default `report.html`, or `report-redacted.html`, in that folder.
-        redact: whether to leave out every image and every single image's value, so that the report can be passed on.
+        redact: whether to leave out every image, every single image's value and the seeds, so that the report can be passed on.
     """
     path = out or folder / ("report-redacted.html" if redact else "report.html")
     with Store.read(folder) as store:
@@ -89,10 +89,13 @@ def render(
         plan: what was to be measured.
         versions: what it was measured with.
         gallery: from a cell's key to its images.
-        redact: whether to leave out every image and every single image's value.
+        redact: whether to leave out every image, every single image's value and the seeds.
         sections: the parts of the page, in order; by default `SECTIONS`.
     """
-    page = Page.of(redacted(records) if redact else records, plan, versions, _no_pictures if redact else gallery, redact)
+    if redact:
+        numbers = number_seeds([*plan.grid.seeds, *(record.cell.seed for record in records)])
+        records, plan, gallery = redacted(records, numbers), without_seeds(plan, numbers), _no_pictures
+    page = Page.of(records, plan, versions, gallery, redact)
     found = [section for make in (SECTIONS if sections is None else sections) if (section := make(page)) is not None]
     environment = _environment()
     plots = {name: figure for section in found for name, figure in section.plots.items()}

@@ -148,10 +148,14 @@ def lines_of(settings: Mapping[str, Any], prefix: str = "") -> list[tuple[str, s
 def reproduce_section(page: Page) -> Section:
     """Say with what this was made, and how to make it again."""
     seconds = sum(record.seconds for record in page.records)
+    plan = _told(page.plan, page.redact)
+    if page.redact:
+        plan["grid"]["seeds"] = "withheld"
     values = {
         "versions": dict(page.versions),
         "seeds": page.summary.seeds,
-        "plan": json.dumps(_told(page.plan, page.redact), indent=2, ensure_ascii=False),
+        "redact": page.redact,
+        "plan": json.dumps(plan, indent=2, ensure_ascii=False),
         "cells": len(page.records),
         "minutes": seconds / 60,
     }

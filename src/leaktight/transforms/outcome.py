@@ -50,13 +50,29 @@ def outcomes(policy: Policy, shape: tuple[int, ...], probability: Probability = 
         [(0.5, '3+ 0'), (0.5, '3- 0')]
     """
     require_shape(shape)
+    weights = _weights(policy, shape[0] == 1, probability)
+    likely = sorted(weights, key=lambda steps: -weights[steps])[:MOST]
+    return tuple(Outcome(weights[steps], _composed(steps, shape), _named(steps)) for steps in likely)
+
+
+def all_known(policy: Policy, probability: Probability = "always") -> bool:
+    """Return whether `outcomes` has everything that a policy can make of a colour image.
+
+    Example:
+        >>> all_known(Policy.of("3-1-7")), all_known(Policy.of("3-1-7"), "listed")
+        (True, True)
+    """
+    return len(_weights(policy, False, probability)) <= MOST
+
+
+def _weights(policy: Policy, grey: bool, probability: Probability) -> dict[tuple[Step, ...], float]:
+    """Return everything that can act, with its probability."""
     require_probability(probability)
     weights: dict[tuple[Step, ...], float] = {}
     for branch in policy.branches:
-        for weight, steps in _paths(branch, shape[0] == 1, probability):
+        for weight, steps in _paths(branch, grey, probability):
             weights[steps] = weights.get(steps, 0.0) + weight / len(policy.branches)
-    likely = sorted((steps for steps in weights if weights[steps] > 0), key=lambda steps: -weights[steps])[:MOST]
-    return tuple(Outcome(weights[steps], _composed(steps, shape), _named(steps)) for steps in likely)
+    return {steps: weight for steps, weight in weights.items() if weight > 0}
 
 
 def mirrored(found: tuple[Outcome, ...]) -> tuple[Outcome, ...]:

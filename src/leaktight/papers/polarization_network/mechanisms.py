@@ -11,7 +11,7 @@ from leaktight.defences.polarization import Polarization
 
 NONE, GAUSSIAN, PPDL_05, PPDL_30, SPN, LAPLACE = "none", "Gaussian", "PPDL-0.05", "PPDL-0.3", "SPN", "Laplace"
 MODELLED = (PPDL_05, PPDL_30, SPN)
-"""Mechanisms that an attacker who knows of them can model; from noise alone there is nothing to model."""
+"""Mechanisms that an attacker who knows of them can model; none of ours models noise."""
 BITS = 64
 
 

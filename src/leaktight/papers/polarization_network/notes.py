@@ -15,7 +15,7 @@ TRACING = (
 ADAPTIVE = (
     "The adaptive attacker knows the mechanism and runs every attack: plain, adaptive (searching the private head and codes of SPN along, "
     "matching only the entries that PPDL sent) and, for membership, label reading. At each strength its distance is the smallest of them; the "
-    "paper has no such attacker. From Gaussian noise there is nothing to model."
+    "paper has no such attacker. None of them models Gaussian noise."
 )
 CLIPPED = (
     f"Reconstructions are clipped to the range of pixels before they are scored, so on {DARK} the relative error is at most about 3.1; the "

@@ -1,0 +1,110 @@
+"""Which attack models which defence: every pair that is installed, and no more than an attack really does."""
+
+from __future__ import annotations
+
+import pytest
+
+from leaktight.attacks import PRESETS, GanAttack, GradientMatching, PropertyInference
+from leaktight.captures.as_captured import AsCaptured
+from leaktight.core.attack import Attack
+from leaktight.core.defence import Chain, Defence, Undefended
+from leaktight.defences import (
+    DPSGD,
+    ClassKeys,
+    GaussianNoise,
+    IsotropicNoise,
+    LaplaceNoise,
+    LayerGuard,
+    LocalDP,
+    MaxNorm,
+    Polarization,
+    Pruning,
+    SumKL,
+    TopK,
+    Transformation,
+    Withhold,
+)
+from leaktight.testing.samples import installed
+
+# A name before a comma is a kind.
+DEFENCES: dict[str, Defence] = {
+    "none": Undefended(),
+    "chain": Chain(links=(Undefended(),)),
+    "gaussian_noise": GaussianNoise(),
+    "gaussian_noise, each step": GaussianNoise(each="step"),
+    "laplace_noise": LaplaceNoise(),
+    "top_k": TopK(),
+    "top_k, with a residual": TopK(residual=True),
+    "pruning": Pruning(),
+    "dp_sgd": DPSGD(),
+    "local_dp": LocalDP(),
+    "polarization": Polarization(),
+    "class_keys": ClassKeys(),
+    "transformation": Transformation(policy="3-1-7+43-18-18"),
+    "transformation, after a crop": Transformation(policy="3-1-7", crop_flip=True),
+    "transformation, crop alone": Transformation(crop_flip=True),
+    "transformation, more than can be tried": Transformation(policy="+".join(f"{n}-3-7-1" for n in range(8, 14))),
+    "layer_guard": LayerGuard(layers=("head",)),
+    "layer_guard, noise": LayerGuard(layers=("head",), guard=GaussianNoise()),
+    "withhold": Withhold(layers=("head",)),
+    "sumkl": SumKL(),
+    "isotropic_noise": IsotropicNoise(),
+    "max_norm": MaxNorm(),
+    "as_captured": AsCaptured(),
+}
+LEFT_OUT = {"withhold", "layer_guard"}
+SECRET = {"polarization", "class_keys"}
+LEARNED = {"gaussian_noise", "gaussian_noise, each step", "laplace_noise", "top_k", "pruning", "dp_sgd", "local_dp"}
+LEARNED |= {name for name in DEFENCES if name.startswith("transformation")} | {"layer_guard, noise"}
+
+ATTACKS: dict[str, tuple[Attack, set[str]]] = {
+    "gradient_matching": (GradientMatching(), LEFT_OUT),
+    "gradient_matching, sent": (GradientMatching(entries="sent"), LEFT_OUT),
+    "gradient_matching, knowing": (GradientMatching(models_defence=True), LEFT_OUT | SECRET | {"transformation"}),
+    "property_inference": (PropertyInference(), LEFT_OUT),
+    "property_inference, knowing": (PropertyInference(models_defence=True), LEFT_OUT | SECRET | LEARNED),
+    "gan": (GanAttack(), {"class_keys"}),
+    **{f"gan, {key}": (GanAttack(class_key=key), set()) for key in ("exact", "distance", "random")},
+    **{name: (installed("attack")[name](), set()) for name in ("analytic", "label_reading", "gradient_norm", "direction")},
+    **{name: (installed("attack")[name](), set()) for name in ("inner_product", "few_hints", "clustering")},
+}
+KNOWING = {"fan2020-adaptive", "ats2021-adaptive", "ats2021-adaptive-each"}
+
+
+def ours(family: str) -> set[str]:
+    return {kind for kind, made in installed(family).items() if made.__module__.startswith("leaktight.")}
+
+
+def modelled(attack: Attack) -> set[str]:
+    return {name for name, defence in DEFENCES.items() if attack.adapts_to(defence)}
+
+
+def test_the_tables_have_every_kind() -> None:
+    assert {name.partition(",")[0] for name in DEFENCES} == ours("defence")
+    assert {name.partition(",")[0] for name in ATTACKS} == ours("attack")
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_an_attack_adapts_to_what_it_models_and_to_nothing_else(name: str) -> None:
+    attack, expected = ATTACKS[name]
+    assert modelled(attack) == expected
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_so_does_every_preset(name: str) -> None:
+    plain = set() if name == "analytic" else LEFT_OUT
+    assert modelled(PRESETS[name]) == (LEFT_OUT | SECRET | {"transformation"} if name in KNOWING else plain)
+
+
+@pytest.mark.parametrize(
+    ("links", "adapts"),
+    [
+        ((Polarization(), Withhold(layers=("head",))), True),
+        ((Undefended(), Chain(links=(Polarization(),))), True),
+        ((Polarization(), GaussianNoise()), False),
+        ((Chain(links=(Polarization(), TopK())),), False),
+        ((), False),
+    ],
+)
+def test_a_chain_is_modelled_only_with_all_its_links(links: tuple[Defence, ...], adapts: bool) -> None:
+    assert GradientMatching(models_defence=True).adapts_to(Chain(links=links)) is adapts

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,9 @@ from leaktight.audit.plan import Grid, Plan
 from leaktight.core import registry
 from leaktight.core.attack import Attack
 from leaktight.core.defence import Defence
+from leaktight.core.document import parse_toml
 from leaktight.core.errors import InvalidValue, did_you_mean, unknown
+from leaktight.core.input_file import LARGEST_SETTINGS, read_input
 from leaktight.core.metric import Metric
 from leaktight.core.private import reason
 from leaktight.core.probe import Attempt, Probe
@@ -42,7 +43,7 @@ def read_document(path: Path) -> Table:
         InvalidValue: the file is missing or is not TOML.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_input(path, LARGEST_SETTINGS).decode()
     except FileNotFoundError:
         raise InvalidValue(f"There is no file `{path}`. Write one with `leaktight init {path}`.") from None
     except UnicodeDecodeError:
@@ -50,8 +51,8 @@ def read_document(path: Path) -> Table:
     except OSError as error:
         raise InvalidValue(f"The file `{path}` cannot be read: {reason(error)}.") from None
     try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        return parse_toml(text)
+    except ValueError as error:
         raise InvalidValue(f"The file `{path}` is not valid TOML: {error}.") from None
 
 

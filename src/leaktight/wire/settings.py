@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import ipaddress
-import tomllib
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -13,7 +12,9 @@ from pydantic import Field, SerializeAsAny, model_validator
 from leaktight.audit.build import Faults, Table, made
 from leaktight.core.defence import Defence, Undefended
 from leaktight.core.device import DeviceName
+from leaktight.core.document import parse_toml
 from leaktight.core.errors import InvalidValue, did_you_mean
+from leaktight.core.input_file import LARGEST_SETTINGS, read_input
 from leaktight.core.private import reason
 from leaktight.core.value import Value
 from leaktight.data.source import Source
@@ -169,7 +170,7 @@ def read_party_file(path: Path) -> PartyFile:
         InvalidValue: the file is missing, is not TOML, or has faults; all of them are shown, each with its place.
     """
     try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
+        document = parse_toml(read_input(path, LARGEST_SETTINGS).decode())
     except FileNotFoundError:
         raise InvalidValue(
             f"There is no file `{path}`. Write one with `leaktight init --scenario label-party {path}`."
@@ -178,7 +179,7 @@ def read_party_file(path: Path) -> PartyFile:
         raise InvalidValue(f"The file `{path}` is not text in UTF-8. A party's file is TOML.") from None
     except OSError as error:
         raise InvalidValue(f"The file `{path}` cannot be read: {reason(error)}.") from None
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:
         raise InvalidValue(f"The file `{path}` is not valid TOML: {error}.") from None
     return parse_party_file(document, f"The file `{path}`")
 

@@ -79,6 +79,7 @@ class Wire(Value):
         compression: of activations: `none`, `float16` or `int8`; the same on both sides.
         largest: MiB that one message may have at most, above 0.
         most_ids: how many ids the feature party's columns may have in all, or numbers an image, so that the model's size is bounded.
+        most_parameters: how many parameters the network may have in all, at least 1: its size follows from what the other party says.
         heartbeat: seconds between two signs of life.
         timeout: seconds without one after which the other party counts as lost; longer than `heartbeat`.
         patience: seconds that a party waits for the other one to come, or to come back.
@@ -96,6 +97,7 @@ class Wire(Value):
     compression: Compression = "none"
     largest: float = Field(64.0, gt=0, le=2000)
     most_ids: int = Field(10_000_000, ge=0)
+    most_parameters: int = Field(150_000_000, ge=1)
     heartbeat: Seconds = 5.0
     timeout: Seconds = 30.0
     patience: Seconds = 600.0

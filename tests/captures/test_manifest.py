@@ -82,7 +82,7 @@ def test_a_huge_file_is_not_read(tmp_path):
     path = tmp_path / "one.capture.json"
     with path.open("wb") as file:
         file.truncate(LARGEST_SETTINGS + 1)
-    with pytest.raises(InvalidValue, match="at most 1 MiB. Got 1048577 bytes instead"):
+    with pytest.raises(InvalidValue, match=r"at most 1 MiB\. Got 1048577 bytes instead"):
         read_manifest(path)
 
 

@@ -17,8 +17,10 @@ from torch import Tensor
 
 import leaktight
 from leaktight.captures import Captured
+from leaktight.captures.tensors import LARGEST_FILE
 from leaktight.core.defence import Defence
 from leaktight.core.factory import load_object
+from leaktight.core.input_file import digest_input
 from leaktight.core.scenario import Scenario
 from leaktight.core.value import Value
 from leaktight.data.source import Data
@@ -86,10 +88,8 @@ def _(scenario: Split, seed: int) -> str:
 
 @contents.register
 def _(scenario: Captured, seed: int) -> str:
-    files = [path for path in sorted(Path(scenario.folder).glob("*")) if path.is_file()]
-    files += [Path(scenario.truth)] if scenario.truth else []
     public = [_of_data(scenario.public.load())] if scenario.public is not None else []
-    return _digest(*(part for path in files for part in (path.name, hashlib.sha256(path.read_bytes()).digest())), *public)
+    return _digest(*(part for path in scenario.files() for part in (path.name, digest_input(path, LARGEST_FILE))), *public)
 
 
 def versions() -> dict[str, str]:

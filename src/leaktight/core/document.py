@@ -9,6 +9,8 @@ from typing import Any
 
 DEEPEST = 64
 """How many tables, lists or dotted names may be inside one another."""
+MOST_SETTINGS = 10_000
+"""How many settings a TOML document may have: each that is wrong gets a sentence."""
 
 # Possessive, so that a text without an end is looked at once.
 _JSON = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
@@ -27,7 +29,7 @@ def parse_toml(text: str) -> dict[str, Any]:
     """Return the document in a text.
 
     Raises:
-        ValueError: it is no TOML, is nested too deeply, or holds a number that is too long.
+        ValueError: it is no TOML, is nested too deeply, has too many settings, or a number that is too long.
 
     Example:
         >>> parse_toml("grid.victims = 3")
@@ -74,8 +76,8 @@ def parse_json(content: bytes) -> Any:
 
 
 def _check_toml(text: str) -> None:
-    """Raise if brackets are nested too deeply or a dotted name has too many parts: a parser takes quadratic time for the latter."""
-    depth = dots = 0
+    """Raise if brackets are nested too deeply, a dotted name has too many parts, for which a parser takes quadratic time, or there is too much."""
+    depth = dots = settings = 0
     for token in _TOML.finditer(text):
         sign = text[token.start()]
         if sign in "[{":
@@ -86,8 +88,11 @@ def _check_toml(text: str) -> None:
             dots += 1
         if sign in "[{,=\n":
             dots = 0
+            settings += sign == "="
         if max(depth, dots) > DEEPEST:
             raise _too_deep()
+        if settings > MOST_SETTINGS:
+            raise ValueError(f"it has more than {MOST_SETTINGS} settings")
 
 
 def _too_deep() -> ValueError:

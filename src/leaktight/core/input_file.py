@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import gzip
+import hashlib
 import io
 import os
 import stat
@@ -92,6 +93,26 @@ def read_input(path: Path, largest: int) -> bytes:
             if len(content) > largest:
                 raise too_large(path, largest, len(content))
         return content
+
+
+def digest_input(path: Path, largest: int) -> bytes:
+    """Return the SHA-256 of what a regular file of a bounded size holds, a piece at a time.
+
+    Args:
+        path: the file; links are followed.
+        largest: how many bytes it may have.
+
+    Raises:
+        InvalidValue: as for `open_input`, or it cannot be read.
+    """
+    try:
+        with open_input(path, largest) as file:
+            found = hashlib.sha256()
+            while piece := file.read(_PIECE):
+                found.update(piece)
+            return found.digest()
+    except OSError as error:
+        raise InvalidValue(f"The file `{path}` cannot be read: {error.strerror or error}.") from error
 
 
 @contextmanager

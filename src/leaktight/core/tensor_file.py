@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, BinaryIO
+from typing import IO, Any
 
 import torch
 from torch import Tensor
@@ -18,6 +18,7 @@ MOST_TENSORS = 50_000
 MOST_DIMENSIONS = 16
 _LARGEST_SIZE = 1 << 48
 _PREFIX = 8
+_PIECE = 1 << 20
 _METADATA = "__metadata__"
 _TYPES = {
     "BOOL": torch.bool, "U8": torch.uint8, "I8": torch.int8, "U16": torch.uint16, "I16": torch.int16, "U32": torch.uint32,
@@ -31,7 +32,7 @@ class DamagedTensors(LeaktightError):
     """A tensor file is cut, or its header does not fit its content; the text says which, as the end of a sentence."""
 
 
-def load_tensors(file: BinaryIO, size: int) -> tuple[dict[str, Tensor], dict[str, Any]]:
+def load_tensors(file: IO[bytes], size: int) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Return the tensors in a safetensors file by name, and the words that it holds beside them.
 
     Each tensor is read to memory of its own, so nothing is held twice.
@@ -94,12 +95,15 @@ def _check_places(places: list[tuple[int, int, str]], room: int) -> None:
         raise DamagedTensors(f"must hold as many bytes as its header says, {at}, and has {room}")
 
 
-def _tensor(file: BinaryIO, size: int, entry: dict[str, Any]) -> Tensor:
+def _tensor(file: IO[bytes], size: int, entry: dict[str, Any]) -> Tensor:
     kind, shape = _TYPES[entry["dtype"]], entry["shape"]
     if not size:
         return torch.empty(shape, dtype=kind)
-    content = bytearray(size)
-    if file.readinto(content) != size:
+    # Filled as it comes, so that no second copy of a large tensor is made.
+    content = bytearray()
+    while piece := file.read(min(_PIECE, size - len(content))):
+        content += piece
+    if len(content) != size:
         raise DamagedTensors("is cut")
     flat = torch.frombuffer(content, dtype=torch.uint8 if kind is torch.bool else kind)
     # A truth value of any other byte than 0 and 1 would be neither.

@@ -55,9 +55,7 @@ class ArrayArchive:
             advice: what to do if there is no such member.
         """
         if name not in self.names:
-            raise InvalidValue(
-                f"The file `{self.path}` must have a member `{name}`. {did_you_mean(name, self.names)} {advice}"
-            )
+            raise InvalidValue(f"The file `{self.path}` must have a member `{name}`. {did_you_mean(name, self.names)} {advice}")
         try:
             info = self._packed.NameToInfo.get(f"{name}{_ENDING}") or self._packed.getinfo(name)
             with self._packed.open(info) as file:
@@ -91,7 +89,7 @@ def open_archive(path: Path) -> Iterator[ArrayArchive]:
         if file.read(len(npy.MAGIC_PREFIX)) == npy.MAGIC_PREFIX:
             raise InvalidValue(f"The file `{path}` must be an archive made by `numpy.savez`. Got a single array instead.")
         try:
-            packed = zipfile.ZipFile(_Directory(file))  # type: ignore[arg-type]
+            packed = zipfile.ZipFile(_Directory(file))
         except _FAULTS as error:
             raise damaged(path, error) from None
         with packed:

@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
 
-import numpy as np
 from pydantic import Field, model_validator
 
 from leaktight.core.errors import InvalidValue
@@ -53,6 +52,7 @@ class Npz(ImageSource):
 
     Example:
         >>> import tempfile
+        >>> import numpy as np
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     np.savez(f"{folder}/a.npz", images=np.zeros((10, 8, 8), np.uint8), target=np.arange(10) % 2 + 5)
         ...     data = Npz(path=f"{folder}/a.npz").load()

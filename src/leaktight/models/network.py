@@ -18,7 +18,6 @@ from leaktight.core.task import Model, Normalise
 from leaktight.core.value import Kinded
 from leaktight.data.columns import Columns
 
-
 MOST_PARAMETERS = 500_000_000
 """How many parameters a network may have, two gigabytes in single precision: its size follows from examples that others may have written."""
 _SMALL = 1 << 20
@@ -29,8 +28,8 @@ class _Undrawn(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Leave a tensor as it is where it would be filled, and make one of given numbers as ever."""
-        if func in _FILLS:
-            return args[0]
+        if func in _FILLS or getattr(func, "__module__", "") == nn.init.__name__:
+            return args[0] if args else kwargs["tensor"]
         return func(*args, **{**({"device": "cpu"} if func is torch.tensor else {}), **(kwargs or {})})
 
 

@@ -8,12 +8,16 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from leaktight.core.document import parse_json
 from leaktight.core.errors import LeaktightError
+from leaktight.core.input_file import GIBIBYTE, read_input
 from leaktight.core.private import private_file, private_folder, reason
 from leaktight.search.job import Job
 
 Answer = tuple[float, ...]
 FORMAT = 1
+LARGEST_JOURNAL = GIBIBYTE
+"""How many bytes a journal may have: some millions of scores."""
 
 
 class Journal:
@@ -77,9 +81,9 @@ def _read(path: Path, first: Mapping[str, Any]) -> tuple[dict[Job, Answer], int]
     """Return the scores in a file and how many of its bytes are whole lines; none of them if it begins with something else."""
     found: dict[Job, Answer] = {}
     whole = 0
-    for number, line in enumerate(path.read_bytes().splitlines(keepends=True)):
+    for number, line in enumerate(read_input(path, LARGEST_JOURNAL).splitlines(keepends=True)):
         try:
-            held = json.loads(line if line.endswith(b"\n") else b"")
+            held = parse_json(line if line.endswith(b"\n") else b"")
             if number == 0 and held != first:
                 return {}, 0
             if number:

@@ -14,7 +14,7 @@ from leaktight.audit.driver import Step
 from leaktight.audit.origin import Origins
 from leaktight.audit.store import locked
 from leaktight.audit.workers import hired
-from leaktight.core.archive import pack, unpack
+from leaktight.core.archive import pack, read_archive
 from leaktight.core.errors import InvalidValue, LeaktightError
 from leaktight.core.interval import bootstrap
 from leaktight.core.private import check_writable, private_folder, write_private
@@ -86,7 +86,7 @@ def _origin(settings: Search) -> str:
 def _train(settings: Search, path: Path, origin: str, progress: Progress | None) -> None:
     """Make sure that the model that is trained a little is in its file."""
     with contextlib.suppress(LeaktightError, OSError):
-        if unpack(path.read_bytes())[1].get("origin") == origin:
+        if read_archive(path)[1].get("origin") == origin:
             return
     task = material(settings).task
 

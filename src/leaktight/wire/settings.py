@@ -13,7 +13,7 @@ from leaktight.audit.build import Faults, Table, made
 from leaktight.core.defence import Defence, Undefended
 from leaktight.core.device import DeviceName
 from leaktight.core.document import parse_toml
-from leaktight.core.errors import InvalidValue, did_you_mean
+from leaktight.core.errors import SHOWN, InvalidValue, did_you_mean, excerpt
 from leaktight.core.input_file import LARGEST_SETTINGS, read_input
 from leaktight.core.private import reason
 from leaktight.core.value import Value
@@ -200,10 +200,10 @@ def parse_party_file(document: Table, source: str = "The party's file") -> Party
     faults = Faults()
     for name in document:
         if name not in SECTIONS:
-            faults.add("", f"There is no section `{name}`. {did_you_mean(name, SECTIONS)}")
+            faults.add("", f"There is no section `{name[:SHOWN]}`. {did_you_mean(name, SECTIONS)}")
     scenario = document.get("scenario", {})
     if not isinstance(scenario, dict):
-        faults.add("scenario", f"It must be a table of settings. Got {scenario!r} instead.")
+        faults.add("scenario", f"It must be a table of settings. Got {excerpt(scenario)} instead.")
         scenario = {}
     # What an audit alone needs does no harm here, so that its plan can be taken over as it is.
     own = {name: value for name, value in scenario.items() if name not in ("data", "moments", "name")}

@@ -7,7 +7,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -148,8 +147,25 @@ def certified(folder: Path) -> None:
 
 GUARD = '[[defences]]\nkind = "layer_guard"\nranking = "layers.json"\nrisk = "labels"\nguard = {kind = "gaussian_noise"}\n'
 POLICED = '[[defences]]\nkind = "transformation"\nfile = "policy.toml"\n'
-SEARCH = ("search", "--data", "digits", "--model", "mlp", "--candidates", "4", "--epochs", "1", "--workers", "1", "--out", "p.toml")
-TABLE_OF = {role: f'{{kind = "party_table", path = "NAME"{label}}}' for role, label in zip(ROLES, (', label = "label"', ""), strict=True)}
+SEARCH = (
+    "search",
+    "--data",
+    "digits",
+    "--model",
+    "mlp",
+    "--candidates",
+    "4",
+    "--epochs",
+    "1",
+    "--workers",
+    "1",
+    "--out",
+    "p.toml",
+)
+TABLE_OF = {
+    role: f'{{kind = "party_table", path = "NAME"{label}}}'
+    for role, label in zip(ROLES, (', label = "label"', ""), strict=True)
+}
 AUDITED = ("audit", "--captured", "seen", "--model", "hostile_net:net", "--shape", "1,4,4", "--workers", "1")
 
 
@@ -209,10 +225,56 @@ KINDS: dict[str, Kind] = {
         (("report", "out"), ("export", "out"), ("audit", "plan.toml", "--workers", "1", "--out", "out")),
         also(settings('"digits"'), "out"),
     ),
-    "record": Kind(inputs.STORE_READ, "out/audit.sqlite", (("report", "out"), ("export", "out")), also(settings('"digits"'), "out")),
+    "record": Kind(
+        inputs.STORE_READ, "out/audit.sqlite", (("report", "out"), ("export", "out")), also(settings('"digits"'), "out")
+    ),
     "journal": Kind(inputs.FILES, "p.search/journal.jsonl", (SEARCH,), also(settings('"digits"'), "p.search")),
 }
+USUAL: dict[str, tuple[str, ...]] = {
+    "plan": (*inputs.TOML, *inputs.PLAN),
+    "party file": ("a named pipe", "a device without end", "lists 100,000 deep"),
+    "policy": ("a policy of 900,000 characters", "lists 100,000 deep"),
+    "ranking": ("a named pipe", "200 GB of holes", "tables 100,000 deep", "a number of 5,000 digits"),
+    "npz": (
+        "4 TB declared",
+        "4 GB from 4 MB",
+        "4 GB behind a header of ten bytes",
+        "a pickle",
+        "two members of one name",
+        "a password",
+        "20,000 members",
+        "3 GiB of holes in a member",
+    ),
+    "csv": ("a device without end", "200 GB of holes", "NUL bytes", "a million columns", "one label of 100,000 characters"),
+    "csv.gz": ("4 GB of rows", "a cut gzip"),
+    "idx.gz": ("4 GB from 4 MB",),
+    "cifar": ("9 GiB of holes", "a named pipe"),
+    "image": ("30,000 x 30,000 pixels", "PostScript", "4 MiB of words"),
+    "manifest": ("a named pipe", "tables 100,000 deep", "a rate beyond all numbers", "a path"),
+    "message": (
+        "a named pipe",
+        "200 GB of holes",
+        "3.9 GiB of holes behind a header",
+        "a million tensors",
+        "tensors that overlap",
+    ),
+    "truth": ("a named pipe", "a tensor beyond the file"),
+    "checkpoint": ("a named pipe", "200 GB of holes", "an order 100,000 deep"),
+    "key": ("a named pipe", "200 GB of holes"),
+    "store": ("a damaged database", "a view without end", "200 GB of holes", "a folder"),
+    "record": ("a record 100,000 deep",),
+    "journal": ("a named pipe",),
+}
+"""What every run of the tests tries; the rest takes minutes more."""
 CASES = [(kind, name) for kind, one in KINDS.items() for name in one.inputs]
+UNNAMED = {"images that make a network of three billion parameters", "a record that is none"}
+"""What is wrong with these is not a file's fault alone, so that the sentence speaks of something else."""
+HARMLESS = {("csv", "one label of 100,000 characters", "feature-party")}
+"""To the feature party it is no label, but a word among others."""
+
+
+def case(kind: str, name: str) -> Any:
+    return pytest.param(kind, name, id=f"{kind}: {name}", marks=[] if name in USUAL.get(kind, ()) else [pytest.mark.long])
 
 
 def one_sentence(said: str) -> bool:
@@ -222,11 +284,12 @@ def one_sentence(said: str) -> bool:
     return said.startswith("Error: ") and (len(lines) == 1 or listed) and len(lines) <= 52 and max(map(len, lines)) < 2500
 
 
-def test_there_are_forty_hostile_inputs_and_more() -> None:
-    assert len({(id(KINDS[kind].inputs[name])) for kind, name in CASES}) >= 40
+def test_every_run_tries_forty_hostile_inputs_and_more() -> None:
+    assert all(name in KINDS[kind].inputs for kind, names in USUAL.items() for name in names)
+    assert len({KINDS[kind].inputs[name] for kind, names in USUAL.items() for name in names}) >= 40
 
 
-@pytest.mark.parametrize(("kind", "name"), CASES, ids=[f"{kind}: {name}" for kind, name in CASES])
+@pytest.mark.parametrize(("kind", "name"), [case(kind, name) for kind, name in CASES])
 def test_a_hostile_file_is_one_sentence(serve: Callable[..., dict[str, Any]], tmp_path: Path, kind: str, name: str) -> None:
     one = KINDS[kind]
     one.prepare(tmp_path)
@@ -235,12 +298,40 @@ def test_a_hostile_file_is_one_sentence(serve: Callable[..., dict[str, Any]], tm
         place.unlink()
     one.inputs[name](place)
     for words in one.commands:
+        if (kind, name, words[1]) in HARMLESS:
+            continue
         told = serve(list(words), tmp_path)
         said = f"leaktight {' '.join(words)}\n{told}"
         assert told["code"] == 2, said
         assert "Traceback" not in told["err"], said
-        assert one_sentence(told["err"].replace("\nUsage", "")), said
-        assert told["err"].isprintable() or set(filter(lambda sign: not sign.isprintable(), told["err"])) == {"\n"}, said
-        assert place.name in told["err"] or place.parent.name in told["err"], said
+        assert one_sentence(told["err"]), said
+        assert told["err"].replace("\n", "").isprintable(), said
+        assert name in UNNAMED or place.name in told["err"] or place.parent.name in told["err"], said
         assert told["peak"] < MOST_MEMORY, said
         assert told["seconds"] < MOST_SECONDS, said
+
+
+@pytest.mark.parametrize(("kind", "name"), [("plan", "a named pipe"), ("npz", "4 GB from 4 MB"), ("csv.gz", "4 GB of rows")])
+def test_a_process_of_its_own_says_the_same(tmp_path: Path, kind: str, name: str) -> None:
+    one = KINDS[kind]
+    one.prepare(tmp_path)
+    (tmp_path / one.place).unlink(missing_ok=True)
+    one.inputs[name](tmp_path / one.place)
+    command = [sys.executable, "-m", "leaktight.cli", *one.commands[0]]
+    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as process:
+        said = process.stderr.read()
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 2, said
+    assert one_sentence(said), said
+    assert used.ru_maxrss << 10 < MOST_MEMORY
+    assert used.ru_utime + used.ru_stime < MOST_SECONDS
+
+
+def test_what_lies_beside_captures_is_left_alone(serve: Callable[..., dict[str, Any]], tmp_path: Path) -> None:
+    captures(tmp_path)
+    inputs.sparse(200 * 10**9)(tmp_path / "seen" / "backup.img")
+    inputs.pipe(tmp_path / "seen" / "pipe")
+    told = serve([*AUDITED], tmp_path)
+    assert told["code"] == 0, told
+    assert told["peak"] < MOST_MEMORY

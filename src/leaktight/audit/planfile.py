@@ -88,7 +88,10 @@ def parse_plan(document: Table, source: str = "The plan") -> Plan:
     if not isinstance(title, str):
         faults.add("title", f"It must be a text. Got {excerpt(title)} instead.")
     faults.check(source)
-    return Plan(title=title, scenarios=scenarios, defences=tuple(defences), probes=probes, grid=grid)
+    try:
+        return Plan(title=title, scenarios=scenarios, defences=tuple(defences), probes=probes, grid=grid)
+    except InvalidValue as error:
+        raise InvalidValue(f"{source} cannot be used. {error}") from None
 
 
 def _scenarios(document: Table, faults: Faults) -> dict[str, Scenario]:

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from leaktight.core.document import parse_json
-from leaktight.core.errors import LeaktightError
+from leaktight.core.errors import InvalidValue, LeaktightError
 from leaktight.core.input_file import GIBIBYTE, MEBIBYTE, open_input
+from leaktight.core.private import reason
 
 LARGEST_STORE = 64 * GIBIBYTE
 """How many bytes a store may have."""
@@ -23,8 +24,11 @@ def check_file(path: Path) -> None:
     Raises:
         InvalidValue: it is something else.
     """
-    with open_input(path, LARGEST_STORE):
-        pass
+    try:
+        with open_input(path, LARGEST_STORE):
+            pass
+    except OSError as error:
+        raise InvalidValue(f"The file `{path}` cannot be read: {reason(error)}. Choose another folder.") from error
 
 
 def check_content(connection: sqlite3.Connection, path: Path, schema: Iterable[str]) -> None:

@@ -6,6 +6,7 @@ Everything Leaktight raises on purpose is a `LeaktightError`; the command line s
 from __future__ import annotations
 
 import difflib
+import itertools
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -25,8 +26,8 @@ class Refusal(LeaktightError):
 
 
 SHOWN = 200
-"""How many characters of a foreign value an error shows, and how many known words it lists."""
-_COMPARED = 2000
+"""How many characters of a foreign value an error shows."""
+_COMPARED, _LISTED = 2000, 1500
 
 
 def excerpt(value: object) -> str:
@@ -56,8 +57,9 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     close = difflib.get_close_matches(word[:SHOWN], names, n=1)
     if close:
         return f"Did you mean `{close[0]}`?"
-    listed = ", ".join(f"`{name}`" for name in names[:SHOWN])
-    more = f" and {len(every) - len(names[:SHOWN])} more" if len(every) > len(names[:SHOWN]) else ""
+    fitting = [name for name, end in zip(names, itertools.accumulate(map(len, names)), strict=True) if end <= _LISTED]
+    listed = ", ".join(f"`{name}`" for name in fitting)
+    more = f" and {len(every) - len(fitting)} more" if len(every) > len(fitting) else ""
     return f"Known are: {listed}{more}." if every else "None is known here."
 
 

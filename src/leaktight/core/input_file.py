@@ -24,8 +24,8 @@ from leaktight.core.errors import InvalidValue
 KIBIBYTE, MEBIBYTE, GIBIBYTE = 1 << 10, 1 << 20, 1 << 30
 EXPANSION_FREE = 64 * MEBIBYTE
 """What a compressed or sparse file may always expand to."""
-EXPANSION_LIMIT = 200
-"""Beyond that, how many times its real size it may expand to: tables reach 20, nearly empty arrays 100, gzip at most 1,032."""
+EXPANSION_LIMIT = 100
+"""Beyond that, how many times its real size it may expand to: tables reach 20, gzip at most 1,032."""
 LARGEST_SETTINGS = MEBIBYTE
 """How many bytes a file of settings may have: plans, party files, policies, manifests, certificates and keys."""
 LARGEST_STATE = 16 * GIBIBYTE
@@ -131,15 +131,16 @@ def open_unpacked(path: Path, largest: int) -> Iterator[BinaryIO]:
         if path.suffix.lower() != ".gz":
             yield file
             return
-        bound = expansion_bound(os.fstat(file.fileno()).st_size, largest)
         unpacked = io.BytesIO()
         try:
             with gzip.GzipFile(fileobj=file) as packed:
                 while piece := packed.read(_PIECE):
                     unpacked.write(piece)
+                    # By what was read of it so far, so that a small file ends before it has grown large.
+                    bound = expansion_bound(file.tell(), largest)
                     if unpacked.tell() > bound:
                         raise InvalidValue(
-                            f"The file `{path}` must unpack to at most {in_words(bound)}. It unpacks to more; unpack it yourself if it is right, or take a part of it."
+                            f"The file `{path}` must unpack to at most {in_words(largest)}, and to {EXPANSION_LIMIT} times its size. It unpacks to more; unpack it yourself if it is right, or take a part of it."
                         )
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
             raise InvalidValue(
@@ -158,7 +159,7 @@ def expansion_bound(delivered: int, largest: int) -> int:
 
     Example:
         >>> expansion_bound(1000, GIBIBYTE) == EXPANSION_FREE, expansion_bound(MEBIBYTE, GIBIBYTE) // MEBIBYTE
-        (True, 200)
+        (True, 100)
     """
     return min(largest, max(EXPANSION_FREE, EXPANSION_LIMIT * delivered))
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from leaktight.core.errors import InvalidValue, did_you_mean
+from leaktight.core.errors import SHOWN, InvalidValue, did_you_mean
 from leaktight.core.input_file import MEBIBYTE, expansion_bound, in_words
 from leaktight.data.files import LARGEST_DATA, open_data
 
@@ -24,7 +24,7 @@ LARGEST_DIRECTORY = MEBIBYTE
 """How many bytes an archive's list of members may have: some ten thousand names."""
 _ENDING = ".npy"
 _HEADERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
-_PIECE = MEBIBYTE
+_PIECE = LARGEST_DIRECTORY // 2
 _FAULTS = (
     zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, ValueError, NotImplementedError, RuntimeError, SyntaxError,
 )  # fmt: skip
@@ -98,8 +98,9 @@ def open_archive(path: Path) -> Iterator[ArrayArchive]:
 
 def damaged(path: Path, error: Exception) -> InvalidValue:
     """Return the error for an archive that cannot be unpacked."""
+    why = (str(error).splitlines() or [""])[0][:SHOWN].rstrip(".")
     return InvalidValue(
-        f"The file `{path}` must be a whole NumPy archive without pickles. It is not ({error}); make or fetch it again."
+        f"The file `{path}` must be a whole NumPy archive without pickles. It is not ({why}); make or fetch it again."
     )
 
 
@@ -112,7 +113,7 @@ class _Directory:
 
     def read(self, size: int = -1) -> bytes:
         """Return the next bytes."""
-        if size > LARGEST_DIRECTORY + _PIECE:
+        if size > LARGEST_DIRECTORY:
             raise ValueError(f"its list of members is larger than {in_words(LARGEST_DIRECTORY)}")
         return self._file.read(size)
 

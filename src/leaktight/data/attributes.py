@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field, model_validator
 
-from leaktight.core.errors import InvalidValue, unknown
+from leaktight.core.errors import InvalidValue, did_you_mean, unknown
 from leaktight.core.task import Batch
 from leaktight.data.array_archive import open_archive
 from leaktight.data.files import ImageSource, Location, Part, Share
@@ -132,7 +132,7 @@ class Attributes(ImageSource):
             )
         header, rows = read_cells(self.places[-1])
         if self.file not in header:
-            raise unknown("column", self.file, header)
+            raise InvalidValue(f"The file `{self.places[-1]}` has no column `{self.file}`. {did_you_mean(self.file, header)}")
         cells: NDArray[Any] = np.array(rows, dtype=object)
         columns = {name: cells[:, at] for at, name in enumerate(header)}
         files: NDArray[Any] = np.array([str(self.place / name) for name in columns.pop(self.file)], dtype=object)

@@ -125,9 +125,6 @@ class Counted(nn.Module):
         return self.linear(inputs) + (inputs.sum().item() > 0)
 
 
-def test_a_layer_that_looks_at_its_numbers_is_computed():
-    class Own(MLP):
-        def parts(self, shape, classes):
-            return nn.Sequential(OrderedDict(counted=Counted())), nn.Linear(3, classes)
-
-    assert halves(Own(), (70_000,), 2, 0).shape == (3,)
+def test_a_layer_that_looks_at_its_numbers_is_computed(monkeypatch):
+    monkeypatch.setattr(MLP, "parts", lambda *_: (nn.Sequential(OrderedDict(counted=Counted())), nn.Linear(3, 2)))
+    assert halves(MLP(), (70_000,), 2, 0).shape == (3,)

@@ -103,7 +103,7 @@ def test_a_network_beyond_the_bound_is_refused_and_never_built(monkeypatch):
         require_small(MLP(), GIANT, 2, most=150_000_000)
     with pytest.raises(PeerFault, match="raise `most_parameters`"):
         require_small(WideDeep(embedding=64), Columns(("a",), (10_000_000,)), 2, most=150_000_000)
-    with pytest.raises(PeerFault, match="makes 12908000"):
+    with pytest.raises(PeerFault, match="makes 12908320"):
         require_small(MLP(), (64,), 100_000, most=10_000_000)
 
 

@@ -257,8 +257,8 @@ NPZ: dict[str, Maker] = {
     "3 GiB of holes in a member": of_holes,
     "a header of 100 kB": npz(x=b"\x93NUMPY\x02\x00" + struct.pack("<I", 100_000) + b"(" * 100_000, y=LABELS),
     "no archive": of(lambda: os.urandom(5000)),
-    "images that make a network of three billion parameters": lambda path: np.savez_compressed(
-        path, x=np.zeros((4, 4000, 4000), np.uint8), y=np.array([0, 1, 0, 1])
+    "images that make a network of a billion parameters": lambda path: np.savez_compressed(
+        path, x=np.zeros((4, 3000, 3000), np.uint8), y=np.array([0, 1, 0, 1])
     ),
 }
 

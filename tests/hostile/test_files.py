@@ -267,7 +267,7 @@ USUAL: dict[str, tuple[str, ...]] = {
 }
 """What every run of the tests tries; the rest takes minutes more."""
 CASES = [(kind, name) for kind, one in KINDS.items() for name in one.inputs]
-UNNAMED = {"images that make a network of three billion parameters", "a record that is none"}
+UNNAMED = {"images that make a network of a billion parameters", "a record that is none"}
 """What is wrong with these is not a file's fault alone, so that the sentence speaks of something else."""
 HARMLESS = {("csv", "one label of 100,000 characters", "feature-party")}
 """To the feature party it is no label, but a word among others."""

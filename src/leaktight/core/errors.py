@@ -57,10 +57,10 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     close = difflib.get_close_matches(word[:SHOWN], names, n=1)
     if close:
         return f"Did you mean `{close[0]}`?"
-    fitting = [name for name, end in zip(names, itertools.accumulate(map(len, names)), strict=True) if end <= _LISTED]
-    listed = ", ".join(f"`{name}`" for name in fitting)
+    quoted = [f"`{name}`" for name in names]
+    fitting = [name for name, end in zip(quoted, itertools.accumulate(map(len, quoted)), strict=True) if end <= _LISTED]
     more = f" and {len(every) - len(fitting)} more" if len(every) > len(fitting) else ""
-    return f"Known are: {listed}{more}." if every else "None is known here."
+    return f"Known are: {', '.join(fitting)}{more}." if every else "None is known here."
 
 
 def unknown(what: str, word: str, known: Iterable[str]) -> InvalidValue:

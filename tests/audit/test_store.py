@@ -235,7 +235,7 @@ def test_a_damaged_store_is_one_sentence(store: Store, plan: Any) -> None:
     content = bytearray(path.read_bytes())
     content[4096:-4096] = b"\xff" * (len(content) - 8192)
     path.write_bytes(content)
-    with Store.read(store.folder) as reader, pytest.raises(LeaktightError, match="is damaged"):
+    with pytest.raises(LeaktightError, match="is damaged"), Store.read(store.folder) as reader:
         reader.records()
 
 

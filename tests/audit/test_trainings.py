@@ -141,10 +141,10 @@ def test_an_unreadable_file_is_trained_again(course: Course, tmp_path: Path, mon
     trainings = Trainings(tmp_path / "training")
     trainings.get(course)
 
-    def refused(_: Path) -> bytes:
+    def refused(*_: Any) -> bytes:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(Path, "read_bytes", refused)
+    monkeypatch.setattr("leaktight.audit.shelf.read_input", refused)
     Trainings(tmp_path / "training").get(course)
     assert count(tmp_path) == 2
 

@@ -4,8 +4,9 @@ import json
 
 import pytest
 
-from leaktight.captures.manifest import LARGEST_MANIFEST, Manifest, parse, read_manifest
+from leaktight.captures.manifest import Manifest, parse, read_manifest
 from leaktight.core.errors import InvalidValue
+from leaktight.core.input_file import LARGEST_SETTINGS
 
 GOOD = {"kind": "update", "sender": "node-1", "round": 2, "tensors": "a.safetensors", "parameters": "b.safetensors"}
 
@@ -80,8 +81,8 @@ def test_what_is_not_a_table_is_one_sentence(content):
 def test_a_huge_file_is_not_read(tmp_path):
     path = tmp_path / "one.capture.json"
     with path.open("wb") as file:
-        file.truncate(LARGEST_MANIFEST + 1)
-    with pytest.raises(InvalidValue, match="at most 1048576 bytes"):
+        file.truncate(LARGEST_SETTINGS + 1)
+    with pytest.raises(InvalidValue, match=r"at most 1 MiB\. Got 1048577 bytes instead"):
         read_manifest(path)
 
 

@@ -115,7 +115,7 @@ def test_size_is_that_of_the_middle_square(places):
 def test_another_column_can_name_the_files(tmp_path, says):
     places = pictures(tmp_path, column="picture")
     assert len(Attributes(**places, file="picture", label="Male", property="Old").load().train) == 42
-    with says("There is no column named `picturs`. Did you mean `picture`?"):
+    with says("has no column `picturs`. Did you mean `picture`?"):
         Attributes(**places, file="picturs", label="Male", property="Old").load()
 
 

@@ -309,3 +309,46 @@ def test_real_credit_data_with_the_sex_as_a_property(real):
     data = Csv(path=file, label="default.payment.next.month", ignore=("ID",), property="SEX", train_limit=2000).load()
     assert (data.property_name, "SEX" in data.columns.names, data.shape) == ("SEX: 2", False, (22,))
     assert data.test.properties.float().mean().item() == pytest.approx(0.604, abs=0.02)
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_lines_may_end_in_any_usual_way(tmp_path, end):
+    file = tmp_path / "a.csv"
+    file.write_bytes(b"\xef\xbb\xbf" + end.join(["v,label", *["1,a", '"2",b'] * 5, ""]).encode())
+    data = Csv(path=file).load()
+    assert data.names == ("a", "b")
+    assert (len(data.train), len(data.test)) == (8, 2)
+
+
+def test_a_cell_may_have_several_lines(tmp_path):
+    data = Csv(path=write(tmp_path, "v,label\n" + '"x\ny",a\n"z\r\nw",b\n' * 5)).load()
+    assert data.shape == (2,)
+
+
+def test_a_far_byte_is_named_by_its_place(tmp_path, says):
+    file = tmp_path / "a.csv"
+    file.write_bytes(b"v,label\n" + b"1,a\n" * 10_000 + b"\xff,b\n")
+    with says("Got byte 0xff at 40008"):
+        Csv(path=file).load()
+
+
+def test_one_long_label_does_not_make_all_of_them_long(tmp_path, says):
+    with says("must be about as long as each other. Got one of 100000 characters"):
+        Csv(path=write(tmp_path, "v,label\n" + "1,a\n" * 20_000 + f"1,{'b' * 100_000}\n")).load()
+    assert Csv(path=write(tmp_path, "v,label\n" + "1,a\n2,b\n" * 100 + f"1,{'b' * 1000}\n")).load().classes == 3
+
+
+@pytest.mark.parametrize(
+    ("bound", "value", "sentence"),
+    [
+        ("MOST_COLUMNS", 2, "must have at most 2 columns. Got 3"),
+        ("MOST_CELLS", 30, "must have at most 30 cells"),
+        ("LONGEST_NAME", 5, "names of at most 5 characters. Got 6"),
+        ("LONGEST_LINE", 12, "lines of at most 12 bytes"),
+        ("LARGEST_TABLE", 100, "must have at most 100 bytes"),
+    ],
+)
+def test_bounds_are_stated(tmp_path, says, monkeypatch, bound, value, sentence):
+    monkeypatch.setattr(f"leaktight.data.table.{bound}", value)
+    with says(sentence):
+        Csv(path=write(tmp_path), label="income").load()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
+
 import pytest
 import torch
 from torch import nn
@@ -9,7 +11,7 @@ from torch import nn
 from leaktight.core.errors import InvalidValue
 from leaktight.data import Columns
 from leaktight.models import MLP, VGG16, ConvNet, DLNet, LeNet, ResNet20, WideDeep, halves
-from leaktight.models.halves import Top
+from leaktight.models.halves import Top, feature_half, label_half
 
 MIXED = Columns(("a", "x", "b", "y"), (0, 3, 0, 5))
 CUTS = [
@@ -87,3 +89,42 @@ def test_a_cut_that_cannot_be_made_is_said(network, shape, cut, sentence):
 def test_columns_without_ids_need_no_wide_part():
     made = halves(MLP(hidden=(4,)), Columns.plain(3), 2, seed=0)
     assert made.top.wide is None
+
+
+@pytest.mark.parametrize("half", ["feature", "label"])
+def test_each_half_is_what_both_together_have(half):
+    network, columns = WideDeep(hidden=(8, 4)), Columns(("a", "b"), (0, 5))
+    made = halves(network, columns, 2, seed=3, cut="relu1", own=MIXED)
+    bottom, shape = feature_half(network, columns, 2, 3, cut="relu1")
+    top, same = label_half(network, columns, 2, 3, cut="relu1", own=MIXED)
+    assert shape == same == made.shape == (8,)
+    ours, theirs = (bottom, made.bottom) if half == "feature" else (top, made.top)
+    assert ours.state_dict().keys() == theirs.state_dict().keys()
+    assert all(torch.equal(tensor, theirs.state_dict()[name]) for name, tensor in ours.state_dict().items())
+
+
+@pytest.mark.parametrize("cut", ["", "relu1"])
+def test_the_shape_of_large_activations_is_known_without_computing_them(cut, monkeypatch):
+    devices = []
+    forward = nn.Conv2d.forward
+    monkeypatch.setattr(nn.Conv2d, "forward", lambda self, x: devices.append(x.device.type) or forward(self, x))
+    _, shape = label_half(ConvNet(width=2), (3, 160, 160), 2, 0, cut=cut)
+    bottom, same = feature_half(ConvNet(width=2), (3, 160, 160), 2, 0, cut=cut)
+    assert set(devices) == {"meta"}
+    assert shape == same == tuple(bottom(torch.zeros(1, 3, 160, 160)).shape[1:])
+
+
+class Counted(nn.Module):
+    """A layer that looks at its numbers, which the meta device has none of."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(70_000, 3)
+
+    def forward(self, inputs):
+        return self.linear(inputs) + (inputs.sum().item() > 0)
+
+
+def test_a_layer_that_looks_at_its_numbers_is_computed(monkeypatch):
+    monkeypatch.setattr(MLP, "parts", lambda *_: (nn.Sequential(OrderedDict(counted=Counted())), nn.Linear(3, 2)))
+    assert halves(MLP(), (70_000,), 2, 0).shape == (3,)

@@ -229,3 +229,32 @@ def test_any_size_and_number_of_channels_fits(channels, height, width, classes):
         outputs = network.build((channels, height, width), classes, seed=0)(torch.rand(1, channels, height, width))
         assert outputs.shape == (1, classes)
         assert torch.isfinite(outputs).all()
+
+
+@pytest.mark.parametrize("network", TINY, ids=str)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_size_is_known_without_memory(network, shape):
+    before = torch.random.get_rng_state()
+    size = network.size(shape, 7)
+    assert torch.equal(torch.random.get_rng_state(), before)
+    assert size == sum(parameter.numel() for parameter in network.build(shape, 7, seed=0).parameters())
+
+
+def needs_numbers(shape, classes):
+    scale = torch.ones(1).item()
+    return nn.Sequential(nn.Flatten(), nn.Linear(shape[0] * shape[1] * shape[2] * int(scale), classes))
+
+
+def test_the_size_of_a_function_that_needs_numbers_is_unknown(monkeypatch):
+    monkeypatch.setattr("leaktight.models.factory.example", needs_numbers)
+    network = Factory(function="leaktight.models.factory:example")
+    assert network.size((1, 8, 8), 3) is None
+    assert network.build((1, 8, 8), 3, seed=0).head.out_features == 3
+
+
+def test_examples_that_would_make_a_giant_network_are_refused_before_it_is_built(monkeypatch):
+    monkeypatch.setattr(nn.Linear, "forward", None)
+    with pytest.raises(
+        InvalidValue, match=r"A mlp must have at most 500000000 parameters\. Examples of shape \(1, 5000, 5000\)"
+    ):
+        MLP().build((1, 5000, 5000), 2, seed=0)

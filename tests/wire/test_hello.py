@@ -5,9 +5,10 @@ import itertools
 import pytest
 
 from leaktight.data.columns import Columns
+from leaktight.models import MLP, Factory, WideDeep
 from leaktight.wire.fault import PeerFault
 from leaktight.wire.frame import Frame, Sort
-from leaktight.wire.hello import Hello, compare, digests, meeting, read_hello, require_bounded
+from leaktight.wire.hello import Hello, compare, digests, meeting, read_hello, require_bounded, require_small
 from leaktight.wire.payload import pack_words
 
 SETTINGS = digests({"rounds": 5, "cut": ""})
@@ -89,3 +90,50 @@ def test_the_other_party_does_not_decide_how_large_a_model_becomes():
         require_bounded((1000, 1000, 1000), 999)
     with pytest.raises(PeerFault, match="must hold a column"):
         require_bounded(Columns((), ()), 999)
+
+
+GIANT = (100, 316, 316)
+
+
+def test_a_network_beyond_the_bound_is_refused_and_never_built(monkeypatch):
+    parts = MLP.parts
+    monkeypatch.setattr(MLP, "parts", lambda self, *of: [part for part in parts(self, *of) if on_meta(part)])
+    require_small(MLP(), (1, 8, 8), 2, most=10_000)
+    with pytest.raises(PeerFault, match=r"must have at most 150000000 parameters\. The other party's hello makes 1278157186;"):
+        require_small(MLP(), GIANT, 2, most=150_000_000)
+    with pytest.raises(PeerFault, match="raise `most_parameters`"):
+        require_small(WideDeep(embedding=64), Columns(("a",), (10_000_000,)), 2, most=150_000_000)
+    with pytest.raises(PeerFault, match="makes 12908320"):
+        require_small(MLP(), (64,), 100_000, most=10_000_000)
+
+
+def on_meta(part) -> bool:
+    assert all(parameter.is_meta for parameter in part.parameters())
+    return True
+
+
+def test_a_function_of_unknown_size_takes_examples_of_a_bounded_size(monkeypatch):
+    monkeypatch.setattr(Factory, "size", lambda *_: None)
+    own = Factory(function="leaktight.models.factory:example")
+    require_small(own, (3, 512, 512), 2, most=10)
+    with pytest.raises(PeerFault, match=r"must have at most 1048576 numbers\. Got 9985600 instead"):
+        require_small(own, GIANT, 2, most=10)
+
+
+def test_a_label_party_refuses_a_giant_hello(sides, monkeypatch):
+    label, _ = sides
+    monkeypatch.setattr("leaktight.wire.label_side.label_half", lambda *_, **__: pytest.fail("it was built"))
+    monkeypatch.setattr(label, "common", label.common.model_copy(update={"model": MLP()}))
+    monkeypatch.setattr(label, "_party", None)
+    them = Hello(role="feature-party", settings={}, rows=1, test_rows=0, steps=[0], shape=list(GIANT))
+    with pytest.raises(PeerFault, match="must have at most 150000000 parameters"):
+        label._made(them)
+
+
+def test_a_feature_party_refuses_a_giant_number_of_classes(sides, monkeypatch):
+    _, feature = sides
+    monkeypatch.setattr("leaktight.wire.feature_side.feature_half", lambda *_, **__: pytest.fail("it was built"))
+    monkeypatch.setattr(feature, "common", feature.common.model_copy(update={"model": WideDeep(hidden=(4096,))}))
+    them = Hello(role="label-party", settings={}, rows=1, test_rows=0, steps=[0], training="ab", classes=100_000)
+    with pytest.raises(PeerFault, match="must have at most 150000000 parameters"):
+        feature._made(them)

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, get_args, get_origin
 
 from leaktight import data, models
 from leaktight.core import registry
 from leaktight.core.defence import Chain, Defence
-from leaktight.core.errors import InvalidValue
+from leaktight.core.errors import InvalidValue, excerpt
 from leaktight.core.value import Kinded, Value
 from leaktight.data.source import Source
 from leaktight.models.network import Network
 
 Table = dict[str, Any]
+MOST_SHOWN = 50
+"""How many faults of a file are shown."""
+MOST_VARIATIONS = 10_000
+"""How many defences the lists in one table may make: two lists of a hundred strengths each."""
 
 _WORDS: dict[str, Callable[[str], Kinded]] = {Source.family: data.from_text, Network.family: models.from_text}
 
@@ -24,21 +29,26 @@ _WORDS: dict[str, Callable[[str], Kinded]] = {Source.family: data.from_text, Net
 class Faults:
     """The faults found so far, each with its place."""
 
-    found: list[str] = dataclasses.field(default_factory=list)
+    _noted: dict[str, None] = dataclasses.field(default_factory=dict)
+
+    @property
+    def found(self) -> list[str]:
+        """The sentences, each with its place."""
+        return list(self._noted)
 
     def add(self, place: str, text: object) -> None:
         """Note one fault for each line of a text; the same fault twice is one."""
         for line in str(text).splitlines():
-            sentence = f"{place}: {line}" if place else line
-            if sentence not in self.found:
-                self.found.append(sentence)
+            self._noted[f"{place}: {line}" if place else line] = None
 
     def check(self, source: str) -> None:
         """Raise one error that states all faults, if there are any."""
         if not self.found:
             return
         count = "1 fault" if len(self.found) == 1 else f"{len(self.found)} faults"
-        raise InvalidValue("\n".join([f"{source} has {count}:", *(f"  {sentence}" for sentence in self.found)]))
+        lines = [f"  {sentence}" for sentence in self.found[:MOST_SHOWN]]
+        more = [f"  and {len(self.found) - len(lines)} more."] if len(self.found) > len(lines) else []
+        raise InvalidValue("\n".join([f"{source} has {count}:", *lines, *more]))
 
 
 def made(root: type[Any], given: object, place: str, faults: Faults) -> Any:
@@ -80,7 +90,7 @@ def swept(table: object) -> list[object]:
         return [table]
     links = table.get("links")
     if table.get("kind") == Chain().kind and isinstance(links, list):
-        return [{**table, "links": list(choice)} for choice in itertools.product(*map(swept, links))]
+        return [{**table, "links": list(choice)} for choice in _product(map(swept, links))]
     found = registry.classes(Defence.family).get(str(table.get("kind")))
     strength = found.strength if found is not None and issubclass(found, Defence) else None
     values = table.get(strength.field) if strength else None
@@ -88,7 +98,17 @@ def swept(table: object) -> list[object]:
     if strength is not None and isinstance(values, list) and values:
         own = [{**table, strength.field: value} for value in values]
     held = {name: swept(value) for name, value in table.items() if isinstance(value, dict)}
-    return [{**one, **dict(zip(held, choice, strict=True))} for one in own for choice in itertools.product(*held.values())]
+    return [{**one, **dict(zip(held, choice, strict=True))} for one, *choice in _product([own, *held.values()])]
+
+
+def _product(parts: Iterable[list[Any]]) -> list[tuple[Any, ...]]:
+    parts = list(parts)
+    count = math.prod(map(len, parts))
+    if count > MOST_VARIATIONS:
+        raise InvalidValue(
+            f"The lists of a defence must make at most {MOST_VARIATIONS} of them. Got {count}; shorten the lists."
+        )
+    return list(itertools.product(*parts))
 
 
 def _table(root: type[Value], given: object) -> Table:
@@ -96,7 +116,7 @@ def _table(root: type[Value], given: object) -> Table:
         return given
     if isinstance(given, str) and issubclass(root, Kinded):
         return _WORDS[root.family](given).to_dict() if root.family in _WORDS else {"kind": given}
-    raise InvalidValue(f"It must be a table of settings. Got {given!r} instead.")
+    raise InvalidValue(f"It must be a table of settings. Got {excerpt(given)} instead.")
 
 
 def _class_of(root: type[Value], table: Table) -> type[Value]:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 from collections.abc import Mapping
 from functools import lru_cache, singledispatch
-from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
 from leaktight.audit.probe_batch import EXAMPLES, respond
 from leaktight.captures import Captured
+from leaktight.captures.tensors import LARGEST_FILE
 from leaktight.core.digest import digest, tensor_parts
+from leaktight.core.input_file import digest_input
 from leaktight.core.scenario import Scenario
 from leaktight.data.source import KEPT, Data
 from leaktight.learning.federated import Federated
@@ -71,14 +71,11 @@ def _(scenario: Split, seed: int) -> Content:
 
 @contents.register
 def _(scenario: Captured, seed: int) -> Content:
-    captures = scenario.seen()
-    names = sorted({name for one in captures for name in (one.manifest.tensors, one.manifest.parameters)})
-    files = [Path(scenario.folder) / name for name in names] + ([Path(scenario.truth)] if scenario.truth else [])
-    manifests = [one.manifest.model_dump_json() for one in captures]
+    files = [part for path in scenario.files() for part in (path.name, digest_input(path, LARGEST_FILE).hex())]
     task = scenario.task(scenario.captures()[0])
     inputs = trial_inputs(task.model, task.shape).cpu()
     found = _of_model(task.model, (task.model,), (inputs,), torch.zeros(len(inputs), dtype=torch.long))
-    return Content({CAPTURES: digest(*manifests, *map(_of_file, files)), **found.parts}, found.modules)
+    return Content({CAPTURES: digest(*files), **found.parts}, found.modules)
 
 
 class _Joined(nn.Module):
@@ -109,8 +106,3 @@ def digest_data(data: Data) -> str:
         if tensor is not None
     }
     return digest(str(data.classes), data.property_name, repr(data.columns), *data.names, *tensor_parts(tensors))
-
-
-def _of_file(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-import safetensors
+import io
+import math
+
 import safetensors.torch
 import torch
 from torch import Tensor
@@ -10,9 +12,12 @@ from torch import Tensor
 from leaktight.core.attack import Reconstruction, Samples
 from leaktight.core.errors import LeaktightError
 from leaktight.core.probe import Finding
+from leaktight.core.tensor_file import DamagedTensors, load_tensors
 from leaktight.metrics.pairing import UNPAIRED, blank, is_image, on_screen, pair
 
 SHOWN = 8
+_IMAGES = ("truth_raw", "truth_used", "guess", "owned", "made", "history")
+_NUMBERS = ("labels", "guess_labels", "rounds")
 
 Gallery = dict[str, Tensor]
 """`truth_raw`, `truth_used` and `guess` as uint8 images (n, channels, height, width), `labels` and `guess_labels` (-1: none).
@@ -85,9 +90,25 @@ def decode(content: bytes | None) -> Gallery:
     if not content:
         return {}
     try:
-        return dict(safetensors.torch.load(content))
-    except safetensors.SafetensorError as error:
-        raise LeaktightError("The pictures of a cell cannot be read. Delete the store and run the audit again.") from error
+        gallery, _ = load_tensors(io.BytesIO(content), len(content))
+    except DamagedTensors:
+        gallery = {}
+    if not gallery or not _belongs_together(gallery):
+        raise LeaktightError("The pictures of a cell cannot be read. Delete the store and run the audit again.")
+    return gallery
+
+
+def _belongs_together(gallery: Gallery) -> bool:
+    """Return whether a gallery holds images and numbers as `gallery_of` makes them, and a number for each image that has one."""
+    images, numbers = ([gallery[name] for name in names if name in gallery] for names in (_IMAGES, _NUMBERS))
+    counts = {name: len(tensor) for name, tensor in gallery.items() if tensor.dim()}
+    return (
+        len(images) + len(numbers) == len(gallery)
+        and all(tensor.dtype is torch.uint8 and tensor.dim() in (4, 5) for tensor in images)
+        and all(tensor.dtype is torch.long and tensor.dim() == 1 for tensor in numbers)
+        and all(counts.get(name, math.inf) >= counts.get("guess", 0) for name in ("labels", "guess_labels"))
+        and counts.get("rounds", 0) <= counts.get("history", 0)
+    )
 
 
 def _label(labels: Tensor | None, at: int) -> Tensor:

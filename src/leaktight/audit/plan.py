@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from typing import Any, Literal, Self
 
-from pydantic import Field, SerializeAsAny, field_validator
+from pydantic import Field, SerializeAsAny, field_validator, model_validator
 
 from leaktight.audit.control import control_cells, null_cells
 from leaktight.core.defence import Defence, Undefended
@@ -15,6 +17,8 @@ from leaktight.core.scenario import Scenario
 from leaktight.core.value import Value
 from leaktight.metrics import standard
 
+MOST_CELLS = 100_000
+"""How many cells a plan may have, without controls: some gigabytes of memory, and months of work."""
 Stage = Literal["initial", "early", "end", "training"]
 
 
@@ -44,9 +48,9 @@ class Grid(Value):
     @field_validator("batch_sizes", "stages", "seeds")
     @classmethod
     def _distinct(cls, values: tuple[Any, ...]) -> tuple[Any, ...]:
-        twice = [value for value in values if values.count(value) > 1]
+        twice = [(value, count) for value, count in Counter(values).items() if count > 1]
         if twice:
-            raise ValueError(f"must hold each value once. Got {twice[0]!r} {values.count(twice[0])} times instead.")
+            raise ValueError(f"must hold each value once. Got {twice[0][0]!r} {twice[0][1]} times instead.")
         return values
 
 
@@ -94,6 +98,15 @@ class Plan(Value):
     def _others(cls, defences: tuple[Defence, ...]) -> tuple[Defence, ...]:
         """Drop `none`, which is always there, and what was named before."""
         return tuple({one.key: one for one in defences if not isinstance(one, Undefended)}.values())
+
+    @model_validator(mode="after")
+    def _bounded(self) -> Self:
+        grid = self.grid
+        sizes = (self.scenarios, grid.seeds, (None, *self.defences), grid.stages, grid.batch_sizes, self.probes)
+        count = math.prod(map(len, sizes))
+        if count > MOST_CELLS:
+            raise InvalidValue(f"A plan must have at most {MOST_CELLS} cells. Got {count}; make several plans of it.")
+        return self
 
     def cells(self) -> list[Cell]:
         """Return every cell once: the measurements, scenario by scenario, then the controls, then the null views."""

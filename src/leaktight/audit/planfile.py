@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,9 @@ from leaktight.audit.plan import Grid, Plan
 from leaktight.core import registry
 from leaktight.core.attack import Attack
 from leaktight.core.defence import Defence
-from leaktight.core.errors import InvalidValue, did_you_mean, unknown
+from leaktight.core.document import parse_toml
+from leaktight.core.errors import SHOWN, InvalidValue, did_you_mean, excerpt, unknown
+from leaktight.core.input_file import LARGEST_SETTINGS, read_input
 from leaktight.core.metric import Metric
 from leaktight.core.private import reason
 from leaktight.core.probe import Attempt, Probe
@@ -20,6 +21,8 @@ from leaktight.core.scenario import Scenario
 from leaktight.core.threat import ThreatModel
 from leaktight.metrics import standard
 
+MOST_TABLES = 1000
+"""How many defences, attacks, probes, metrics or scenarios a plan may name one by one."""
 SECTIONS = ("title", "scenario", "scenarios", "defences", "attacks", "probes", "metrics", "threat", "grid")
 
 
@@ -42,7 +45,7 @@ def read_document(path: Path) -> Table:
         InvalidValue: the file is missing or is not TOML.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_input(path, LARGEST_SETTINGS).decode()
     except FileNotFoundError:
         raise InvalidValue(f"There is no file `{path}`. Write one with `leaktight init {path}`.") from None
     except UnicodeDecodeError:
@@ -50,8 +53,8 @@ def read_document(path: Path) -> Table:
     except OSError as error:
         raise InvalidValue(f"The file `{path}` cannot be read: {reason(error)}.") from None
     try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        return parse_toml(text)
+    except ValueError as error:
         raise InvalidValue(f"The file `{path}` is not valid TOML: {error}.") from None
 
 
@@ -74,7 +77,7 @@ def parse_plan(document: Table, source: str = "The plan") -> Plan:
     faults = Faults()
     for name in document:
         if name not in SECTIONS:
-            faults.add("", f"There is no section `{name}`. {did_you_mean(name, SECTIONS)}")
+            faults.add("", f"There is no section `{name[:SHOWN]}`. {did_you_mean(name, SECTIONS)}")
     scenarios = _scenarios(document, faults)
     threat = made(ThreatModel, document.get("threat", {}), "threat", faults)
     metrics = _each(Metric, document, "metrics", faults) if "metrics" in document else list(standard())
@@ -83,9 +86,12 @@ def parse_plan(document: Table, source: str = "The plan") -> Plan:
     grid = made(Grid, document.get("grid", {}), "grid", faults)
     title = document.get("title", "Audit")
     if not isinstance(title, str):
-        faults.add("title", f"It must be a text. Got {title!r} instead.")
+        faults.add("title", f"It must be a text. Got {excerpt(title)} instead.")
     faults.check(source)
-    return Plan(title=title, scenarios=scenarios, defences=tuple(defences), probes=probes, grid=grid)
+    try:
+        return Plan(title=title, scenarios=scenarios, defences=tuple(defences), probes=probes, grid=grid)
+    except InvalidValue as error:
+        raise InvalidValue(f"{source} cannot be used. {error}") from None
 
 
 def _scenarios(document: Table, faults: Faults) -> dict[str, Scenario]:
@@ -113,6 +119,9 @@ def _scenarios(document: Table, faults: Faults) -> dict[str, Scenario]:
 
 def _tables(document: Table, name: str, faults: Faults) -> list[Any]:
     given = document.get(name, [])
+    if isinstance(given, list) and len(given) > MOST_TABLES:
+        faults.add(name, f"There must be at most {MOST_TABLES}. Got {len(given)} instead; make several plans of them.")
+        return []
     if isinstance(given, list):
         return given
     faults.add(name, f"It must be a list: write `[[{name}]]`, not `[{name}]`.")
@@ -125,12 +134,15 @@ def _each(root: type[Any], document: Table, name: str, faults: Faults) -> list[A
 
 
 def _defences(document: Table, faults: Faults) -> list[Defence]:
-    return [
-        defence
-        for at, table in enumerate(_tables(document, "defences", faults))
-        for one in swept(table)
-        if (defence := made(Defence, one, f"defences[{at}]", faults)) is not None
-    ]
+    found: list[Defence] = []
+    for at, table in enumerate(_tables(document, "defences", faults)):
+        try:
+            variations = swept(table)
+        except InvalidValue as error:
+            faults.add(f"defences[{at}]", error)
+            continue
+        found += [d for one in variations if (d := made(Defence, one, f"defences[{at}]", faults)) is not None]
+    return found
 
 
 def _probes(document: Table, threat: ThreatModel, metrics: tuple[Metric, ...], faults: Faults) -> dict[str, Probe]:
@@ -144,7 +156,7 @@ def _probes(document: Table, threat: ThreatModel, metrics: tuple[Metric, ...], f
             if table is None:
                 continue
             if not isinstance(table, dict):
-                faults.add(place, f"It must be a table of settings. Got {table!r} instead.")
+                faults.add(place, f"It must be a table of settings. Got {excerpt(table)} instead.")
                 continue
             apart = ("name", "threat") if section == "attacks" else ("name",)
             probe, label = reader({key: table[key] for key in table if key not in apart}, place, faults)

@@ -6,6 +6,7 @@ import dataclasses
 from pathlib import Path
 from typing import Protocol
 
+from leaktight.core.input_file import LARGEST_STATE, read_input
 from leaktight.core.private import write_private
 
 
@@ -38,7 +39,7 @@ class Folder:
     def read(self, name: str) -> bytes | None:
         """Return a file; what keeps it from being read is an `OSError`."""
         path = self.path / name
-        return path.read_bytes() if path.is_file() else None
+        return read_input(path, LARGEST_STATE) if path.is_file() else None
 
     def write(self, name: str, content: bytes) -> None:
         """Write a file, whole or not at all."""

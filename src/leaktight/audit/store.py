@@ -16,6 +16,7 @@ from typing import Any, Self
 from leaktight.audit import gallery
 from leaktight.audit.fingerprint import Fingerprint, versions
 from leaktight.audit.plan import Plan
+from leaktight.audit.store_integrity import check_content, check_file, parse_value
 from leaktight.core.digest import digest
 from leaktight.core.errors import InvalidValue, LeaktightError
 from leaktight.core.private import private_file, private_folder
@@ -74,6 +75,8 @@ class Store:
         """Open a folder to write to, and make it if need be; only the owner can read what is in it."""
         private_folder(folder)
         path = folder / STORE_FILE
+        if path.exists():
+            check_file(path)
         private_file(path)
         lock = locked(folder / LOCK_FILE)
         with explained(path):
@@ -87,6 +90,7 @@ class Store:
         path = folder / STORE_FILE
         if not path.is_file():
             raise InvalidValue(f"There is no audit in `{folder}`. Name the folder that `leaktight audit --out` wrote to.")
+        check_file(path)
         # A journal that a killed audit left must be rolled back, which a read-only connection cannot do.
         mode = "rw" if os.access(path, os.W_OK) else "ro"
         with explained(path):
@@ -157,7 +161,7 @@ class Store:
     def records(self) -> list[Record]:
         """Return the records of the plan's cells, in the plan's order; cells that were not computed yet have none."""
         rows = self._sound(f"{_PLANNED} ORDER BY position")
-        return [Record.model_validate(json.loads(text)) for _, _, text, _, _ in rows]
+        return [Record.model_validate(parse_value(text, self.folder / STORE_FILE)) for _, _, text, _, _ in rows]
 
     def missing(self) -> int:
         """Return how many cells of the plan have no record yet, or a damaged one."""
@@ -174,13 +178,13 @@ class Store:
         rows = self._rows("SELECT value FROM meta WHERE name = 'plan'")
         if not rows:
             raise InvalidValue(f"The audit in `{self.folder}` was never begun. Run `leaktight audit` first.")
-        return Plan.model_validate(json.loads(rows[0][0]))
+        return Plan.model_validate(parse_value(rows[0][0], self.folder / STORE_FILE))
 
     def versions(self) -> dict[str, str]:
         """Return what the plan's records were made with: every version, if it was more than one."""
         found: dict[str, dict[str, None]] = {}
         for *_, text in self._sound(f"{_PLANNED} ORDER BY cells.rowid", tell=False):
-            for name, version in json.loads(text).items():
+            for name, version in parse_value(text, self.folder / STORE_FILE).items():
                 found.setdefault(name, {})[version] = None
         return {name: " and ".join(several) for name, several in found.items()}
 
@@ -264,6 +268,7 @@ class Store:
                 f"The store `{path}` has format {version}, and this release reads format {STORE_FORMAT}. "
                 "Use the release that wrote it, or choose another folder."
             )
+        check_content(self._connection, path, _SCHEMA.split(";"))
 
 
 def locked(path: Path) -> sqlite3.Connection:

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import math
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
+from leaktight.core.document import parse_json
 from leaktight.core.errors import InvalidValue
 from leaktight.core.factory import is_reference
+from leaktight.core.input_file import LARGEST_SETTINGS, read_input
 from leaktight.core.message import Kind
 from leaktight.core.private import reason
 from leaktight.core.value import Value
 
 ENDING = ".capture.json"
-LARGEST_MANIFEST = 1 << 20
-"""How many bytes a manifest may have: it holds a few settings."""
 LARGEST_GUESS = 1 << 27
 """How many numbers the examples behind one message may have, all together: an attack must hold several times as many."""
 _SHOWN = 300
@@ -136,8 +135,8 @@ class Manifest(Value):
 def parse(content: bytes, name: str) -> Manifest:
     """Return a manifest from its JSON, or raise one `InvalidValue` that names the file and the first fault."""
     try:
-        found: Any = json.loads(content)
-    except (ValueError, RecursionError) as error:
+        found: Any = parse_json(content)
+    except ValueError as error:
         raise InvalidValue(f"The manifest `{name}` is not JSON: {_short(error)}. Record the messages again.") from error
     if not isinstance(found, dict):
         raise InvalidValue(f"The manifest `{name}` must hold one table of settings. Got {type(found).__name__} instead.")
@@ -150,13 +149,10 @@ def parse(content: bytes, name: str) -> Manifest:
 def read_manifest(path: Path) -> Manifest:
     """Read a manifest; a file that is too large for one is not read at all."""
     try:
-        if path.stat().st_size > LARGEST_MANIFEST:
-            raise InvalidValue(
-                f"The manifest `{path.name}` must have at most {LARGEST_MANIFEST} bytes. Record the messages again."
-            )
-        return parse(path.read_bytes(), path.name)
+        content = read_input(path, LARGEST_SETTINGS)
     except OSError as error:
         raise InvalidValue(f"The manifest `{path}` cannot be read: {reason(error)}.") from error
+    return parse(content, path.name)
 
 
 def _short(error: Exception) -> str:

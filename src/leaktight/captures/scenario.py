@@ -12,6 +12,7 @@ from torch import nn
 
 from leaktight.captures.as_captured import AsCaptured
 from leaktight.captures.capture import Capture, read_captures
+from leaktight.captures.manifest import ENDING
 from leaktight.captures.sender import exchange, undefended
 from leaktight.captures.task import loaded, mixing_layers, outputs_in, random_layers, task_of
 from leaktight.captures.truth import read_truth
@@ -70,6 +71,14 @@ class Captured(Scenario):
         """Return the messages of the chosen rounds, by round and sender."""
         found = read_captures(Path(self.folder))
         return [capture for capture in found if not self.rounds or capture.manifest.round in self.rounds]
+
+    def files(self) -> list[Path]:
+        """Return every file that messages and truth are read from, by name; whatever else lies beside them is left alone."""
+        folder = Path(self.folder)
+        manifests = [capture.manifest for capture in read_captures(folder)]
+        names = {name for manifest in manifests for name in (manifest.tensors, manifest.parameters)}
+        found = [*folder.glob(f"*{ENDING}"), *(folder / name for name in names)]
+        return [*sorted(found), *([Path(self.truth)] if self.truth else [])]
 
     def captures(self) -> list[Capture]:
         """Return the messages that are looked at: all that were seen, or those whose private batch is known."""

@@ -82,6 +82,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SystemExit as done:
         return done.code if isinstance(done.code, int) else int(done.code is not None)
     except LeaktightError as error:
-        typer.echo(f"Error: {error}", err=True)
+        typer.echo(f"Error: {_printable(str(error))}", err=True)
+        return USAGE_ERROR
+    except MemoryError:
+        typer.echo("Error: There is not enough memory for that. Name smaller files, or a part of them.", err=True)
         return USAGE_ERROR
     return 0
+
+
+def _printable(text: str) -> str:
+    """Return a text without control characters: what others wrote into a file does not steer this terminal."""
+    return "".join(sign if sign.isprintable() or sign == "\n" else f"\\x{ord(sign):02x}" for sign in text)

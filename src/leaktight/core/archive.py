@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import io
 import json
+import os
 from collections.abc import Mapping
-from typing import Any
+from pathlib import Path
+from typing import Any, BinaryIO
 
-import safetensors
 import safetensors.torch
 from torch import Tensor
 
+from leaktight.core.document import parse_json
 from leaktight.core.errors import LeaktightError
+from leaktight.core.input_file import LARGEST_STATE, open_input
+from leaktight.core.tensor_file import DamagedTensors, load_tensors
 
 Values = Mapping[str, Tensor | float]
+Unpacked = tuple[dict[str, Tensor | float], dict[str, Any]]
 
 
 def pack(values: Values, about: Mapping[str, Any]) -> bytes:
@@ -34,17 +40,35 @@ def pack(values: Values, about: Mapping[str, Any]) -> bytes:
     return safetensors.torch.save(tensors, metadata={"leaktight": text})
 
 
-def unpack(content: bytes) -> tuple[dict[str, Tensor | float], dict[str, Any]]:
+def unpack(content: bytes) -> Unpacked:
     """Undo `pack`.
 
     Raises:
         LeaktightError: the bytes are not a whole archive.
     """
+    return _unpack(io.BytesIO(content), len(content))
+
+
+def read_archive(path: Path) -> Unpacked:
+    """Undo `pack` for what was written to a file.
+
+    Raises:
+        InvalidValue: it is no regular file, or is larger than `LARGEST_STATE`.
+        LeaktightError: it is not a whole archive.
+        OSError: it cannot be opened or read.
+    """
+    with open_input(path, LARGEST_STATE) as file:
+        return _unpack(file, os.fstat(file.fileno()).st_size)
+
+
+def _unpack(file: BinaryIO, size: int) -> Unpacked:
     try:
-        tensors = safetensors.torch.load(content)
-        length = int.from_bytes(content[:8], "little")
-        found = json.loads(json.loads(content[8 : 8 + length])["__metadata__"]["leaktight"])
-        values = {name: tensors[name] if value is None else value for name, value in found["values"].items()}
-        return values, dict(found["about"])
-    except (safetensors.SafetensorError, ValueError, KeyError, TypeError, AttributeError) as error:
+        tensors, words = load_tensors(file, size)
+        text = parse_json(words["leaktight"].encode())
+        values = {name: tensors[name] if value is None else value for name, value in text["values"].items()}
+        about = dict(text["about"])
+    except (DamagedTensors, ValueError, KeyError, TypeError, AttributeError) as error:
         raise LeaktightError("It is not a whole archive.") from error
+    if not all(isinstance(value, Tensor | int | float) for value in values.values()):
+        raise LeaktightError("It is not a whole archive.")
+    return values, about

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from leaktight.core.errors import InvalidValue
+from leaktight.core.input_file import LARGEST_SETTINGS, read_input
 from leaktight.core.private import private_folder, reason, write_private
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ def read_certificate(path: Path) -> bytes:
         InvalidValue: the file cannot be read, or holds no such text.
     """
     try:
-        content = path.read_bytes()
+        content = read_input(path, LARGEST_SETTINGS)
     except OSError as error:
         raise InvalidValue(
             f"The file `{path}` cannot be read: {reason(error)}. `leaktight certificates` makes such files."

@@ -6,6 +6,7 @@ Everything Leaktight raises on purpose is a `LeaktightError`; the command line s
 from __future__ import annotations
 
 import difflib
+import itertools
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -24,6 +25,26 @@ class Refusal(LeaktightError):
     """A defence, an attack or a metric does not apply here: the cell is recorded as refused, with this reason."""
 
 
+SHOWN = 200
+"""How many characters of a foreign value an error shows."""
+_COMPARED, _LISTED = 2000, 1500
+
+
+def excerpt(value: object) -> str:
+    """Return a value as an error shows it: as Python writes it, cut where a person stops reading.
+
+    Example:
+        >>> excerpt("abc"), len(excerpt("abc" * 1000))
+        ("'abc'", 204)
+    """
+    try:
+        text = repr(value)
+    # A whole number can be too long to be written, and what holds itself too deep.
+    except (ValueError, RecursionError):
+        text = f"a {type(value).__name__} that is too long to be shown"
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]} ..."
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return a hint that names the closest known word, or all of them.
 
@@ -31,16 +52,20 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
         >>> did_you_mean("gausian_noise", ["gaussian_noise", "top_k"])
         'Did you mean `gaussian_noise`?'
     """
-    known = sorted(known)
-    close = difflib.get_close_matches(word, known, n=1)
+    every = sorted(known)
+    names = [name for name in every[:_COMPARED] if len(name) <= SHOWN]
+    close = difflib.get_close_matches(word[:SHOWN], names, n=1)
     if close:
         return f"Did you mean `{close[0]}`?"
-    return f"Known are: {', '.join(f'`{name}`' for name in known)}." if known else "None is known here."
+    quoted = [f"`{name}`" for name in names]
+    fitting = [name for name, end in zip(quoted, itertools.accumulate(map(len, quoted)), strict=True) if end <= _LISTED]
+    more = f" and {len(every) - len(fitting)} more" if len(every) > len(fitting) else ""
+    return f"Known are: {', '.join(fitting)}{more}." if every else "None is known here."
 
 
 def unknown(what: str, word: str, known: Iterable[str]) -> InvalidValue:
     """Return the error for a name that is not among the known ones."""
-    return InvalidValue(f"There is no {what} named `{word}`. {did_you_mean(word, known)}")
+    return InvalidValue(f"There is no {what} named `{word[:SHOWN]}`. {did_you_mean(word, known)}")
 
 
 def from_validation(value: type[BaseModel], error: ValidationError) -> InvalidValue:
@@ -65,7 +90,7 @@ _EXPECTED: dict[str, _Expectation] = {
 
 def _sentence(owner: str, value: type[BaseModel], fault: dict[str, Any]) -> str:
     """State one fault: whose field, what it must be, what it was."""
-    path = ".".join(str(part) for part in fault["loc"])
+    path = ".".join(str(part)[:SHOWN] for part in fault["loc"])
     if fault["type"] == "extra_forbidden":
         return f"{owner} has no setting `{path}`. {did_you_mean(path, value.model_fields)}"
     if fault["type"] == "missing":
@@ -75,4 +100,4 @@ def _sentence(owner: str, value: type[BaseModel], fault: dict[str, Any]) -> str:
         return f"The `{path}` of {owner} {text}" if path else f"{owner} {text}"
     expected = _EXPECTED.get(fault["type"])
     must = expected(fault.get("ctx", {})) if expected else str(fault["msg"]).removeprefix("Input should be ")
-    return f"The `{path}` of {owner} must be {must}. Got {fault['input']!r} instead."
+    return f"The `{path}` of {owner} must be {must}. Got {excerpt(fault['input'])} instead."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import tempfile
 from pathlib import Path
 
@@ -23,10 +24,16 @@ def private_folder(path: Path) -> Path:
 def private_file(path: Path) -> None:
     """Make sure that a file exists and that only its owner can read or write it, whatever the umask says."""
     try:
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT, OWNER_ONLY))
-        path.chmod(OWNER_ONLY)
+        # A named pipe would wait for a reader. What is no file of ours keeps its mode, also behind a link.
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NONBLOCK", 0), OWNER_ONLY)
+        regular = stat.S_ISREG(os.fstat(descriptor).st_mode)
+        os.close(descriptor)
+        if regular:
+            path.chmod(OWNER_ONLY)
     except OSError as error:
         raise InvalidValue(f"The file `{path}` cannot be written: {reason(error)}. Choose another folder.") from error
+    if not regular:
+        raise InvalidValue(f"The file `{path}` must be a regular file. It is something else; choose another folder.")
 
 
 def write_private(path: Path, content: bytes) -> None:

@@ -10,15 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field, model_validator
 
-from leaktight.core.errors import InvalidValue, unknown
+from leaktight.core.errors import InvalidValue, did_you_mean, unknown
 from leaktight.core.task import Batch
+from leaktight.data.array_archive import open_archive
 from leaktight.data.files import ImageSource, Location, Part, Share
 from leaktight.data.folder import read_image
-from leaktight.data.npz import member, opened
 from leaktight.data.properties import Flags, as_flags
 from leaktight.data.selection import holdout
 from leaktight.data.source import Data
-from leaktight.data.table import read_cells
+from leaktight.data.table import as_words, read_cells
 
 _MEMBERS = "An archive for attributes has the members `images`, `attributes` and `attribute_names`."
 
@@ -117,10 +117,8 @@ class Attributes(ImageSource):
     def _archive(self) -> Table:
         if self.place.is_dir():
             raise InvalidValue(f"The `table` of attributes must be set for the folder `{self.place}`. Got none; name the file.")
-        with opened(self.place) as archive:
-            images, table, names = (
-                member(archive, name, self.place, _MEMBERS) for name in ("images", "attributes", "attribute_names")
-            )
+        with open_archive(self.place) as archive:
+            images, table, names = (archive.array(name, _MEMBERS) for name in ("images", "attributes", "attribute_names"))
         if images.ndim < 3 or table.shape != (len(images), names.size):
             raise InvalidValue(
                 f"The file `{self.place}` must have a row of attributes for each image, and a name for each attribute. Got images of shape {images.shape}, attributes of shape {table.shape} and {names.size} names."
@@ -134,10 +132,10 @@ class Attributes(ImageSource):
             )
         header, rows = read_cells(self.places[-1])
         if self.file not in header:
-            raise unknown("column", self.file, header)
+            raise InvalidValue(f"The file `{self.places[-1]}` has no column `{self.file}`. {did_you_mean(self.file, header)}")
         cells: NDArray[Any] = np.array(rows, dtype=object)
-        columns = {name: cells[:, at].astype(str) for at, name in enumerate(header)}
-        files: NDArray[Any] = np.array([str(self.place / name) for name in columns.pop(self.file)])
+        columns = {name: cells[:, at] for at, name in enumerate(header)}
+        files: NDArray[Any] = np.array([str(self.place / name) for name in columns.pop(self.file)], dtype=object)
         return Table(files, columns)
 
     def _classes(self, found: Table) -> tuple[Flags, Flags, tuple[str, ...]]:
@@ -158,7 +156,9 @@ class Attributes(ImageSource):
     def _flags(self, found: Table, name: str) -> Flags:
         if name not in found.columns:
             raise unknown("attribute", name, found.columns)
-        return as_flags(found.columns[name], f"The attribute `{name}` of `{self.places[-1]}`")
+        what = f"The attribute `{name}` of `{self.places[-1]}`"
+        values = found.columns[name]
+        return as_flags(as_words(values, what) if values.dtype == object else values, what)
 
     def _batch(self, part: Part, name: str) -> Batch:
         if not self.table:

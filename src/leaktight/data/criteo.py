@@ -8,9 +8,9 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from leaktight.core.errors import InvalidValue
-from leaktight.data.files import FileSource, Location, Share, read_bytes
+from leaktight.data.files import FileSource, Location, Share, open_data
 from leaktight.data.source import Data
-from leaktight.data.table import Csv
+from leaktight.data.table import LARGEST_TABLE, LONGEST_LINE, Csv
 
 COUNTS = tuple(f"I{number}" for number in range(1, 14))
 CATEGORIES = tuple(f"C{number}" for number in range(1, 27))
@@ -64,7 +64,7 @@ class Criteo(FileSource):
 
     def read(self) -> Data:
         """Read the table as one without a header."""
-        firsts = [read_bytes(place).partition(b"\n")[0].decode(errors="replace") for place in self.places]
+        firsts = [_first_line(place) for place in self.places]
         original = "\t" in firsts[0]
         for place, line in zip(self.places, firsts, strict=True):
             label = line.partition("\t" if original else ",")[0].strip(' "\r\ufeff')
@@ -90,3 +90,8 @@ class Criteo(FileSource):
         if strange:
             raise InvalidValue(f"The labels of `{self.place}` must be 0 and 1. Got `{strange[0][:40]}` too; {_HEADER}")
         return data
+
+
+def _first_line(file: Path) -> str:
+    with open_data(file, LARGEST_TABLE) as content:
+        return content.readline(LONGEST_LINE).decode(errors="replace")

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-import gzip
 import os
-import zlib
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, BinaryIO
 
 import torch
 from numpy.typing import NDArray
@@ -17,6 +16,7 @@ from pydantic import BeforeValidator, Field, PlainSerializer, SerializationInfo
 from torch import Tensor
 
 from leaktight.core.errors import InvalidValue
+from leaktight.core.input_file import GIBIBYTE, open_unpacked, read_input
 from leaktight.core.task import Batch
 from leaktight.data.pixels import Layout, Resize, as_inputs, fit
 from leaktight.data.selection import Index, subset
@@ -38,6 +38,8 @@ Location = Annotated[str, BeforeValidator(_as_text), PlainSerializer(_written)]
 """The type of every setting that is a place on the disk: it is withheld from what is passed on."""
 Limit = Annotated[int, Field(ge=1)] | None
 Share = Annotated[float, Field(gt=0, lt=1)]
+LARGEST_DATA = 16 * GIBIBYTE
+"""How many bytes a file of examples may have, packed and unpacked."""
 # As deep as train/class/image.
 _DEPTHS = ("*", "*/*", "*/*/*")
 
@@ -134,15 +136,28 @@ class ImageSource(FileSource):
         return part.batch(inputs)
 
 
-def read_bytes(path: Path) -> bytes:
-    """Return what a file holds, unpacked if its name ends in `.gz`."""
+@contextmanager
+def open_data(path: Path, largest: int = LARGEST_DATA) -> Iterator[BinaryIO]:
+    """Open a file of data within bounds, unpacked if its name ends in `.gz`; whatever is wrong with it becomes one sentence."""
     try:
-        if path.suffix == ".gz":
-            with gzip.open(path) as packed:
-                return packed.read()
-        return path.read_bytes()
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise InvalidValue(f"The file `{path}` must be a whole gzip file. It is damaged ({error}); fetch it again.") from None
+        with open_unpacked(path, largest) as file:
+            yield file
+    except OSError as error:
+        raise unreadable(path, error) from None
+
+
+def read_bytes(path: Path, largest: int = LARGEST_DATA) -> bytes:
+    """Return what a file holds, unpacked if its name ends in `.gz`.
+
+    Args:
+        path: the file.
+        largest: how many bytes it may have, packed and unpacked.
+    """
+    try:
+        if path.suffix.lower() != ".gz":
+            return read_input(path, largest)
+        with open_unpacked(path, largest) as file:
+            return file.read()
     except OSError as error:
         raise unreadable(path, error) from None
 

@@ -13,6 +13,7 @@ from PIL import Image, ImageOps, UnidentifiedImageError
 from pydantic import Field
 
 from leaktight.core.errors import InvalidValue
+from leaktight.core.input_file import GIBIBYTE, open_input
 from leaktight.core.task import Batch
 from leaktight.data.files import FileSource, Part, Share, listing, unreadable
 from leaktight.data.labels import number
@@ -20,6 +21,12 @@ from leaktight.data.pixels import Resize
 from leaktight.data.selection import holdout
 from leaktight.data.source import Data
 
+LARGEST_IMAGE = GIBIBYTE
+"""How many bytes a file with one image may have."""
+MOST_PIXELS = 1 << 26
+"""How many pixels an image may have, eight thousand each way: a small file can unpack to any number of them."""
+# Pillow goes by the content, not by the name, and would hand PostScript to another program.
+_FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP", "TIFF", "PPM")
 _SUFFIXES = {".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm", ".pbm"}
 _TESTS = ("test", "val", "valid", "validation")
 _FILTERS = {"nearest": Image.Resampling.NEAREST, "bicubic": Image.Resampling.BICUBIC}
@@ -90,10 +97,16 @@ def read_image(file: Path, size: int | None, resize: Resize = "bicubic", channel
         channels: 3 for colour, 1 for grey.
     """
     try:
-        with warnings.catch_warnings(), Image.open(file) as opened:
+        with warnings.catch_warnings(), open_input(file, LARGEST_IMAGE) as content:
             # Pillow warns about large or oddly tagged files that it reads all the same.
             warnings.simplefilter("ignore")
-            image = _converted(ImageOps.exif_transpose(opened), "L" if channels == 1 else "RGB")
+            with Image.open(content, formats=_FORMATS) as opened:
+                if opened.width * opened.height > MOST_PIXELS:
+                    raise InvalidValue(
+                        f"The image `{file}` must have at most {MOST_PIXELS} pixels. Got {opened.width}x{opened.height}; shrink it, or remove it."
+                    )
+                ImageOps.exif_transpose(opened, in_place=True)
+                image = _converted(opened, "L" if channels == 1 else "RGB")
     except FileNotFoundError as error:
         raise unreadable(file, error) from None
     except (UnidentifiedImageError, Image.DecompressionBombError, OSError, SyntaxError, ValueError) as error:
@@ -114,7 +127,8 @@ def _converted(image: Image.Image, mode: str) -> Image.Image:
         image = Image.fromarray((np.asarray(image).clip(0, 65535) // 257).astype(np.uint8))
     if image.has_transparency_data:
         ground = Image.new("RGBA", image.size, "white")
-        image = Image.alpha_composite(ground, image.convert("RGBA"))
+        ground.alpha_composite(image if image.mode == "RGBA" else image.convert("RGBA"))
+        image = ground
     return image.convert(mode)
 
 

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import lzma
-import zipfile
-import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-import numpy as np
-from numpy.lib.npyio import NpzFile
-from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from leaktight.core.errors import InvalidValue, did_you_mean
-from leaktight.data.files import ImageSource, Part, Share, unreadable
+from leaktight.core.errors import InvalidValue
+from leaktight.data.array_archive import ArrayArchive, open_archive
+from leaktight.data.files import ImageSource, Part, Share
 from leaktight.data.labels import as_ids, in_range, known_names, number
 from leaktight.data.pixels import Layout
 from leaktight.data.properties import as_flags
@@ -59,6 +52,7 @@ class Npz(ImageSource):
 
     Example:
         >>> import tempfile
+        >>> import numpy as np
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     np.savez(f"{folder}/a.npz", images=np.zeros((10, 8, 8), np.uint8), target=np.arange(10) % 2 + 5)
         ...     data = Npz(path=f"{folder}/a.npz").load()
@@ -93,8 +87,8 @@ class Npz(ImageSource):
 
     def read(self) -> Data:
         """Read the members that are needed."""
-        with opened(self.place) as archive:
-            pair = self._pair(archive.files)
+        with open_archive(self.place) as archive:
+            pair = self._pair(archive.names)
             if pair:
                 whole = self._part(archive, *pair, self.property)
                 train_index, test_index = holdout(whole.labels, self.test_share)
@@ -113,15 +107,15 @@ class Npz(ImageSource):
             property_name=self.property,
         )
 
-    def _pair(self, members: list[str]) -> tuple[str, str] | None:
+    def _pair(self, members: tuple[str, ...]) -> tuple[str, str] | None:
         if self.x:
             return self.x, self.y
         four = {self.x_train, self.y_train, self.x_test, self.y_test}
         x, y = (next((name for name in usual if name in members), None) for usual in (_IMAGES, _LABELS))
         return (x, y) if x and y and not four & set(members) else None
 
-    def _part(self, archive: NpzFile, x: str, y: str, private: str) -> Part:
-        inputs, labels = (member(archive, name, self.place) for name in (x, y))
+    def _part(self, archive: ArrayArchive, x: str, y: str, private: str) -> Part:
+        inputs, labels = (archive.array(name, _MEMBERS) for name in (x, y))
         labels = as_ids(labels, f"The labels `{y}` of `{self.place}`")
         if inputs.ndim == 0 or len(inputs) != len(labels):
             raise InvalidValue(
@@ -129,7 +123,7 @@ class Npz(ImageSource):
             )
         if not private:
             return Part(inputs, labels)
-        flags = as_flags(member(archive, private, self.place, _PROPERTY), f"The property `{private}` of `{self.place}`")
+        flags = as_flags(archive.array(private, _PROPERTY), f"The property `{private}` of `{self.place}`")
         if len(flags) != len(labels):
             raise InvalidValue(
                 f"The property `{private}` of `{self.place}` must be given for each of {len(labels)} examples. Got {len(flags)} instead."
@@ -145,54 +139,11 @@ class Npz(ImageSource):
             ids = tuple(map(str, range(self.classes)))
         return replace(train, labels=train_labels), replace(test, labels=test_labels), ids
 
-    def _names(self, archive: NpzFile, ids: tuple[str, ...]) -> tuple[str, ...]:
-        found = self.names or next((name for name in _NAMES if name in archive.files), None)
+    def _names(self, archive: ArrayArchive, ids: tuple[str, ...]) -> tuple[str, ...]:
+        found = self.names or next((name for name in _NAMES if name in archive.names), None)
         if found is None:
             return ids
-        names = known_names(ids, member(archive, found, self.place).reshape(-1).tolist())
+        names = known_names(ids, archive.array(found, _MEMBERS).reshape(-1).tolist())
         if names is None and self.names:
             raise InvalidValue(f"The member `{found}` of `{self.place}` must name each of the {len(ids)} classes. It does not.")
         return names or ids
-
-
-@contextmanager
-def opened(path: Path) -> Iterator[NpzFile]:
-    """Open an archive without ever unpickling; whatever is wrong with it becomes one sentence."""
-    try:
-        file = path.open("rb")
-    except OSError as error:
-        raise unreadable(path, error) from None
-    with file:
-        try:
-            archive = np.load(file, allow_pickle=False)
-        except (zipfile.BadZipFile, EOFError, OSError, ValueError) as error:
-            raise damaged(path, error) from None
-        if not isinstance(archive, NpzFile):
-            raise InvalidValue(f"The file `{path}` must be an archive made by `numpy.savez`. Got a single array instead.")
-        with archive:
-            yield archive
-
-
-def damaged(path: Path, error: Exception) -> InvalidValue:
-    """Return the error for an archive that cannot be unpacked."""
-    return InvalidValue(
-        f"The file `{path}` must be a whole NumPy archive without pickles. It is not ({error}); make or fetch it again."
-    )
-
-
-def member(archive: NpzFile, name: str, path: Path, advice: str = _MEMBERS) -> NDArray[Any]:
-    """Return a member of an archive, or say what is wrong with it.
-
-    Args:
-        archive: as from `opened`.
-        name: which member.
-        path: where the archive lies, for the error.
-        advice: what to do if there is no such member.
-    """
-    if name not in archive.files:
-        raise InvalidValue(f"The file `{path}` must have a member `{name}`. {did_you_mean(name, archive.files)} {advice}")
-    try:
-        array: NDArray[Any] = archive[name]
-    except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, ValueError, NotImplementedError) as error:
-        raise damaged(path, error) from None
-    return array

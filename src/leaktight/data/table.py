@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, BinaryIO, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from leaktight.core.errors import InvalidValue, did_you_mean
+from leaktight.core.input_file import GIBIBYTE, MEBIBYTE, expansion_bound, in_words
 from leaktight.data.column import is_missing
 from leaktight.data.column_rules import ColumnRules, described, encoded
-from leaktight.data.files import FileSource, Location, Part, Share, read_bytes
+from leaktight.data.files import FileSource, Location, Part, Share, open_data
 from leaktight.data.labels import as_ids, number
 from leaktight.data.properties import told
 from leaktight.data.selection import holdout
 from leaktight.data.source import Data
 
 ENDINGS = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
+LARGEST_TABLE = 4 * GIBIBYTE
+"""How many bytes a table may have, packed and unpacked; in memory each cell takes some fifty bytes more."""
+MOST_CELLS, MOST_COLUMNS = 200_000_000, 100_000
+LONGEST_LINE, LONGEST_NAME, MOST_EMPTY_LINES = 16 * MEBIBYTE, 1000, 1_000_000
+"""How many cells and columns a table may have; how long lines, in bytes, and the names of columns; how many empty lines in a row."""
 _LABELS = ("label", "target", "class", "y")
 
 
@@ -139,7 +147,8 @@ class Csv(ColumnRules, FileSource):
         if not kept:
             raise InvalidValue(f"The file `{file}` must have a column beside the label. Got none instead.")
         cells: NDArray[Any] = np.array(rows, dtype=object)
-        ids = as_ids(_present(cells[:, label], "label", file).astype(str), f"The labels of `{file}`")
+        labels = f"The labels of `{file}`"
+        ids = as_ids(as_words(_present(cells[:, label], "label", file), labels), labels)
         properties = _present(cells[:, header.index(self.property)], "property", file) if private else None
         return [header[at] for at in kept], Part(cells[:, kept], ids, properties)
 
@@ -150,7 +159,7 @@ class Csv(ColumnRules, FileSource):
             return header.index(self.label)
         usual = [at for at, name in enumerate(header) if name.lower() in _LABELS]
         if len(usual) != 1:
-            shown = ", ".join(f"`{name}`" for name in header[:30])
+            shown = ", ".join(f"`{name[:40]}`" for name in header[:30])
             raise InvalidValue(f"The `label` of csv must say which column of `{file}` is the label. Choose one of {shown}.")
         return usual[0]
 
@@ -163,37 +172,94 @@ def read_cells(file: Path, columns: Sequence[str] = (), separator: str | None = 
         columns: the header, if the file has none.
         separator: what stands between cells; None means a tab for `.tsv` and a comma otherwise.
     """
-    try:
-        text = read_bytes(file).decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InvalidValue(
-            f"The file `{file}` must be text in UTF-8. Got byte {error.object[error.start]:#x} at {error.start}; save it as UTF-8."
-        ) from None
     separator = separator or ("\t" if file.name.lower().removesuffix(".gz").endswith(".tsv") else ",")
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, skipinitialspace=True, strict=True)
-    header = list(columns)
+    header = _named(list(columns), file)
     rows: list[list[str]] = []
-    try:
-        for row in reader:
-            if not row:
-                continue
-            row = [cell.strip() for cell in row]
-            if not header:
-                header = row
-            elif len(row) != len(header):
-                raise InvalidValue(
-                    f"The file `{file}` must have {len(header)} cells in each line. Got {len(row)} in line {reader.line_num}; check the `separator`."
-                )
-            else:
-                rows.append(row)
-    except csv.Error as error:
-        raise InvalidValue(f"The file `{file}` must be a table of values. Line {reader.line_num} is not: {error}.") from None
-    if len(set(header)) != len(header):
-        twice = next(name for name in header if header.count(name) > 1)
-        raise InvalidValue(f"The columns of `{file}` must have different names. Got `{twice}` more than once.")
+    with open_data(file, LARGEST_TABLE) as content:
+        reader = csv.reader(text_lines(content, file), delimiter=separator, skipinitialspace=True, strict=True)
+        try:
+            for row in reader:
+                if not row:
+                    continue
+                row = [cell.strip() for cell in row]
+                if not header:
+                    header = _named(row, file)
+                elif len(row) != len(header):
+                    raise InvalidValue(
+                        f"The file `{file}` must have {len(header)} cells in each line. Got {len(row)} in line {reader.line_num}; check the `separator`."
+                    )
+                else:
+                    rows.append(row)
+                    if len(rows) * len(header) > MOST_CELLS:
+                        raise InvalidValue(
+                            f"The file `{file}` must have at most {MOST_CELLS} cells. Got more; name a part of it."
+                        )
+        except csv.Error as error:
+            raise InvalidValue(
+                f"The file `{file}` must be a table of values. Line {reader.line_num} is not: {error}."
+            ) from None
     if not rows:
         raise InvalidValue(f"The file `{file}` must have a header and at least one row. Got no row instead.")
     return header, rows
+
+
+def text_lines(content: BinaryIO, file: Path) -> Iterator[str]:
+    """Yield the lines of a text in UTF-8 one by one, with their ends; a line is never longer than `LONGEST_LINE`.
+
+    Args:
+        content: the open file.
+        file: where it lies, for the error.
+    """
+    at = empty = 0
+    while line := content.readline(LONGEST_LINE + 1):
+        if len(line) > LONGEST_LINE:
+            raise InvalidValue(
+                f"The file `{file}` must have lines of at most {in_words(LONGEST_LINE)}. Got a longer one; check that it is a table."
+            )
+        empty = 0 if line.strip() else empty + 1
+        if empty > MOST_EMPTY_LINES:
+            raise InvalidValue(
+                f"The file `{file}` must have at most {MOST_EMPTY_LINES} empty lines in a row. Got more; remove them."
+            )
+        try:
+            text = (line if at else line.removeprefix(codecs.BOM_UTF8)).decode()
+        except UnicodeDecodeError as error:
+            raise InvalidValue(
+                f"The file `{file}` must be text in UTF-8. Got byte {error.object[error.start]:#x} at {at + error.start}; save it as UTF-8."
+            ) from None
+        at += len(line)
+        # A line may end in a carriage return alone.
+        yield from io.StringIO(text, newline="") if "\r" in text[:-2] else (text,)
+
+
+def as_words(cells: NDArray[Any], what: str) -> NDArray[np.str_]:
+    """Return cells as words of one length, as NumPy keeps them; one long word among many short ones would make all of them long.
+
+    Args:
+        cells: one for each row.
+        what: whose they are, for the error.
+    """
+    lengths = [len(cell) for cell in cells]
+    longest = max(lengths, default=0)
+    if 4 * longest * len(lengths) > expansion_bound(4 * sum(lengths), LARGEST_TABLE):
+        raise InvalidValue(f"{what} must be about as long as each other. Got one of {longest} characters; shorten it.")
+    words: NDArray[np.str_] = cells.astype(str)
+    return words
+
+
+def _named(header: list[str], file: Path) -> list[str]:
+    """Return the names of a table's columns, if they can be that."""
+    if len(header) > MOST_COLUMNS:
+        raise InvalidValue(f"The file `{file}` must have at most {MOST_COLUMNS} columns. Got {len(header)}; check its header.")
+    long = next((name for name in header if len(name) > LONGEST_NAME), None)
+    if long is not None:
+        raise InvalidValue(
+            f"The columns of `{file}` must have names of at most {LONGEST_NAME} characters. Got {len(long)}; check its header."
+        )
+    twice = next((name for name, count in Counter(header).items() if count > 1), None)
+    if twice is not None:
+        raise InvalidValue(f"The columns of `{file}` must have different names. Got `{twice}` more than once.")
+    return header
 
 
 def _present(cells: NDArray[Any], what: str, file: Path) -> NDArray[Any]:

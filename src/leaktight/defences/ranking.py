@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any, Literal
 
-from leaktight.core.errors import InvalidValue, did_you_mean
+from leaktight.core.document import parse_json
+from leaktight.core.errors import InvalidValue, did_you_mean, excerpt
+from leaktight.core.input_file import MEBIBYTE
 from leaktight.data.files import read_bytes
 
 FORMAT = 1
+LARGEST_RANKING = 16 * MEBIBYTE
+"""How many bytes a `layers.json` may have: several readings for each layer."""
 Risk = Literal["property", "reconstruction", "labels"]
 
 
@@ -34,7 +37,7 @@ def read_ranking(path: Path, risk: Risk) -> tuple[str, ...]:
     held = _parsed(path)
     if held.get("format") != FORMAT:
         raise InvalidValue(
-            f"The file `{path}` must be a result of `leaktight layers` of format {FORMAT}. Got format {held.get('format')!r} instead."
+            f"The file `{path}` must be a result of `leaktight layers` of format {FORMAT}. Got format {excerpt(held.get('format'))} instead."
         )
     rankings = held.get("ranking")
     if not isinstance(rankings, dict):
@@ -52,9 +55,9 @@ def read_ranking(path: Path, risk: Risk) -> tuple[str, ...]:
 
 def _parsed(path: Path) -> dict[str, Any]:
     try:
-        held = json.loads(read_bytes(path))
-    # Bytes that are no text, text that is no JSON, and JSON that is nested without end.
-    except (ValueError, RecursionError) as error:
+        held = parse_json(read_bytes(path, LARGEST_RANKING))
+    # Bytes that are no text, text that is no JSON, and JSON that is nested too deeply.
+    except ValueError as error:
         raise InvalidValue(
             f"The file `{path}` must be a whole result of `leaktight layers`. It is damaged ({error}); run that again."
         ) from None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from leaktight.core.archive import pack, unpack
+from leaktight.core.archive import pack, read_archive
 from leaktight.core.errors import InvalidValue, LeaktightError
 from leaktight.core.local import Memory
 from leaktight.core.private import reason, write_private
@@ -39,13 +39,13 @@ def read_checkpoint(path: Path) -> Memory:
         InvalidValue: the file cannot be read, or is not a whole checkpoint.
     """
     try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise InvalidValue(f"The checkpoint `{path}` cannot be read: {reason(error)}. Name another one.") from error
-    try:
-        values, about = unpack(content)
+        values, about = read_archive(path)
         if about.get("format") != FORMAT:
             raise LeaktightError(f"It has format {about.get('format')!r}.")
+    except OSError as error:
+        raise InvalidValue(f"The checkpoint `{path}` cannot be read: {reason(error)}. Name another one.") from error
+    except InvalidValue:
+        raise
     except LeaktightError as error:
         raise InvalidValue(
             f"The file `{path}` must be a whole checkpoint of this version. It is not; go on from an earlier one, or start anew."

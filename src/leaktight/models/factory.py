@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from typing import Literal
 
 from torch import nn
 from torch.nn.modules.batchnorm import _NormBase
 
+from leaktight.core.errors import InvalidValue
 from leaktight.core.factory import Reference, call_object
+from leaktight.data.columns import Columns
 from leaktight.models.head import find_head, split
-from leaktight.models.network import Network
+from leaktight.models.network import Network, weightless
 from leaktight.models.obstacles import require_none
 from leaktight.models.trial import trial_inputs
 
@@ -44,6 +47,18 @@ class Factory(Network):
         """Call the function and take its module apart."""
         module = call_object(self.function, shape=shape, classes=classes)
         return _taken_apart(f"The model of `{self.function}`", module, shape, classes, self.head, self.batch_norm)
+
+    def size(self, inputs: Columns | tuple[int, ...], classes: int) -> int | None:
+        """Call the function on the meta device; None if it needs real tensors."""
+        shape = (len(inputs),) if isinstance(inputs, Columns) else inputs
+        try:
+            with weightless(), warnings.catch_warnings():
+                # Such as weights that are loaded from a file and have no place there.
+                warnings.simplefilter("ignore")
+                module = call_object(self.function, shape=shape, classes=classes)
+        except InvalidValue:
+            return None
+        return sum(parameter.numel() for parameter in module.parameters()) if isinstance(module, nn.Module) else None
 
 
 def wrap(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections import OrderedDict
 
 import torch
@@ -16,6 +17,8 @@ from leaktight.data.columns import Columns
 from leaktight.models.network import Network
 from leaktight.models.tabular import Wide
 
+_COMPUTED = 1 << 16
+"""Up to how many numbers of an example its activations are computed, to learn their shape: torch takes a second to do without."""
 Statistics = tuple[tuple[float, ...], tuple[float, ...]]
 
 
@@ -86,20 +89,85 @@ def halves(
         >>> [name for name, _ in found.bottom.named_children()], found.shape
         (['flatten', 'linear1', 'relu1'], (8,))
     """
+    bottom, shape = feature_half(network, inputs, classes, seed, cut=cut, statistics=statistics)
+    top, _ = label_half(network, inputs, classes, seed, cut=cut, own=own, own_statistics=own_statistics)
+    return Halves(bottom, top, shape)
+
+
+def feature_half(
+    network: Network,
+    inputs: Columns | tuple[int, ...],
+    classes: int,
+    seed: int | SecretKey,
+    *,
+    cut: str = "",
+    statistics: Statistics | None = None,
+) -> tuple[nn.Sequential, tuple[int, ...]]:
+    """Return the feature party's half as `halves` makes it, and the shape of one example's activations; the rest is not kept.
+
+    Args:
+        network: as for `halves`, likewise the rest.
+        inputs: what the feature party's rows hold, or the shape of its images.
+        classes: how many classes there are.
+        seed: what the initial weights derive from.
+        cut: the last layer of this half.
+        statistics: mean and standard deviation of each column or channel.
+    """
     before, _, _ = _parts(network, inputs, classes, _initial(seed, "bottom"), cut)
-    _, after, head = _parts(network, inputs, classes, _initial(seed, "top"), cut)
     if statistics is not None:
         before = OrderedDict([("normalise", Normalise(*statistics)), *before.items()])
     bottom = nn.Sequential(before)
+    return bottom, _shape(bottom, inputs)
+
+
+def label_half(
+    network: Network,
+    inputs: Columns | tuple[int, ...],
+    classes: int,
+    seed: int | SecretKey,
+    *,
+    cut: str = "",
+    own: Columns | None = None,
+    own_statistics: Statistics | None = None,
+) -> tuple[Top, tuple[int, ...]]:
+    """Return the label party's half as `halves` makes it, and the shape of one example's activations; the rest is not kept.
+
+    Args:
+        network: as for `halves`, likewise the rest.
+        inputs: what the feature party's rows hold, or the shape of its images.
+        classes: how many classes there are.
+        seed: what the initial weights derive from.
+        cut: the last layer of the other half.
+        own: what the label party's rows hold.
+        own_statistics: mean and standard deviation of each of its columns.
+
+    Example:
+        >>> from leaktight.models.mlp import MLP
+        >>> top, shape = label_half(MLP(hidden=(8, 4)), (6,), classes=2, seed=0, cut="relu1")
+        >>> [name for name, _ in top.deep.body.named_children()], shape
+        (['linear2', 'relu2'], (8,))
+    """
+    before, after, head = _parts(network, inputs, classes, _initial(seed, "top"), cut)
+    shape = _shape(nn.Sequential(before), inputs)
     with _initial(seed).initialise():
         wide: nn.Module | None = Wide(own, classes) if own is not None and len(own) else None
     if wide is not None and own_statistics is not None:
         wide = nn.Sequential(OrderedDict(normalise=Normalise(*own_statistics), linear=wide))
-    shape = (len(inputs),) if isinstance(inputs, Columns) else inputs
+    return Top(nn.Sequential(OrderedDict(body=nn.Sequential(after), head=head)), wide), shape
+
+
+def _shape(bottom: nn.Sequential, inputs: Columns | tuple[int, ...]) -> tuple[int, ...]:
+    """Return the shape of one example's activations; for a large one nothing is computed, where the layers allow it."""
+    shape = (1, *((len(inputs),) if isinstance(inputs, Columns) else inputs))
     with torch.no_grad():
-        activations = bottom(torch.zeros(1, *shape))
-    deep = nn.Sequential(OrderedDict(body=nn.Sequential(after), head=head))
-    return Halves(bottom, Top(deep, wide), tuple(activations.shape[1:]))
+        try:
+            if math.prod(shape) > _COMPUTED:
+                tensors = {name: tensor.to("meta") for name, tensor in (*bottom.named_parameters(), *bottom.named_buffers())}
+                return tuple(torch.func.functional_call(bottom, tensors, torch.zeros(shape, device="meta")).shape[1:])
+        # A person's own layer may look at the numbers themselves.
+        except (NotImplementedError, RuntimeError):
+            pass
+        return tuple(bottom(torch.zeros(shape)).shape[1:])
 
 
 _Layers = OrderedDict[str, nn.Module]

@@ -90,7 +90,7 @@ def blocks_of(judged: Sequence[Judgement], pictures: Pictures, threshold: float 
 def ungraded_strip(row: Row, pictures: Pictures) -> Strip | None:
     """Return what an attack made of messages behind which nobody knows the originals, if that is what the row shows."""
     gallery = next((found for key in row.cells if (found := pictures(key))), None) if row.reading(OBJECTIVE) else None
-    if not gallery or "guess" not in gallery or not is_drawable(tuple(gallery["guess"].shape)):
+    if not gallery or not {"guess", "guess_labels"} <= gallery.keys() or not is_drawable(tuple(gallery["guess"].shape)):
         return None
     labels = gallery["guess_labels"].tolist()
     made = tuple(

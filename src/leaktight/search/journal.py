@@ -11,12 +11,16 @@ from typing import Any, Self
 
 from leaktight.audit.fingerprint import Fingerprint, listed
 from leaktight.core.digest import digest
+from leaktight.core.document import parse_json
 from leaktight.core.errors import LeaktightError
+from leaktight.core.input_file import GIBIBYTE, read_input
 from leaktight.core.private import private_file, private_folder, reason, write_private
 from leaktight.search.job import Job
 
 Answer = tuple[float, ...]
 FORMAT = 2
+LARGEST_JOURNAL = GIBIBYTE
+"""How many bytes a journal may have: some millions of scores."""
 _log = logging.getLogger(__name__)
 
 
@@ -49,7 +53,7 @@ class Journal:
         self._seal = f"{settings}-{fingerprint.digest}"
         first = _line({"format": FORMAT, "settings": settings, "parts": dict(fingerprint.parts)}, "")
         try:
-            lines = path.read_bytes().splitlines(keepends=True)
+            lines = read_input(path, LARGEST_JOURNAL).splitlines(keepends=True)
             self.known = {job: answer for line in lines[1:] if (found := _score(line, self._seal)) for job, answer in (found,)}
             self._tell(path, lines, first, fingerprint)
             whole = first + b"".join(line for line in lines[1:] if _score(line, self._seal))
@@ -101,7 +105,7 @@ def _line(held: Mapping[str, Any], seal: str) -> bytes:
 def _held(line: bytes, seal: str) -> dict[str, Any] | None:
     """Return what a line holds; None if it is cut off, damaged or made from something else."""
     try:
-        held: dict[str, Any] = json.loads(line)
+        held: dict[str, Any] = parse_json(line)
         del held["checksum"]
     except (ValueError, KeyError, AttributeError, TypeError):
         return None

@@ -15,7 +15,7 @@ from leaktight.audit.driver import Step
 from leaktight.audit.fingerprint import Fingerprint, Fingerprints
 from leaktight.audit.store import locked
 from leaktight.audit.workers import hired
-from leaktight.core.archive import pack, unpack
+from leaktight.core.archive import pack, read_archive
 from leaktight.core.digest import digest_archive
 from leaktight.core.errors import InvalidValue, LeaktightError
 from leaktight.core.interval import bootstrap
@@ -109,7 +109,7 @@ def _train(settings: Search, path: Path, origin: str, progress: Progress | None)
 def _is_trained(path: Path, origin: str) -> bool:
     """Return whether a file holds the model that was made from this; a damaged one is named."""
     try:
-        values, about = unpack(path.read_bytes())
+        values, about = read_archive(path)
         checksum = about.pop("checksum", "")
         if checksum == digest_archive(values, about):
             return bool(about["origin"] == origin)

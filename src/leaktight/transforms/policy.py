@@ -11,7 +11,7 @@ from pydantic import Field, ModelWrapValidatorHandler, ValidationError, field_va
 from torch import Tensor
 
 from leaktight.core.draws import Draws
-from leaktight.core.errors import InvalidValue, from_validation
+from leaktight.core.errors import InvalidValue, excerpt, from_validation
 from leaktight.core.value import Value
 from leaktight.transforms.batched import Pixels, batched
 from leaktight.transforms.images import as_bytes, from_bytes, require_images
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from leaktight.transforms.dataset import PolicyTransform
 
 Probability = Literal["always", "listed"]
+MOST_FUNCTIONS = 1000
+"""How many functions a policy may have in all its branches; the paper's have six."""
 _CHUNK = 256
 """So many images of 32x32 stay in a processor's cache from one function to the next."""
 
@@ -71,6 +73,8 @@ class Policy(Value):
     @field_validator("branches")
     @classmethod
     def _known(cls, branches: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, ...], ...]:
+        if sum(map(len, branches)) > MOST_FUNCTIONS:
+            raise ValueError(f"must have at most {MOST_FUNCTIONS} functions. Got {sum(map(len, branches))} instead.")
         for branch in branches:
             if not branch:
                 raise ValueError("must each have at least one function. Got an empty one instead.")
@@ -164,6 +168,6 @@ def _parsed(text: str) -> tuple[tuple[int, ...], ...]:
     parts = [branch.split("-") for branch in text.split("+")]
     if not all(is_index(part) for branch in parts for part in branch):
         raise InvalidValue(
-            f"A policy must be indices joined by `-`, and branches by `+`, as `3-1-7+43-18-18`. Got {text!r} instead."
+            f"A policy must be indices joined by `-`, and branches by `+`, as `3-1-7+43-18-18`. Got {excerpt(text)} instead."
         )
     return tuple(tuple(map(int, branch)) for branch in parts)

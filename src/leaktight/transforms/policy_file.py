@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import functools
-import tomllib
 from pathlib import Path
 
+from leaktight.core.document import parse_toml
 from leaktight.core.errors import InvalidValue
+from leaktight.core.input_file import LARGEST_SETTINGS
 from leaktight.data.files import read_bytes
 from leaktight.transforms.policy import Policy
 
@@ -28,15 +29,15 @@ def read_policy(path: Path) -> Policy:
         ...     str(read_policy(file))
         '3-1-7'
     """
-    return _parsed(path, read_bytes(path))
+    return _parsed(path, read_bytes(path, LARGEST_SETTINGS))
 
 
 @functools.lru_cache(8)
 def _parsed(path: Path, content: bytes) -> Policy:
     try:
-        held = tomllib.loads(content.decode())
-    # Bytes that are no text, text that is no TOML, and TOML that is nested without end.
-    except (ValueError, RecursionError) as error:
+        held = parse_toml(content.decode())
+    # Bytes that are no text, text that is no TOML, and TOML that is nested too deeply.
+    except ValueError as error:
         raise InvalidValue(
             f"The file `{path}` must be a whole result of `leaktight search`. It is damaged ({error}); run that again."
         ) from None

@@ -12,11 +12,11 @@ from leaktight.core.local import Memory
 from leaktight.core.message import Kind, Message
 from leaktight.learning.boundary import ACTIVATIONS, FEATURE_PARTY, GRADIENT, received
 from leaktight.learning.feature_party import FeatureParty
-from leaktight.models.halves import halves
+from leaktight.models.halves import feature_half
 from leaktight.wire.compression import compressed
 from leaktight.wire.fault import PeerFault
 from leaktight.wire.frame import Frame, Sort
-from leaktight.wire.hello import Hello, compare, meeting, read_hello
+from leaktight.wire.hello import Hello, compare, meeting, read_hello, require_small
 from leaktight.wire.line import Line
 from leaktight.wire.payload import pack_tensors, unpack_tensors
 from leaktight.wire.side import Side
@@ -83,17 +83,18 @@ class FeatureSide(Side):
             raise PeerFault(f"{self.peer} must name a training of at least 2 classes. Got {them.classes} instead.")
         if self._party is None:
             columns = self.half.columns
-            made = halves(
+            inputs = tuple(self.half.train.inputs.shape[1:]) if columns is None else columns
+            require_small(self.common.model, inputs, them.classes, self.settings.wire.most_parameters)
+            bottom, self._shape = feature_half(
                 self.common.model,
-                tuple(self.half.train.inputs.shape[1:]) if columns is None else columns,
+                inputs,
                 them.classes,
                 self.secret.derive("model"),
                 cut=self.common.cut,
                 statistics=self.half.statistics() if self.common.normalise else None,
             )
-            self._shape = made.shape
             self._party = FeatureParty(
-                bottom=made.bottom.to(self.device),
+                bottom=bottom.to(self.device),
                 inputs=self.half.train.inputs.to(self.device),
                 order=self.order,
                 local=self.local(),

@@ -13,6 +13,7 @@ from pydantic import ConfigDict, Field
 from leaktight.core.errors import LeaktightError
 from leaktight.core.value import Value
 from leaktight.data.columns import Columns
+from leaktight.models.network import Network
 from leaktight.wire.fault import PeerFault, shown
 from leaktight.wire.frame import Frame, Sort
 from leaktight.wire.payload import pack_words, unpack_words
@@ -20,6 +21,8 @@ from leaktight.wire.payload import pack_words, unpack_words
 Whole = Annotated[int, Field(ge=0, lt=2**53)]
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{0,64}$")]
 MOST_SIDE = 100_000
+MOST_UNSIZED = 1 << 20
+"""How many numbers an example may have for a network of a person's own that cannot be built without memory."""
 
 
 class Hello(Value):
@@ -150,6 +153,31 @@ def require_bounded(inputs: Columns | tuple[int, ...], most_ids: int) -> None:
         raise PeerFault(f"The feature party's {what.format(most_ids)}. Got {total} instead; raise `most_ids` if that is right.")
     if not inputs:
         raise PeerFault("The feature party must hold a column. Got none instead.")
+
+
+def require_small(network: Network, inputs: Columns | tuple[int, ...], classes: int, most: int) -> None:
+    """Raise if a network for such rows and classes has more parameters than this party allows; nothing is allocated to find out.
+
+    Args:
+        network: the agreed network.
+        inputs: what the feature party's rows hold, or the shape of its images.
+        classes: how many classes the label party has.
+        most: how many parameters it may have.
+
+    Raises:
+        PeerFault: it has more.
+    """
+    size = network.size(inputs, classes)
+    if size is None:
+        numbers = len(inputs) if isinstance(inputs, Columns) else math.prod(inputs)
+        if numbers > MOST_UNSIZED:
+            raise PeerFault(
+                f"The examples for {network.kind}, whose size is known only when it is built, must have at most {MOST_UNSIZED} numbers. Got {numbers} instead."
+            )
+    elif size > most:
+        raise PeerFault(
+            f"The network must have at most {most} parameters. The other party's hello makes {size}; raise `most_parameters` if that is right."
+        )
 
 
 def _listed(steps: Sequence[int]) -> str:

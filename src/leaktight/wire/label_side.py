@@ -17,11 +17,11 @@ from leaktight.data.columns import Columns
 from leaktight.learning.boundary import ACTIVATIONS, LABEL_PARTY, received
 from leaktight.learning.label_party import LabelParty
 from leaktight.learning.split import graded
-from leaktight.models.halves import Halves, halves
+from leaktight.models.halves import Top, label_half
 from leaktight.wire.compression import expanded
 from leaktight.wire.fault import Lost, PeerFault
 from leaktight.wire.frame import Frame, Sort
-from leaktight.wire.hello import Hello, compare, meeting, read_hello, require_bounded
+from leaktight.wire.hello import Hello, compare, meeting, read_hello, require_bounded, require_small
 from leaktight.wire.line import Line
 from leaktight.wire.payload import pack_tensors, unpack_tensors
 from leaktight.wire.settings import PartyFile
@@ -101,14 +101,14 @@ class LabelSide(Side):
             require_bounded(them.inputs, self.settings.wire.most_ids)
             columns = self.half.columns
             own = columns if columns is not None and len(columns) else None
-            made = self._halves(them, own)
+            top, shape = self._half(them, own)
             self._inputs = inputs
             self._party = LabelParty(
-                top=made.top.to(self.device),
+                top=top.to(self.device),
                 labels=self.half.train.labels.to(self.device),
                 order=self.order,
                 local=self.local(),
-                shape=made.shape,
+                shape=shape,
                 inputs=None if own is None else self.half.train.inputs.to(self.device),
                 optimiser=self.common.optimiser,
                 defence=self.settings.defence,
@@ -119,11 +119,13 @@ class LabelSide(Side):
                 self.checkpoint()
         return self._party
 
-    def _halves(self, them: Hello, own: Columns | None) -> Halves:
+    def _half(self, them: Hello, own: Columns | None) -> tuple[Top, tuple[int, ...]]:
+        """Return this party's half of the network and the shape of activations; a network that is too large is never built."""
         statistics = self.half.statistics() if self.common.normalise and own is not None else None
-        classes, seed, cut = self.half.classes, self.secret.derive("model"), self.common.cut
+        network, classes, seed, cut = self.common.model, self.half.classes, self.secret.derive("model"), self.common.cut
         try:
-            return halves(self.common.model, them.inputs, classes, seed, cut=cut, own=own, own_statistics=statistics)
+            require_small(network, them.inputs, classes, self.settings.wire.most_parameters)
+            return label_half(network, them.inputs, classes, seed, cut=cut, own=own, own_statistics=statistics)
         except InvalidValue as error:
             # It speaks of the network and of what the other party put into it.
             raise PeerFault(str(error)) from None

@@ -18,7 +18,7 @@ from leaktight.data.column import is_missing
 from leaktight.data.column_rules import ColumnRules, described, encoded
 from leaktight.data.files import Location
 from leaktight.data.labels import as_ids, number
-from leaktight.data.table import read_cells
+from leaktight.data.table import as_words, read_cells
 from leaktight.wire.half import Half
 
 
@@ -102,7 +102,7 @@ class PartyTable(ColumnRules):
                     f"The column `{name}` of `{file}` must have a value in each row. Got none in row {empty + 1}."
                 )
         if self.id:
-            ids = cells[:, header.index(self.id)].astype(str)
+            ids = as_words(cells[:, header.index(self.id)], f"The ids of `{file}`")
             order = np.argsort(ids, kind="stable")
             twice = np.flatnonzero(ids[order][1:] == ids[order][:-1])
             if len(twice):
@@ -124,8 +124,8 @@ class PartyTable(ColumnRules):
         if not self.label:
             return torch.full((len(train),), -1), torch.full((len(test),), -1), 0
         what, at = f"The labels of `{self.path}`", header.index(self.label)
-        ids = as_ids(train[:, at].astype(str), what)
+        ids = as_ids(as_words(train[:, at], what), what)
         # Without test rows there is nothing that could be of another type.
-        others = as_ids(test[:, at].astype(str), what) if len(test) else ids[:0]
+        others = as_ids(as_words(test[:, at], what), what) if len(test) else ids[:0]
         ours, theirs, names = number(ids, others, what, self.positive)
         return torch.from_numpy(ours), torch.from_numpy(theirs), len(names)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import ipaddress
-import tomllib
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -13,7 +12,9 @@ from pydantic import Field, SerializeAsAny, model_validator
 from leaktight.audit.build import Faults, Table, made
 from leaktight.core.defence import Defence, Undefended
 from leaktight.core.device import DeviceName
-from leaktight.core.errors import InvalidValue, did_you_mean
+from leaktight.core.document import parse_toml
+from leaktight.core.errors import SHOWN, InvalidValue, did_you_mean, excerpt
+from leaktight.core.input_file import LARGEST_SETTINGS, read_input
 from leaktight.core.private import reason
 from leaktight.core.value import Value
 from leaktight.data.source import Source
@@ -78,6 +79,7 @@ class Wire(Value):
         compression: of activations: `none`, `float16` or `int8`; the same on both sides.
         largest: MiB that one message may have at most, above 0.
         most_ids: how many ids the feature party's columns may have in all, or numbers an image, so that the model's size is bounded.
+        most_parameters: how many parameters the network may have in all, at least 1: its size follows from what the other party says.
         heartbeat: seconds between two signs of life.
         timeout: seconds without one after which the other party counts as lost; longer than `heartbeat`.
         patience: seconds that a party waits for the other one to come, or to come back.
@@ -93,6 +95,7 @@ class Wire(Value):
     compression: Compression = "none"
     largest: float = Field(64.0, gt=0, le=2000)
     most_ids: int = Field(10_000_000, ge=0)
+    most_parameters: int = Field(150_000_000, ge=1)
     heartbeat: Seconds = 5.0
     timeout: Seconds = 30.0
     patience: Seconds = 600.0
@@ -166,7 +169,7 @@ def read_party_file(path: Path) -> PartyFile:
         InvalidValue: the file is missing, is not TOML, or has faults; all of them are shown, each with its place.
     """
     try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
+        document = parse_toml(read_input(path, LARGEST_SETTINGS).decode())
     except FileNotFoundError:
         raise InvalidValue(
             f"There is no file `{path}`. Write one with `leaktight init --scenario label-party {path}`."
@@ -175,7 +178,7 @@ def read_party_file(path: Path) -> PartyFile:
         raise InvalidValue(f"The file `{path}` is not text in UTF-8. A party's file is TOML.") from None
     except OSError as error:
         raise InvalidValue(f"The file `{path}` cannot be read: {reason(error)}.") from None
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:
         raise InvalidValue(f"The file `{path}` is not valid TOML: {error}.") from None
     return parse_party_file(document, f"The file `{path}`")
 
@@ -194,10 +197,10 @@ def parse_party_file(document: Table, source: str = "The party's file") -> Party
     faults = Faults()
     for name in document:
         if name not in SECTIONS:
-            faults.add("", f"There is no section `{name}`. {did_you_mean(name, SECTIONS)}")
+            faults.add("", f"There is no section `{name[:SHOWN]}`. {did_you_mean(name, SECTIONS)}")
     scenario = document.get("scenario", {})
     if not isinstance(scenario, dict):
-        faults.add("scenario", f"It must be a table of settings. Got {scenario!r} instead.")
+        faults.add("scenario", f"It must be a table of settings. Got {excerpt(scenario)} instead.")
         scenario = {}
     # What an audit alone needs does no harm here, so that its plan can be taken over as it is.
     own = {name: value for name, value in scenario.items() if name not in ("data", "moments", "name")}

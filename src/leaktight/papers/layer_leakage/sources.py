@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import gzip
 from pathlib import Path
 from typing import Any
 
 from leaktight.core.errors import InvalidValue
 from leaktight.data.attributes import Attributes
-from leaktight.data.files import listing
+from leaktight.data.files import listing, open_data
+from leaktight.data.table import LARGEST_TABLE, text_lines
 
 LFW, CELEBA, PUBFIG = "LFW", "CelebA", "PubFig"
 FOLDERS = {LFW: "lfw", CELEBA: "celeba", PUBFIG: "pubfig"}
@@ -48,6 +48,5 @@ def need_faces(folder: str, name: str, **settings: Any) -> Attributes:
 
 
 def _first_column(table: Path) -> str:
-    opened = gzip.open if table.suffix == ".gz" else open
-    with opened(table, "rt", encoding="utf-8-sig") as lines:
-        return str(next(iter(lines), "")).strip().split(",")[0].strip('"')
+    with open_data(table, LARGEST_TABLE) as content:
+        return next(text_lines(content, table), "").strip().split(",")[0].strip('"')

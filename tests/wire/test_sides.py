@@ -196,3 +196,19 @@ def test_the_noise_of_a_step_depends_on_the_defence(sides):
     one, two = (side.local().draws.normals((8,)) for side in (label, other))
     assert not torch.equal(one, two)
     assert torch.equal(one, label.local().draws.normals((8,)))
+
+
+def test_activations_that_are_too_large_end_the_peers_connection_and_not_the_label_party(pair):
+    """The feature party's columns decide how large they are: whoever says so must not be able to end the other one's process."""
+    pair.label["wire"]["patience"] = 3.0
+    for role in ROLES:
+        pair.documents[role]["scenario"]["model"] = {"kind": "wide_deep", "hidden": [100_000, 6]}
+        pair.documents[role]["scenario"]["cut"] = "relu1"
+        pair.documents[role]["wire"]["largest"] = 2
+    waiting = pair.start("label-party")
+    wrong = pair.start("feature-party")
+    wrong.join()
+    assert "The `largest` of Wire must be at least" in str(wrong.error)
+    assert waiting.is_alive()
+    assert any(told.startswith("Refused: The `largest` of Wire") for told in waiting.told)
+    waiting.join()

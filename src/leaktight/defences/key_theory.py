@@ -16,6 +16,7 @@ def random_keys(count: int, dimensions: int, draws: Draws) -> Tensor:
     r"""Draw keys of length 1 in random directions: \(\psi = z / \lVert z \rVert\) with \(z \sim N(0, I)\), one in each row.
 
     Example:
+        >>> import torch
         >>> from leaktight.core.draws import public_draws
         >>> random_keys(3, 64, public_draws(0)).norm(dim=1).allclose(torch.ones(3))
         True
@@ -36,6 +37,7 @@ def key_at_distance(key: Tensor, distance: float, draws: Draws) -> Tensor:
         draws: where the direction comes from.
 
     Example:
+        >>> import torch
         >>> from leaktight.core.draws import public_draws
         >>> draws = public_draws(0)
         >>> key = random_keys(1, 64, draws)[0]
@@ -85,6 +87,7 @@ def closest(keys: Tensor) -> Tensor:
         keys: one of length 1 in each row.
 
     Example:
+        >>> import torch
         >>> (torch.eye(2) @ closest(torch.eye(2))).tolist()
         [0.7071067690849304, 0.7071067690849304]
 

@@ -84,7 +84,11 @@ class LabelSide(Side):
         them = read_hello(line.receive(Sort.HELLO), self.peer)
         compare(self.hello(), them, self.peer)
         party = self._made(them)
-        self.bound(line, party.shape)
+        try:
+            self.bound(line, party.shape)
+        except InvalidValue as error:
+            # What the other party puts into the network decides how large activations are.
+            raise PeerFault(str(error)) from None
         feature, label = meeting(them.steps, self.steps)
         line.send(self.hello(classes=self.half.classes).frame())
         self.stand(label)

@@ -12,6 +12,7 @@ import torch
 import torch.nn.functional as F
 from _rows import Row
 
+from leaktight.core.draws import PublicSeed
 from leaktight.core.local import Local
 from leaktight.core.random import stream
 from leaktight.data import Columns
@@ -52,7 +53,7 @@ def _trainings(batch: int) -> tuple[Callable[[], None], Callable[[], None]]:
     rng, count = stream(0, "rows"), 2 * batch
     numbers, ids = torch.randn(count, NUMBERS, generator=rng), torch.randint(0, BUCKETS + 1, (count, WORDS), generator=rng)
     rows, labels = torch.cat([numbers, ids], 1), (torch.rand(count, generator=rng) < 0.25).long()
-    made = halves(WideDeep(), columns, 2, 0, own=columns.take(range(NUMBERS)))
+    made = halves(WideDeep(), columns, 2, PublicSeed(0), own=columns.take(range(NUMBERS)))
     whole = copy.deepcopy(made)
     feature = FeatureParty(made.bottom, rows, Order(count, batch, 0), Local("feature-party", 0))
     label = LabelParty(made.top, labels, Order(count, batch, 0), Local("label-party", 0), made.shape, numbers)

@@ -21,6 +21,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
+from leaktight.core.draws import PublicSeed
 from leaktight.core.threads import cores, rest_soon
 
 rest_soon()  # torch reads it when it is imported
@@ -183,7 +184,7 @@ def split_units(batch: int, steps: int) -> tuple[float, float, float, float]:
     rng, count = stream(0, "rows"), 2 * batch
     numbers, ids = torch.randn(count, NUMBERS, generator=rng), torch.randint(0, BUCKETS + 1, (count, WORDS), generator=rng)
     rows, labels = torch.cat([numbers, ids], 1), (torch.rand(count, generator=rng) < 0.25).long()
-    made = halves(WideDeep(), columns, 2, 0, own=columns.take(range(NUMBERS)))
+    made = halves(WideDeep(), columns, 2, PublicSeed(0), own=columns.take(range(NUMBERS)))
     feature = FeatureParty(made.bottom, rows, Order(count, batch, 0), Local("feature-party", 0))
     label = LabelParty(made.top, labels, Order(count, batch, 0), Local("label-party", 0), made.shape, numbers)
     message = feature.respond(label.opening())

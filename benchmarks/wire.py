@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from leaktight.core.draws import PublicSeed
 from leaktight.core.threads import rest_soon
 
 rest_soon()  # torch reads it when it is imported
@@ -79,7 +80,7 @@ class Clock:
 def in_one_process(batch: int, width: int, steps: int) -> float:
     """Return steps per second of both parties in this process."""
     rows, labels = held(batch)
-    made = halves(WideDeep(hidden=(128, 128, width)), COLUMNS, 2, 0, own=COLUMNS.take(range(NUMBERS)))
+    made = halves(WideDeep(hidden=(128, 128, width)), COLUMNS, 2, PublicSeed(0), own=COLUMNS.take(range(NUMBERS)))
     feature = FeatureParty(made.bottom, rows, Order(len(rows), batch, 0), Local("feature-party", 0))
     label = LabelParty(made.top, labels, Order(len(rows), batch, 0), Local("label-party", 0), made.shape, rows[:, :NUMBERS])
     message, clock = feature.respond(label.opening()), Clock()

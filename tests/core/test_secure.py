@@ -9,7 +9,7 @@ import torch
 from scipy import stats
 from torch import nn
 
-from leaktight.core.defence import Chain, bound_key
+from leaktight.core.defence import Chain, bind_key
 from leaktight.core.errors import InvalidValue, LeaktightError
 from leaktight.core.local import Local
 from leaktight.core.message import Kind, Message
@@ -55,7 +55,7 @@ def test_keys_that_agree_in_their_low_bits_draw_differently() -> None:
 
 def test_numbers_depend_on_party_round_scope_and_settings() -> None:
     def drawn(party: str = "a", round: int = 0, scope: str = "x", std: float = 1.0) -> torch.Tensor:
-        local = Local(party, seed=0, key=bound_key(KEY, party, GaussianNoise(std=std)))
+        local = Local(party, seed=0, key=bind_key(KEY, party, GaussianNoise(std=std)))
         local.begin(round)
         return local.scope(scope).draws.normals((4,))
 
@@ -72,12 +72,12 @@ def test_the_seed_means_nothing_where_there_is_a_key() -> None:
 
 def test_what_lasts_is_the_same_in_every_round_and_other_than_the_rounds() -> None:
     local = Local("a", seed=0, key=KEY)
-    first = local.lasting("class_keys", "keys").normals((4,))
+    first = local.fixed_draws("class_keys", "keys").normals((4,))
     local.begin(5)
-    assert torch.equal(first, local.lasting("class_keys", "keys").normals((4,)))
-    assert not torch.isclose(first, local.lasting("class_keys", "codes").normals((4,))).any()
+    assert torch.equal(first, local.fixed_draws("class_keys", "keys").normals((4,)))
+    assert not torch.isclose(first, local.fixed_draws("class_keys", "codes").normals((4,))).any()
     assert not torch.isclose(first, local.draws.normals((4,))).any()
-    assert not torch.isclose(local.draws.normals((4,)), local.apart("scored", 5).draws.normals((4,))).any()
+    assert not torch.isclose(local.draws.normals((4,)), local.fork("scored", 5).draws.normals((4,))).any()
 
 
 def test_names_are_told_apart_however_they_are_joined() -> None:

@@ -13,6 +13,7 @@ from torch import nn
 
 from leaktight.core import registry
 from leaktight.core.defence import Defence, Undefended
+from leaktight.core.draws import PublicSeed
 from leaktight.core.errors import Refusal
 from leaktight.core.local import Local
 from leaktight.core.task import Batch, Model, Task
@@ -79,13 +80,13 @@ class Table:
 def _tables(kind: str) -> Table:
     if kind == "image":
         data = RareDigit(form="image").load().train
-        return Table(data.inputs, None, data.labels, halves(DLNet(width=3), (1, 8, 8), 2, 1, cut="sigmoid2"))
+        return Table(data.inputs, None, data.labels, halves(DLNet(width=3), (1, 8, 8), 2, PublicSeed(1), cut="sigmoid2"))
     if kind == "numbers":
         data = RareDigit().load().train
-        return Table(data.inputs, None, data.labels, halves(MLP(hidden=(9, 5)), (64,), 2, 1, cut="relu1"))
+        return Table(data.inputs, None, data.labels, halves(MLP(hidden=(9, 5)), (64,), 2, PublicSeed(1), cut="relu1"))
     levels = RareDigit(form="levels").load()
     own, rest = levels.columns.find(["r0*", "r1*"]), levels.columns.find(["r2*", "r3*", "r4*"])
-    made = halves(WideDeep(hidden=(9, 5)), levels.columns.take(rest), 2, 1, own=levels.columns.take(own))
+    made = halves(WideDeep(hidden=(9, 5)), levels.columns.take(rest), 2, PublicSeed(1), own=levels.columns.take(own))
     inputs = levels.train.inputs
     return Table(inputs[:, list(rest)], inputs[:, list(own)], levels.train.labels, made)
 

@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import nn
 
+from leaktight.core.draws import PublicSeed
 from leaktight.data import RareDigit
 from leaktight.learning import layer_gradients
 from leaktight.models import MLP, ConvNet, DLNet, WideDeep, halves
@@ -37,11 +38,14 @@ def by_hand(bottom: nn.Module, inputs: torch.Tensor, gradient: torch.Tensor) -> 
 
 LEVELS = RareDigit(form="levels").load()
 CASES = [
-    (halves(MLP(hidden=(9, 7)), (64,), 2, 0, statistics=((0.5,) * 64, (2.0,) * 64)), RareDigit().load().train.inputs),
-    (halves(WideDeep(hidden=(9, 7)), LEVELS.columns, 2, 0), LEVELS.train.inputs),
-    (halves(DLNet(width=3), (1, 8, 8), 2, 0, cut="sigmoid3"), RareDigit(form="image").load().train.inputs),
     (
-        halves(ConvNet(width=4), (1, 12, 12), 2, 0, cut="pool6"),
+        halves(MLP(hidden=(9, 7)), (64,), 2, PublicSeed(0), statistics=((0.5,) * 64, (2.0,) * 64)),
+        RareDigit().load().train.inputs,
+    ),
+    (halves(WideDeep(hidden=(9, 7)), LEVELS.columns, 2, PublicSeed(0)), LEVELS.train.inputs),
+    (halves(DLNet(width=3), (1, 8, 8), 2, PublicSeed(0), cut="sigmoid3"), RareDigit(form="image").load().train.inputs),
+    (
+        halves(ConvNet(width=4), (1, 12, 12), 2, PublicSeed(0), cut="pool6"),
         torch.rand(9, 1, 12, 12, generator=torch.Generator().manual_seed(1)),
     ),
 ]

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from leaktight.core.defence import Undefended
+from leaktight.core.draws import PublicSeed
 from leaktight.core.errors import InvalidValue, Refusal
 from leaktight.core.message import Kind
 from leaktight.core.random import stream
@@ -111,7 +112,7 @@ def test_the_same_seed_trains_the_same_model(training):
 
 def test_the_halves_start_from_streams_of_their_own():
     data = RareDigit().load()
-    early, late = scenario(cut="relu1").halves(data, 0), scenario(cut="relu2").halves(data, 0)
+    early, late = scenario(cut="relu1").halves(data, PublicSeed(0)), scenario(cut="relu2").halves(data, PublicSeed(0))
     assert torch.equal(early.bottom.linear1.weight, late.bottom.linear1.weight)
     assert torch.equal(early.top.deep.head.weight, late.top.deep.head.weight)
     assert not torch.equal(early.top.deep.body.linear2.weight, late.bottom.linear2.weight)

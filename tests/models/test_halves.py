@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import nn
 
+from leaktight.core.draws import PublicSeed
 from leaktight.core.errors import InvalidValue
 from leaktight.data import Columns
 from leaktight.models import MLP, VGG16, ConvNet, DLNet, LeNet, ResNet20, WideDeep, halves
@@ -26,7 +27,7 @@ CUTS = [
 
 @pytest.mark.parametrize(("network", "shape", "cut"), [(n, s, c) for n, s, cuts in CUTS for c in cuts], ids=str)
 def test_a_cut_network_computes_what_the_whole_one_does(network, shape, cut):
-    made = halves(network, shape, classes=3, seed=4, cut=cut)
+    made = halves(network, shape, classes=3, root=PublicSeed(4), cut=cut)
     inputs = torch.rand(2, *shape, generator=torch.Generator().manual_seed(1))
     activations = made.bottom(inputs)
     assert tuple(activations.shape[1:]) == made.shape
@@ -43,7 +44,7 @@ def test_both_halves_follow_from_the_seed_and_leave_the_global_generator_alone(n
     torch.manual_seed(5)
     state = torch.get_rng_state()
     columns = Columns.plain(6)
-    made, again, other = (halves(network, columns, 2, seed, cut="relu1", own=MIXED) for seed in (1, 1, 2))
+    made, again, other = (halves(network, columns, 2, PublicSeed(seed), cut="relu1", own=MIXED) for seed in (1, 1, 2))
     assert torch.equal(torch.get_rng_state(), state)
     for half in ("bottom", "top"):
         one, same, different = (dict(getattr(found, half).named_parameters()) for found in (made, again, other))
@@ -55,12 +56,18 @@ def test_both_halves_follow_from_the_seed_and_leave_the_global_generator_alone(n
 def test_statistics_standardise_both_parties_rows():
     own = Columns(("c",), (0,))
     made = halves(
-        MLP(hidden=(4,)), Columns.plain(2), 2, 0, own=own, statistics=((1.0, 2.0), (2.0, 4.0)), own_statistics=((3.0,), (2.0,))
+        MLP(hidden=(4,)),
+        Columns.plain(2),
+        2,
+        PublicSeed(0),
+        own=own,
+        statistics=((1.0, 2.0), (2.0, 4.0)),
+        own_statistics=((3.0,), (2.0,)),
     )
     assert next(iter(dict(made.bottom.named_children()))) == "normalise"
     with torch.no_grad():
         made.top.wide.linear.linear.weight.fill_(1.0)
-        plain = halves(MLP(hidden=(4,)), Columns.plain(2), 2, 0)
+        plain = halves(MLP(hidden=(4,)), Columns.plain(2), 2, PublicSeed(0))
         assert torch.allclose(made.bottom(torch.tensor([[3.0, 6.0]])), plain.bottom(torch.tensor([[1.0, 1.0]])))
     moved = made.top(torch.zeros(1, 4), torch.tensor([[5.0]])) - made.top(torch.zeros(1, 4), torch.tensor([[3.0]]))
     assert torch.allclose(moved, torch.ones(1, 2))
@@ -82,21 +89,21 @@ def test_a_top_without_a_wide_part_ignores_the_label_party_s_rows():
 )
 def test_a_cut_that_cannot_be_made_is_said(network, shape, cut, sentence):
     with pytest.raises(InvalidValue) as error:
-        halves(network, shape, 2, 0, cut=cut)
+        halves(network, shape, 2, PublicSeed(0), cut=cut)
     assert sentence in str(error.value)
 
 
 def test_columns_without_ids_need_no_wide_part():
-    made = halves(MLP(hidden=(4,)), Columns.plain(3), 2, seed=0)
+    made = halves(MLP(hidden=(4,)), Columns.plain(3), 2, PublicSeed(0))
     assert made.top.wide is None
 
 
 @pytest.mark.parametrize("half", ["feature", "label"])
 def test_each_half_is_what_both_together_have(half):
     network, columns = WideDeep(hidden=(8, 4)), Columns(("a", "b"), (0, 5))
-    made = halves(network, columns, 2, seed=3, cut="relu1", own=MIXED)
-    bottom, shape = feature_half(network, columns, 2, 3, cut="relu1")
-    top, same = label_half(network, columns, 2, 3, cut="relu1", own=MIXED)
+    made = halves(network, columns, 2, PublicSeed(3), cut="relu1", own=MIXED)
+    bottom, shape = feature_half(network, columns, 2, PublicSeed(3), cut="relu1")
+    top, same = label_half(network, columns, 2, PublicSeed(3), cut="relu1", own=MIXED)
     assert shape == same == made.shape == (8,)
     ours, theirs = (bottom, made.bottom) if half == "feature" else (top, made.top)
     assert ours.state_dict().keys() == theirs.state_dict().keys()
@@ -108,8 +115,8 @@ def test_the_shape_of_large_activations_is_known_without_computing_them(cut, mon
     devices = []
     forward = nn.Conv2d.forward
     monkeypatch.setattr(nn.Conv2d, "forward", lambda self, x: devices.append(x.device.type) or forward(self, x))
-    _, shape = label_half(ConvNet(width=2), (3, 160, 160), 2, 0, cut=cut)
-    bottom, same = feature_half(ConvNet(width=2), (3, 160, 160), 2, 0, cut=cut)
+    _, shape = label_half(ConvNet(width=2), (3, 160, 160), 2, PublicSeed(0), cut=cut)
+    bottom, same = feature_half(ConvNet(width=2), (3, 160, 160), 2, PublicSeed(0), cut=cut)
     assert set(devices) == {"meta"}
     assert shape == same == tuple(bottom(torch.zeros(1, 3, 160, 160)).shape[1:])
 
@@ -127,4 +134,4 @@ class Counted(nn.Module):
 
 def test_a_layer_that_looks_at_its_numbers_is_computed(monkeypatch):
     monkeypatch.setattr(MLP, "parts", lambda *_: (nn.Sequential(OrderedDict(counted=Counted())), nn.Linear(3, 2)))
-    assert halves(MLP(), (70_000,), 2, 0).shape == (3,)
+    assert halves(MLP(), (70_000,), 2, PublicSeed(0)).shape == (3,)

@@ -17,7 +17,7 @@ import pytest
 import torch
 
 from leaktight.core.certificates import make_certificates
-from leaktight.core.defence import Undefended, bound_key
+from leaktight.core.defence import Undefended, bind_key
 from leaktight.core.local import Local
 from leaktight.core.scenario import flat
 from leaktight.core.secure import SecretKey
@@ -86,7 +86,7 @@ def with_keys(split: Split, data, defence, keys: dict[str, SecretKey] | None = N
     feature, label = split.parties(data, defence, seed=0)
 
     def local(role: str, own) -> Local:
-        return Local(role, seed=0, key=bound_key(keys[role], role, own))
+        return Local(role, seed=0, key=bind_key(keys[role], role, own))
 
     bottom, top = split.halves(data, keys[feature.name]).bottom, split.halves(data, keys[label.name]).top
     feature = dataclasses.replace(feature, bottom=bottom, local=local(feature.name, feature.defence))

@@ -91,10 +91,11 @@ def test_with_a_checkpoint_at_every_step_nothing_is_played_twice(pair, reference
 
 
 def test_a_message_that_cannot_be_sent_within_the_limit_is_told_to_its_owner(pair):
-    pair.label["wire"]["largest"] = 0.001
+    pair.feature["wire"]["largest"] = 0.001
+    pair.label["wire"]["patience"] = 1.0
     both = pair.run()
-    assert "The `largest` of Wire must be at least 0.00" in str(both["label-party"].error)
-    assert "label-party has stopped." in str(both["feature-party"].error)
+    assert "The `largest` of Wire must be at least 0.00" in str(both["feature-party"].error)
+    assert any("feature-party has stopped." in told for told in both["label-party"].told)
 
 
 def test_a_feature_party_may_mend_its_columns_as_long_as_nothing_was_learned(pair, reference, identical, monkeypatch):

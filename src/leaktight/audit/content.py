@@ -13,6 +13,7 @@ from leaktight.audit.probe_batch import EXAMPLES, respond
 from leaktight.captures import Captured
 from leaktight.captures.tensors import LARGEST_FILE
 from leaktight.core.digest import digest, tensor_parts
+from leaktight.core.draws import PublicSeed
 from leaktight.core.input_file import digest_input
 from leaktight.core.scenario import Scenario
 from leaktight.data.source import KEPT, Data
@@ -63,7 +64,7 @@ def _(scenario: Standalone, seed: int) -> Content:
 @contents.register
 def _(scenario: Split, seed: int) -> Content:
     data = scenario.data.load()
-    made = scenario.halves(data, seed)
+    made = scenario.halves(data, PublicSeed(seed))
     features, own = scenario.held(data.test.inputs[:EXAMPLES])
     inputs = (features,) if own is None else (features, own)
     return _of_model(_Joined(made), (made.bottom, made.top), inputs, data.test.labels[:EXAMPLES])

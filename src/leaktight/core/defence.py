@@ -125,12 +125,12 @@ class Defence(Kinded):
         return task
 
 
-def bound_key(key: SecretKey, party: str, defence: Defence) -> SecretKey:
+def bind_key(key: SecretKey, party: str, defence: Defence) -> SecretKey:
     """Return a party's key under one defence, so that changed settings never meet old draws.
 
     Example:
         >>> key = SecretKey.new()
-        >>> bound_key(key, "client-0", Undefended()) == bound_key(key, "client-0", Chain())
+        >>> bind_key(key, "client-0", Undefended()) == bind_key(key, "client-0", Chain())
         False
     """
     return key.derive(party, json.dumps(defence.to_dict(), sort_keys=True), repr(defence.stamp()))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import dataclasses
 import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -11,7 +12,7 @@ from contextlib import AbstractContextManager
 import torch
 from torch import Tensor
 
-from leaktight.core.random import Stream, sealed, stream
+from leaktight.core.random import Stream, sealed, seed_of
 
 BLOCK = 2**17
 """How many normal numbers one thread draws at a time."""
@@ -131,7 +132,7 @@ class SeededDraws(Draws):
         rng: the named stream.
 
     Example:
-        >>> one, other = SeededDraws(stream(0, "noise")), SeededDraws(stream(0, "noise"))
+        >>> one, other = public_draws(0, "noise"), public_draws(0, "noise")
         >>> torch.equal(one.normals((3,)), other.normals((3,)))
         True
     """
@@ -169,6 +170,33 @@ class SeededDraws(Draws):
         return [SeededDraws(torch.Generator().manual_seed(seed)) for seed in seeds]
 
 
+class Root(abc.ABC):
+    """What streams derive from by names: a seed that others know, or a secret key."""
+
+    @abc.abstractmethod
+    def derive(self, *names: object) -> Root:
+        """Return the root that belongs to some names."""
+
+    @abc.abstractmethod
+    def draws(self) -> Draws:
+        """Return the stream of this root, from its beginning."""
+
+
+@dataclasses.dataclass(frozen=True)
+class PublicSeed(Root):
+    """A seed that others may know: of an audit, of a simulation, or agreed on by all parties."""
+
+    seed: int
+
+    def derive(self, *names: object) -> PublicSeed:
+        """Return the seed that belongs to some names."""
+        return PublicSeed(seed_of(self.seed, *names))
+
+    def draws(self) -> SeededDraws:
+        """Return the stream of this seed."""
+        return SeededDraws(torch.Generator().manual_seed(self.seed))
+
+
 def public_draws(seed: int, *names: object) -> SeededDraws:
     """Return draws that all parties must repeat, such as the fixed layer of class keys. They hide nothing from anybody.
 
@@ -176,7 +204,8 @@ def public_draws(seed: int, *names: object) -> SeededDraws:
         seed: agreed on by all.
         names: what is drawn; none for the stream of the seed itself.
     """
-    return SeededDraws(stream(seed, *names) if names else torch.Generator().manual_seed(seed))
+    root = PublicSeed(seed)
+    return (root.derive(*names) if names else root).draws()
 
 
 def laplace_from_uniform(uniform: Tensor) -> Tensor:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from leaktight.core.draws import Draws, SeededDraws
-from leaktight.core.random import seed_of, stream
+from leaktight.core.draws import Draws, PublicSeed, Root
+from leaktight.core.random import seed_of
 from leaktight.core.sampling import Sampling
 from leaktight.core.secure import SecretKey
 from leaktight.core.task import Batch
@@ -36,12 +36,12 @@ class Local:
     Private heads, class keys, targets and residuals live in `memory` and nowhere else. It holds tensors, numbers and
     nested dictionaries of them, so that an engine whose processes come and go can keep it for the party.
 
-    This is the one place that decides where a party's random numbers come from. Whose messages really leave has a key, and nobody can
-    draw its numbers again. In audits and simulations there is none, and the numbers follow from the seed.
+    This is the one place that decides where a party's random numbers come from. A party whose messages really leave has a key; nobody
+    without it can draw its numbers again. In audits and simulations there is none, and the numbers follow from the seed.
 
     Args:
         party: whose it is.
-        seed: what its random streams derive from if it has no key. Public, so far as all parties agree on it.
+        seed: what its random streams derive from if it has no key. All parties may know it.
         key: the party's secret, already bound to its defence's settings, so that other settings never meet the same numbers.
         memory: what defences keep between messages.
         notes: numbers for the record (an epsilon, a clipped share); the owner decides what becomes of them.
@@ -58,7 +58,7 @@ class Local:
     key: SecretKey | None = None
 
     def begin(self, round: int) -> None:
-        """Enter a round: every stream starts anew from the seed, the party and the round."""
+        """Enter a round: every stream starts anew from the seed or key, the party and the round."""
         self.now.round = round
         self.now.streams.clear()
 
@@ -100,27 +100,26 @@ class Local:
     def draws(self) -> Draws:
         """The random numbers of this scope and round."""
         if self.path not in self.now.streams:
-            self.now.streams[self.path] = self._stream(self.party, self.round, *self.path)
+            self.now.streams[self.path] = self._root.derive(self.party, self.round, *self.path).draws()
         return self.now.streams[self.path]
 
-    def lasting(self, owner: str, name: str) -> Draws:
-        """Return random numbers that are the same in every round, for secrets that a party makes once and may have to make again.
+    def fixed_draws(self, owner: str, name: str) -> Draws:
+        """Return random numbers that do not depend on the round; the same again only under the same seed or key.
 
         Args:
             owner: the kind of the defence.
             name: what is drawn.
         """
-        if self.key is not None:
-            return self.key.derive("lasting", self.party, *self.path, owner, name).draws()
-        return SeededDraws(stream(seed_of(self.seed, self.party, *self.path, owner), name))
+        return self._root.derive(self.party, *self.path, owner).derive(name).draws()
 
-    def apart(self, *names: object) -> Local:
+    def fork(self, *names: object) -> Local:
         """Return a Local of the same party with streams of their own and no memory, for messages beside those of the rounds."""
-        key = None if self.key is None else self.key.derive("apart", *names)
+        key = None if self.key is None else self.key.derive(*names)
         return Local(self.party, seed_of(self.seed, *names), key=key)
 
-    def _stream(self, *names: object) -> Draws:
-        return SeededDraws(stream(self.seed, *names)) if self.key is None else self.key.derive("round", *names).draws()
+    @property
+    def _root(self) -> Root:
+        return PublicSeed(self.seed) if self.key is None else self.key
 
 
 def spent_in(memory: Memory) -> Memory:

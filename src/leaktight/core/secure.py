@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algori
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from leaktight.core.draws import Draws
+from leaktight.core.draws import Draws, Root
 from leaktight.core.errors import InvalidValue, LeaktightError
 
 KEY_BYTES = 32
@@ -29,7 +29,7 @@ _CHUNK = 2**15
 _ZEROS = memoryview(bytes(8 * _CHUNK))
 
 
-class SecretKey:
+class SecretKey(Root):
     """A party's secret: 256 bits from the operating system, or derived from such by names.
 
     It prints nothing of itself. `hex` is for a private file alone.

@@ -102,8 +102,8 @@ class ClassKeys(Defence):
             raise Refusal(
                 "class_keys must see the agreed embedding. Put it first among the defences of a chain that change the task."
             )
-        # The same in every round: a party that is rebuilt from its memory has the same keys.
-        keys = random_keys(task.classes, self.dimensions, local.lasting(self.kind, "keys"))
+        # Drawn once and kept in memory: where every message has a new key, they could not be drawn again.
+        keys = random_keys(task.classes, self.dimensions, local.fixed_draws(self.kind, "keys"))
         local.memory.setdefault("keys", keys.to(task.device))
         head = task.model.head
         # Whoever scores applies the public part of the embedding, so the model ends with the trained one.

@@ -100,10 +100,10 @@ class Polarization(Defence):
             raise Refusal(
                 "polarization must see a body with one head. Another defence returns more than that head's outputs; leave one of them out."
             )
-        # The same in every round: a party that is rebuilt from its memory draws the same head again.
-        codes = 2.0 * local.lasting(self.kind, "codes").integers(2, (task.classes, self.bits)) - 1.0
+        # Drawn once and kept in memory: where every message has a new key, they could not be drawn again.
+        codes = 2.0 * local.fixed_draws(self.kind, "codes").integers(2, (task.classes, self.bits)) - 1.0
         local.memory.setdefault("codes", codes.to(task.device))
-        private = self._head(_width(task), local.lasting(self.kind, "head")).to(task.device)
+        private = self._head(_width(task), local.fixed_draws(self.kind, "head")).to(task.device)
         model = Model(task.model.body, TwinHead(task.model.head, private), task.model.normalise)
         return dataclasses.replace(
             task,

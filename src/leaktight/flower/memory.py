@@ -12,7 +12,7 @@ from typing import Any
 from flwr.app import ConfigRecord, Context
 
 from leaktight.core.archive import pack, unpack
-from leaktight.core.defence import Defence, bound_key
+from leaktight.core.defence import Defence, bind_key
 from leaktight.core.errors import InvalidValue, LeaktightError
 from leaktight.core.local import Local, Memory, spent_in
 from leaktight.core.private import private_file, private_folder, reason, write_private
@@ -43,7 +43,7 @@ def recall(context: Context, defence: Defence, folder: Path | None = None) -> Lo
             # Residuals and private heads belong to a run; what was spent on the examples was spent.
             memory = spent_in(memory)
         party = f"node-{context.node_id}"
-        key = bound_key(SecretKey.new(), party, defence)
+        key = bind_key(SecretKey.new(), party, defence)
         local = Local(party, 0, memory=memory, notes=dict(about.get("notes", {})), key=key)
         local.begin(int(about.get("messages", 0)))
         _write(context, defence, folder, memory, {**about, "messages": local.round + 1})

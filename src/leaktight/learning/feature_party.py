@@ -100,7 +100,7 @@ class FeatureParty:
         """
         with torch.no_grad():
             made = torch.cat([self.bottom(inputs[at : at + chunk]) for at in range(0, len(inputs), chunk)])
-        local = self.local.apart("scored", self.step)
+        local = self.local.fork("scored", self.step)
         local.now.examples, size = len(inputs), self.order.batch_size
         parts = []
         for number, at in enumerate(range(0, len(inputs), size)):

@@ -11,7 +11,7 @@ import torch
 from pydantic import Field, SerializeAsAny
 from torch import Tensor
 
-from leaktight.core.defence import Defence, Undefended, bound_key
+from leaktight.core.defence import Defence, Undefended, bind_key
 from leaktight.core.device import DeviceName, device_of
 from leaktight.core.errors import InvalidValue
 from leaktight.core.local import Local, Memory
@@ -206,7 +206,7 @@ class Federated(Staged):
     ) -> Client:
         """Return one honest participant with what it owns, and what it remembers if it took part before; with a key, if its messages leave."""
         size, name = batch_size or self.batch_size, f"client-{number}"
-        bound = None if key is None else bound_key(key, name, defence)
+        bound = None if key is None else bind_key(key, name, defence)
         return Client(
             name=name,
             public=task,

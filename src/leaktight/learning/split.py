@@ -11,6 +11,7 @@ from torch import Tensor
 
 from leaktight.core.defence import Defence, Undefended
 from leaktight.core.device import DeviceName, device_of
+from leaktight.core.draws import PublicSeed, Root
 from leaktight.core.errors import InvalidValue, Refusal
 from leaktight.core.interval import wilson
 from leaktight.core.local import Local
@@ -19,7 +20,6 @@ from leaktight.core.metric import Reading
 from leaktight.core.random import seed_of
 from leaktight.core.run import Run, largest
 from leaktight.core.scenario import Enter, Observation, Progress, Snapshot, Training
-from leaktight.core.secure import SecretKey
 from leaktight.core.task import Batch
 from leaktight.data.columns import Columns
 from leaktight.data.source import Data, Source
@@ -93,7 +93,7 @@ class Split(Staged):
     normalise: bool = True
     device: DeviceName = "cpu"
 
-    def halves(self, data: Data, seed: int | SecretKey) -> Halves:
+    def halves(self, data: Data, root: Root) -> Halves:
         """Return the model in two halves, on the device, with its initial weights."""
         ours, theirs = self.dealt(data)
         statistics = data.statistics() if self.normalise else None
@@ -105,7 +105,7 @@ class Split(Staged):
             self.model,
             inputs,
             data.classes,
-            seed.derive("model") if isinstance(seed, SecretKey) else seed_of(seed, "model"),
+            root.derive("model"),
             cut=self.cut,
             own=_described(data).take(theirs) if theirs else None,
             statistics=_taken(statistics, ours),
@@ -122,7 +122,7 @@ class Split(Staged):
         The order's seed is what both know; each Local has a seed of its own, so that neither party can draw the other's noise again. In
         an audit all of them follow from one number; parties of real life choose theirs at random.
         """
-        made, device = self.halves(data, seed), device_of(self.device)
+        made, device = self.halves(data, PublicSeed(seed)), device_of(self.device)
         features, own = self.held(data.train.inputs)
         count, size, public = len(data.train), batch_size or self.batch_size, seed_of(seed, "order")
         feature = FeatureParty(

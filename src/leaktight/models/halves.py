@@ -9,9 +9,8 @@ from collections import OrderedDict
 import torch
 from torch import Tensor, nn
 
-from leaktight.core.draws import Draws, public_draws
+from leaktight.core.draws import Draws, Root
 from leaktight.core.errors import InvalidValue, did_you_mean
-from leaktight.core.secure import SecretKey
 from leaktight.core.task import Normalise
 from leaktight.data.columns import Columns
 from leaktight.models.network import Network
@@ -59,7 +58,7 @@ def halves(
     network: Network,
     inputs: Columns | tuple[int, ...],
     classes: int,
-    seed: int | SecretKey,
+    root: Root,
     *,
     cut: str = "",
     own: Columns | None = None,
@@ -74,7 +73,7 @@ def halves(
         network: any network whose body is a sequence of layers; with an empty cut, any network at all.
         inputs: what the feature party's rows hold, or the shape of its images.
         classes: how many classes there are; at least 2.
-        seed: what the initial weights derive from; a key, if nobody else may be able to draw them.
+        root: what the initial weights derive from; a key, if nobody else may be able to draw them.
         cut: the name of the last layer before the cut, such as `relu3`; empty cuts between body and head.
         own: what the label party's rows hold; None or no columns leaves the wide part out.
         statistics: mean and standard deviation of each of the feature party's columns or channels, known to it; None leaves inputs as they are.
@@ -84,13 +83,14 @@ def halves(
         InvalidValue: the network has no such layer, or does not take such inputs.
 
     Example:
+        >>> from leaktight.core.draws import PublicSeed
         >>> from leaktight.models.mlp import MLP
-        >>> found = halves(MLP(hidden=(8, 4)), (6,), classes=2, seed=0, cut="relu1")
+        >>> found = halves(MLP(hidden=(8, 4)), (6,), classes=2, root=PublicSeed(0), cut="relu1")
         >>> [name for name, _ in found.bottom.named_children()], found.shape
         (['flatten', 'linear1', 'relu1'], (8,))
     """
-    bottom, shape = feature_half(network, inputs, classes, seed, cut=cut, statistics=statistics)
-    top, _ = label_half(network, inputs, classes, seed, cut=cut, own=own, own_statistics=own_statistics)
+    bottom, shape = feature_half(network, inputs, classes, root, cut=cut, statistics=statistics)
+    top, _ = label_half(network, inputs, classes, root, cut=cut, own=own, own_statistics=own_statistics)
     return Halves(bottom, top, shape)
 
 
@@ -98,7 +98,7 @@ def feature_half(
     network: Network,
     inputs: Columns | tuple[int, ...],
     classes: int,
-    seed: int | SecretKey,
+    root: Root,
     *,
     cut: str = "",
     statistics: Statistics | None = None,
@@ -109,11 +109,11 @@ def feature_half(
         network: as for `halves`, likewise the rest.
         inputs: what the feature party's rows hold, or the shape of its images.
         classes: how many classes there are.
-        seed: what the initial weights derive from.
+        root: what the initial weights derive from.
         cut: the last layer of this half.
         statistics: mean and standard deviation of each column or channel.
     """
-    before, _, _ = _parts(network, inputs, classes, _initial(seed, "bottom"), cut)
+    before, _, _ = _parts(network, inputs, classes, root.derive("bottom").draws(), cut)
     if statistics is not None:
         before = OrderedDict([("normalise", Normalise(*statistics)), *before.items()])
     bottom = nn.Sequential(before)
@@ -124,7 +124,7 @@ def label_half(
     network: Network,
     inputs: Columns | tuple[int, ...],
     classes: int,
-    seed: int | SecretKey,
+    root: Root,
     *,
     cut: str = "",
     own: Columns | None = None,
@@ -136,20 +136,21 @@ def label_half(
         network: as for `halves`, likewise the rest.
         inputs: what the feature party's rows hold, or the shape of its images.
         classes: how many classes there are.
-        seed: what the initial weights derive from.
+        root: what the initial weights derive from.
         cut: the last layer of the other half.
         own: what the label party's rows hold.
         own_statistics: mean and standard deviation of each of its columns.
 
     Example:
+        >>> from leaktight.core.draws import PublicSeed
         >>> from leaktight.models.mlp import MLP
-        >>> top, shape = label_half(MLP(hidden=(8, 4)), (6,), classes=2, seed=0, cut="relu1")
+        >>> top, shape = label_half(MLP(hidden=(8, 4)), (6,), classes=2, root=PublicSeed(0), cut="relu1")
         >>> [name for name, _ in top.deep.body.named_children()], shape
         (['linear2', 'relu2'], (8,))
     """
-    before, after, head = _parts(network, inputs, classes, _initial(seed, "top"), cut)
+    before, after, head = _parts(network, inputs, classes, root.derive("top").draws(), cut)
     shape = _shape(nn.Sequential(before), inputs)
-    with _initial(seed).initialise():
+    with root.draws().initialise():
         wide: nn.Module | None = Wide(own, classes) if own is not None and len(own) else None
     if wide is not None and own_statistics is not None:
         wide = nn.Sequential(OrderedDict(normalise=Normalise(*own_statistics), linear=wide))
@@ -171,12 +172,6 @@ def _shape(bottom: nn.Sequential, inputs: Columns | tuple[int, ...]) -> tuple[in
 
 
 _Layers = OrderedDict[str, nn.Module]
-
-
-def _initial(seed: int | SecretKey, *names: str) -> Draws:
-    if isinstance(seed, SecretKey):
-        return seed.derive("initial weights", *names).draws()
-    return public_draws(seed, *names)
 
 
 def _parts(

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from leaktight.core.defence import bound_key
+from leaktight.core.defence import bind_key
 from leaktight.core.device import device_of
 from leaktight.core.errors import InvalidValue
 from leaktight.core.local import Local, Memory
@@ -139,7 +139,7 @@ class Side(abc.ABC):
 
     def local(self) -> Local:
         """Return what this party never sends; its noise depends on the defence, so that a changed setting never meets old noise."""
-        return Local(self.role, seed=0, key=bound_key(self.secret, self.role, self.settings.defence))
+        return Local(self.role, seed=0, key=bind_key(self.secret, self.role, self.settings.defence))
 
     def bound(self, line: Line, shape: tuple[int, ...]) -> None:
         """Let through what a step needs, with room for a clear word about a batch that is somewhat too large."""

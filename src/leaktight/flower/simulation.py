@@ -21,6 +21,18 @@ def simulate(
         workers: how many participants work at the same time, at least 1; None is one for each core.
         trust: whether other users of this machine may reach the SuperLink.
     """
+    with workplace(out, trust) as programs:
+        superlink(programs, "--insecure", "--simulation")
+        follow(programs, training, out, after, "--federation-config", federation(training, workers))
+
+
+def federation(training: JointTraining, workers: int | None = None) -> str:
+    """Return the settings of a simulation, as `flwr run` takes them.
+
+    Args:
+        training: what is trained.
+        workers: how many participants work at the same time; None is one for each core.
+    """
     count = min(workers or cores(), training.scenario.participants)
     settings = {
         "num-supernodes": training.scenario.participants,
@@ -29,7 +41,4 @@ def simulate(
         "init-args-logging-level": '"error"',
         "init-args-log-to-driver": "false",
     }
-    with workplace(out, trust) as programs:
-        superlink(programs, "--insecure", "--simulation")
-        words = " ".join(f"{name}={value}" for name, value in settings.items())
-        follow(programs, training, out, after, "--federation-config", words)
+    return " ".join(f"{name}={value}" for name, value in settings.items())

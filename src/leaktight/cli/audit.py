@@ -73,7 +73,11 @@ def audit(
     if seed is not None:
         plan = plan.with_seed(seed)
     folder = out or Path(f"leaktight-{file.stem if file else 'captured' if captured else preset or 'quick'}")
-    with told_to_stop("finished cells are kept; run the same command to go on."), Bar() as bar, staff(engine, workers, address) as crew:
+    with (
+        told_to_stop("finished cells are kept; run the same command to go on."),
+        Bar() as bar,
+        staff(engine, workers, address) as crew,
+    ):
         records = run(plan, folder, workers=crew, device=device, progress=bar.step)
     show(records, list(plan.scenarios))
     written = write_report(folder, redact=redact)

@@ -70,7 +70,11 @@ def layers(
         device=device,
     )
     records = []
-    with told_to_stop("finished cells are kept; run the same command to go on."), Bar() as bar, staff(engine, workers, address) as crew:
+    with (
+        told_to_stop("finished cells are kept; run the same command to go on."),
+        Bar() as bar,
+        staff(engine, workers, address) as crew,
+    ):
         for name, plan in study.plans().items():
             records += run(plan, out / name, workers=crew, progress=bar.step)
     rows = layer_rows(records)

@@ -72,7 +72,11 @@ def reproduce(
     if json is not None:
         # A run may take hours: better to know now that its result can be written.
         check_writable(json)
-    with told_to_stop("finished cells are kept; run the same command to go on."), Bar() as bar, staff(engine, workers, address) as crew:
+    with (
+        told_to_stop("finished cells are kept; run the same command to go on."),
+        Bar() as bar,
+        staff(engine, workers, address) as crew,
+    ):
         done = reproduced(found, order, folder, workers=crew, progress=bar.step)
     show(found, done.reproduction)
     if json is not None:

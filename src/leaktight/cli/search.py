@@ -73,7 +73,11 @@ def search(
         device=device,
         **{name: value for name, value in wanted.items() if value is not None},
     )
-    with told_to_stop("finished scores are kept; run the same command to go on."), Bar() as bar, staff(engine, workers, address) as crew:
+    with (
+        told_to_stop("finished scores are kept; run the same command to go on."),
+        Bar() as bar,
+        staff(engine, workers, address) as crew,
+    ):
         result = run(settings, out, workers=crew, progress=bar.step)
     typer.echo("\n".join(told(result, out)))
 

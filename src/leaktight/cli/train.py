@@ -82,7 +82,9 @@ def train(
     typer.echo(f"Trained with {training.defence} for {training.scenario.rounds} rounds: {told}.")
     typer.echo(f"Model: {out / MODEL_FILE}\nCurve: {out / CURVE_FILE}")
     if (out / REVEAL_FILE).exists():
-        typer.echo(f"Revealed at the end: {out / REVEAL_FILE} (`leaktight.learning.read_trained` puts it and the model together)")
+        typer.echo(
+            f"Revealed at the end: {out / REVEAL_FILE} (`leaktight.learning.read_trained` puts it and the model together)"
+        )
 
 
 def _train(

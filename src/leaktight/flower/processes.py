@@ -17,7 +17,7 @@ from typing import Self
 from leaktight.audit.ray_cluster import private_environment, write_token
 from leaktight.core.errors import LeaktightError
 from leaktight.core.local_users import require_alone
-from leaktight.core.private import private_file, private_folder, write_private
+from leaktight.core.private import private_file, private_folder
 from leaktight.flower import amended, guard, namespace
 from leaktight.flower.quiet import OFF
 

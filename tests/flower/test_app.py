@@ -5,6 +5,7 @@ import json
 import pytest
 import torch
 from flwr.app import ConfigRecord, Context, Error, Message, RecordDict
+from flwr.common.constant import ErrorCode
 from flwr.supercore.task_identity import TaskIdentity
 from safetensors.torch import load_file
 
@@ -17,7 +18,7 @@ from leaktight.defences import DPSGD, ClassKeys, GaussianNoise, Polarization, To
 from leaktight.flower.app import FAILURE_FILE, PROGRESS_FILE, client_app, main
 from leaktight.flower.letter import content_of, messages_of
 from leaktight.flower.node_state import NodeState, Remembered, decode, encode
-from leaktight.flower.remote import Nodes
+from leaktight.flower.remote import FAILURES, Nodes
 from leaktight.learning.federated import Federated
 from leaktight.learning.joint import CURVE_FILE, MODEL_FILE, JointTraining
 from leaktight.learning.protocol import FedAvg, FedSGD, RoundRobin
@@ -129,6 +130,34 @@ def test_a_lost_answer_is_asked_for_again_and_applied_once():
     grid = Nodeless(one, lose={5, 9})
     assert same(led(grid, one), one.lead(one.parties()))
     assert [kind for kind, _ in grid.handled].count("train") == 8
+
+
+def test_a_participant_that_always_fails_is_named_soon():
+    one = training()
+    grid = Nodeless(one, lose=range(4, 100))
+    with pytest.raises(LeaktightError, match=rf"^client-0 failed {FAILURES} times in a row: gone. Look at its log, and train again.$"):
+        led(grid, one)
+    assert grid.count < 20
+
+
+def test_a_participant_whose_node_is_away_for_long_is_waited_for():
+    one = training()
+    grid, away = Nodeless(one), iter(range(2 * FAILURES))
+    handle = grid.handle
+
+    def unavailable(message):
+        reply = handle(message)
+        gone = grid.count > 3 and next(away, None) is not None
+        return Message(Error(code=ErrorCode.NODE_UNAVAILABLE, reason="away"), reply_to=message) if gone else reply
+
+    grid.handle = unavailable
+    assert same(led(grid, one), one.lead(one.parties()))
+    # What cannot be sent is sent again soon, too.
+    refused = iter(range(5))
+    grid = Nodeless(one)
+    push = grid.push_messages
+    grid.push_messages = lambda messages: [None] if grid.count > 3 and next(refused, None) is not None else push(messages)
+    assert same(led(grid, one, patience=100), one.lead(one.parties()))
 
 
 def test_a_node_started_anew_goes_on_from_its_own_folder(tmp_path):

@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 
@@ -15,7 +14,6 @@ from safetensors.torch import load_file
 
 from leaktight.core.certificates import make_node_key
 from leaktight.core.errors import LeaktightError
-from leaktight.core.temporary import PREFIX
 from leaktight.data import Digits
 from leaktight.defences import TopK
 from leaktight.flower import guard, namespace
@@ -119,10 +117,6 @@ def secrets_shown(pids, folder):
     return [secret for secret in secrets if secret in shown]
 
 
-def temporary():
-    return set(Path(tempfile.gettempdir()).glob(f"{PREFIX}*"))
-
-
 def below(root):
     """Return the processes below one that live, each with when it was started, because numbers are used again."""
     return living(guard.below([root]) - {root})
@@ -157,7 +151,7 @@ class Watch:
 
 def test_a_simulation_replaces_a_lost_actor_is_closed_to_others_and_ends_with_its_superlink(tmp_path):
     """One SuperLink serves every question here, because each start takes seconds."""
-    folders, out, told, before = temporary(), tmp_path / "out", [], below(os.getpid())
+    out, told, before = tmp_path / "out", [], below(os.getpid())
     with pytest.raises(LeaktightError) as error, workplace(out) as programs:
         actor = Watch(before, b"ray::ClientAppActor", lambda: bool(told))
         superlink(programs, "--insecure", "--simulation")
@@ -191,7 +185,7 @@ def test_a_simulation_replaces_a_lost_actor_is_closed_to_others_and_ends_with_it
     assert str(out / "logs" / "superlink.log") in str(error.value)
     assert len(end.seen) > 10
     assert not left(actor.seen | end.seen)
-    assert temporary() <= folders
+    assert not programs.folder.exists()
 
 
 def title(pid):
@@ -201,7 +195,7 @@ def title(pid):
 
 
 def test_a_deployment_refuses_a_wrong_key_survives_deaths_is_closed_to_others_and_ends_with_its_superlink(tmp_path):
-    folders, out, before = temporary(), tmp_path / "out", below(os.getpid())
+    out, before = tmp_path / "out", below(os.getpid())
     with pytest.raises(LeaktightError) as error, workplace(out) as programs:
         deployment = Deployment(programs, keys_in(tmp_path / "keys", 2))
         impostor = deployment.node(1, make_node_key(tmp_path, "stranger")[0])
@@ -246,7 +240,7 @@ def test_a_deployment_refuses_a_wrong_key_survives_deaths_is_closed_to_others_an
     assert "Flower's superlink ended (signal SIGKILL)" in str(error.value)
     assert len(end.seen) > 3
     assert not left(watch.seen | end.seen)
-    assert temporary() <= folders
+    assert not programs.folder.exists()
 
 
 def test_ctrl_c_stops_what_was_started(tmp_path):

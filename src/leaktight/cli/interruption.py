@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import signal
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import ParamSpec, TypeVar
@@ -53,6 +54,9 @@ def terminable() -> Iterator[None]:
     def raise_terminated(*_: object) -> None:
         raise Terminated
 
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
     before = signal.signal(signal.SIGTERM, raise_terminated)
     try:
         yield

@@ -115,9 +115,8 @@ class Nodes:
                 elif name not in answers:
                     failures[name] += letter.error.code != ErrorCode.NODE_UNAVAILABLE
                     if failures[name] >= FAILURES:
-                        raise LeaktightError(
-                            f"{name} failed {FAILURES} times in a row: {letter.error.reason}. Look at its log, and train again."
-                        )
+                        why = str(letter.error.reason).partition("\n")[0][:200].rstrip(".")
+                        raise LeaktightError(f"{name} failed {FAILURES} times in a row: {why}. Look at its log, and train again.")
                     # Its node is gone, or its process ended: soon again, but not at once.
                     due[name] = min(due[name], time.monotonic() + _RETRY)
             if now > until:

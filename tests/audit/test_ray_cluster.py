@@ -254,9 +254,7 @@ def test_a_start_that_is_interrupted_is_not_tried_again(installed: Any) -> None:
     assert not ray.folders[0].exists()
 
 
-def test_everybody_is_asked_for_a_secret_in_a_file_for_its_owner_alone(
-    installed: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_everybody_is_asked_for_a_secret_in_a_file_for_its_owner_alone(installed: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
     monkeypatch.setenv("RAY_AUTH_TOKEN", "a person's own")
     monkeypatch.delenv("RAY_AUTH_TOKEN_PATH", raising=False)

@@ -198,7 +198,9 @@ except AuthenticationError:
 """
 
 
-def test_another_user_who_knows_the_ports_can_neither_submit_nor_join(cluster: Cluster, toy_plan: Plans, tmp_path: Path) -> None:
+def test_another_user_who_knows_the_ports_can_neither_submit_nor_join(
+    cluster: Cluster, toy_plan: Plans, tmp_path: Path
+) -> None:
     if os.getuid() != 0:
         pytest.skip("only root can start a process of another user")
     audit.run(toy_plan(), tmp_path / "out", workers=cluster)

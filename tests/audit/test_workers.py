@@ -170,7 +170,10 @@ if __name__ == "__main__":
 """
     script = tmp_path / "script.py"
     script.write_text(code)
-    parent = subprocess.Popen([sys.executable, str(script)], env={**os.environ, "PYTHONPATH": os.pathsep.join([str(TOYS), os.environ.get("PYTHONPATH", "")])})
+    parent = subprocess.Popen(
+        [sys.executable, str(script)],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(TOYS), os.environ.get("PYTHONPATH", "")])},
+    )
     until = time.monotonic() + 60
     while not (tmp_path / "log").exists() and time.monotonic() < until:
         time.sleep(0.05)

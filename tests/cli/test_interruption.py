@@ -119,7 +119,9 @@ def test_a_request_to_terminate_ends_it_like_ctrl_c(command: list[str], tmp_path
 
 
 @pytest.mark.parametrize(
-    ("what", "code", "said"), [(signal.SIGTERM, 143, "Terminated"), (signal.SIGINT, 130, "Interrupted")], ids=["SIGTERM", "SIGINT"]
+    ("what", "code", "said"),
+    [(signal.SIGTERM, 143, "Terminated"), (signal.SIGINT, 130, "Interrupted")],
+    ids=["SIGTERM", "SIGINT"],
 )
 def test_a_command_without_a_sentence_of_its_own_has_one(
     leaktight: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, what: signal.Signals, code: int, said: str

@@ -49,7 +49,9 @@ def test_who_else_is_here(machine, accounts, running, ours, expected) -> None:
 
 def test_somebody_else_is_refused_unless_trusted(machine) -> None:
     machine([ROOT, ANN, *((f"user{number}", 2000 + number, "/bin/sh") for number in range(5))])
-    with pytest.raises(InvalidValue, match=r"^Flower's SuperLink would be open to .* \(user0, user1, user2 and 2 more\), who could"):
+    with pytest.raises(
+        InvalidValue, match=r"^Flower's SuperLink would be open to .* \(user0, user1, user2 and 2 more\), who could"
+    ):
         require_alone("Flower's SuperLink", trust=False)
     require_alone("Flower's SuperLink", trust=True)
     machine([ROOT, ANN])

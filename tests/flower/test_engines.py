@@ -2,9 +2,11 @@
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -241,6 +243,54 @@ def test_a_deployment_refuses_a_wrong_key_survives_deaths_is_closed_to_others_an
     assert len(end.seen) > 3
     assert not left(watch.seen | end.seen)
     assert not programs.folder.exists()
+
+
+@pytest.mark.long
+def test_told_to_trust_them_others_reach_a_simulation(tmp_path):
+    """The counterpart of what is closed to others: without a network of its own, they do reach it."""
+    said = []
+    with workplace(tmp_path, trust=True) as programs:
+        superlink(programs, "--insecure", "--simulation")
+        own = programs._started[SUPERLINK].pid
+        port = int(re.search(r"on 127.0.0.1:(\d+)", programs.log(SUPERLINK).read_text())[1])
+        said = stranger(own, [port])
+        follow(programs, training(), tmp_path, None, "--federation-config", federation(training(), workers=2))
+        assert right(tmp_path)
+    assert said[:2] == ["reached", str(port)]
+
+
+@pytest.fixture
+def place():
+    """Return an empty folder with a short path: Ray's sockets are in it."""
+    with tempfile.TemporaryDirectory() as folder:
+        yield Path(folder)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("what", [signal.SIGKILL, signal.SIGTERM], ids=["SIGKILL", "SIGTERM"])
+def test_a_command_that_is_killed_leaves_nothing_behind(tmp_path, place, what):
+    (tmp_path / "plan.toml").write_text(PLAN)
+    code = "import sys, warnings; warnings.simplefilter('ignore'); from leaktight.cli.main import main; sys.exit(main(sys.argv[1:]))"
+    words = [sys.executable, "-c", code, "train", "plan.toml", "--engine", "flower"]
+    environment = {**os.environ, "TMPDIR": str(place)}
+    command = subprocess.Popen(words, cwd=tmp_path, stderr=subprocess.PIPE, text=True, env=environment)
+    until = time.monotonic() + 300
+    while not (tmp_path / "leaktight-training" / "progress.json").exists() and time.monotonic() < until:
+        assert command.poll() is None
+        time.sleep(0.2)
+    seen = below(command.pid)
+    assert len(seen) > 10
+    assert list(place.iterdir())
+    command.send_signal(what)
+    said = command.communicate()[1]
+    if what == signal.SIGTERM:
+        assert (command.returncode, said) == (143, "Terminated: what was started is stopped, and there is no model.\n")
+        assert not left(seen)
+    until = time.monotonic() + SOON
+    while (left(seen) or list(place.iterdir())) and time.monotonic() < until:
+        time.sleep(0.5)
+    assert not left(seen)
+    assert not list(place.iterdir())
 
 
 def test_ctrl_c_stops_what_was_started(tmp_path):

@@ -254,7 +254,9 @@ def test_where_there_can_be_no_network_of_our_own_nothing_starts_beside_other_us
     monkeypatch.setattr(processes, "_held_network", lambda: None)
     monkeypatch.setattr("leaktight.core.local_users.other_users", lambda: ["ann", "bob"])
     with (
-        pytest.raises(InvalidValue, match=r"would be open to other users of this machine \(ann, bob\).*`--trust-local-users`.$"),
+        pytest.raises(
+            InvalidValue, match=r"would be open to other users of this machine \(ann, bob\).*`--trust-local-users`.$"
+        ),
         workplace(tmp_path),
     ):
         pass

@@ -116,7 +116,9 @@ class Nodes:
                     failures[name] += letter.error.code != ErrorCode.NODE_UNAVAILABLE
                     if failures[name] >= FAILURES:
                         why = str(letter.error.reason).partition("\n")[0][:200].rstrip(".")
-                        raise LeaktightError(f"{name} failed {FAILURES} times in a row: {why}. Look at its log, and train again.")
+                        raise LeaktightError(
+                            f"{name} failed {FAILURES} times in a row: {why}. Look at its log, and train again."
+                        )
                     # Its node is gone, or its process ended: soon again, but not at once.
                     due[name] = min(due[name], time.monotonic() + _RETRY)
             if now > until:

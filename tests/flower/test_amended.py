@@ -26,8 +26,8 @@ def helper(tmp_path, monkeypatch):
     for name, value in amended.environment(folder, "client-0").items():
         monkeypatch.setenv(name, value)
 
-    def make(code):
-        script = tmp_path / "flwr-clientapp"
+    def make(code, name="flwr-clientapp"):
+        script = tmp_path / name
         script.write_text(f"#!{sys.executable}\n{code}")
         script.chmod(0o700)
         monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
@@ -86,6 +86,17 @@ def test_an_app_that_is_killed_is_noted_and_one_that_fails_is_flowers(helper):
     assert amended.end_of(folder, "client-0") == ""
 
 
+def test_the_app_of_the_server_that_fails_is_told_of_after_some_time(helper, monkeypatch):
+    from flwr.supercore.constant import TaskType
+
+    executor, folder = helper("raise SystemExit(3)", "flwr-serverapp")
+    executor.launch(spec(task_type=TaskType.SERVER_APP))
+    finish(executor)
+    assert amended.end_of(folder, "client-0") == ""
+    monkeypatch.setattr(amended, "GRACE", -1.0)
+    assert amended.end_of(folder, "client-0") == "Flower's flwr-serverapp ended (exit code 3)"
+
+
 def test_any_task_can_be_started():
     assert amended.PrivateExecutor().get_eligible_capacity({1}, insecure=True) == ({1}, set())
 
@@ -111,6 +122,36 @@ def test_a_worker_that_died_is_replaced_and_any_other_is_given_back():
         except (ValueError, exceptions.RayActorError):
             amended._give_back(pool, "future")
     assert pool.pool == ["old", "old", "new"]
+
+
+def test_a_simulation_ends_when_its_ray_is_gone_and_not_when_that_is_stopped(monkeypatch):
+    worker = pytest.importorskip("ray._private.worker")
+
+    def part(code):
+        return SimpleNamespace(process=SimpleNamespace(poll=lambda: code))
+
+    looks = []
+    nodes = [
+        None,
+        SimpleNamespace(all_processes={"raylet": [part(None)], "dashboard": [part(1)]}),
+        # Ray stops its own parts, and is forgotten.
+        *[SimpleNamespace(all_processes={"raylet": [part(0)]})] * 2,
+        None,
+        *[SimpleNamespace(all_processes={"gcs_server": [part(-9)], "raylet": [part(None)]})] * amended.LOOKS,
+    ]
+
+    def look(_):
+        looks.append(1)
+        monkeypatch.setattr(worker, "_global_node", nodes[len(looks) - 1])
+
+    def leave(code):
+        raise SystemExit(code)
+
+    monkeypatch.setattr(amended, "time", SimpleNamespace(sleep=look))
+    monkeypatch.setattr(amended, "os", SimpleNamespace(_exit=leave))
+    with pytest.raises(SystemExit) as ended:
+        amended._end_with_ray()
+    assert (ended.value.code, len(looks)) == (1, len(nodes))
 
 
 def test_the_programs_run_flowers_own(tmp_path):

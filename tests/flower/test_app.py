@@ -136,7 +136,8 @@ def test_a_participant_that_always_fails_is_named_soon():
     one = training()
     grid = Nodeless(one, lose=range(4, 100))
     with pytest.raises(
-        LeaktightError, match=rf"^client-0 failed {FAILURES} times in a row: gone. Look at its log, and train again.$"
+        LeaktightError,
+        match=rf"^client-0 failed {FAILURES} times in a row: gone. Look at the logs in `flower-logs`, and train again.$",
     ):
         led(grid, one)
     assert grid.count < 20

@@ -16,6 +16,7 @@ from safetensors.torch import load_file
 
 from leaktight.core.certificates import make_node_key
 from leaktight.core.errors import LeaktightError
+from leaktight.core.temporary import PREFIX
 from leaktight.data import Digits
 from leaktight.defences import TopK
 from leaktight.flower import guard, namespace
@@ -172,6 +173,7 @@ def test_a_simulation_replaces_a_lost_actor_is_closed_to_others_and_ends_with_it
         words = ("--federation-config", federation(training(8), workers=2))
         follow(programs, training(8), out, after, *words, tend=actor)
         assert actor.killed
+        assert time.monotonic() - actor.killed < SOON
         assert told[-1] == 8
         assert right(out, 8)
         assert stranger(own, [port for _, port in asked[0]]) == ["EACCES"]
@@ -183,8 +185,8 @@ def test_a_simulation_replaces_a_lost_actor_is_closed_to_others_and_ends_with_it
     assert "Flower's superlink ended (signal SIGKILL) in the middle of the training. Train again; its log is" in str(
         error.value
     )
-    assert (out / "logs" / "superlink.log").read_text()
-    assert str(out / "logs" / "superlink.log") in str(error.value)
+    assert (out / "flower-logs" / "superlink.log").read_text()
+    assert str(out / "flower-logs" / "superlink.log") in str(error.value)
     assert len(end.seen) > 10
     assert not left(actor.seen | end.seen)
     assert not programs.folder.exists()
@@ -280,17 +282,17 @@ def test_a_command_that_is_killed_leaves_nothing_behind(tmp_path, place, what):
         time.sleep(0.2)
     seen = below(command.pid)
     assert len(seen) > 10
-    assert list(place.iterdir())
+    assert list(place.glob(f"{PREFIX}*"))
     command.send_signal(what)
     said = command.communicate()[1]
     if what == signal.SIGTERM:
         assert (command.returncode, said) == (143, "Terminated: what was started is stopped, and there is no model.\n")
         assert not left(seen)
     until = time.monotonic() + SOON
-    while (left(seen) or list(place.iterdir())) and time.monotonic() < until:
+    while (left(seen) or list(place.glob(f"{PREFIX}*"))) and time.monotonic() < until:
         time.sleep(0.5)
     assert not left(seen)
-    assert not list(place.iterdir())
+    assert not list(place.glob(f"{PREFIX}*"))
 
 
 def test_ctrl_c_stops_what_was_started(tmp_path):

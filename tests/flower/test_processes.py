@@ -219,7 +219,9 @@ def test_a_training_that_failed_says_why(programs, tmp_path):
     (out / FAILURE_FILE).unlink()
     programs.start = lambda *words: Ended()
     programs.log("run").write_text("ERROR: no federation\n")
-    with pytest.raises(LeaktightError, match=r"ended without a model \(ERROR: no federation\). See the logs in `.*out/logs`"):
+    with pytest.raises(
+        LeaktightError, match=r"ended without a model \(ERROR: no federation\). See the logs in `.*out/flower-logs`"
+    ):
         follow(programs, training(), out)
 
 
@@ -228,7 +230,7 @@ def test_a_superlink_that_ends_or_loses_its_app_ends_the_training(programs, tmp_
     (programs.folder / "ends").mkdir(exist_ok=True)
     note = programs.folder / "ends" / engine.SUPERLINK
     note.write_text("Flower's flwr-serverapp ended (signal SIGKILL)")
-    log = tmp_path / "out" / "logs" / "superlink.log"
+    log = tmp_path / "out" / "flower-logs" / "superlink.log"
     with pytest.raises(LeaktightError, match=rf"^Flower's flwr-serverapp ended \(signal SIGKILL\) in .*; its log is `{log}`.$"):
         follow(programs, training(), tmp_path / "out")
     note.unlink()
@@ -238,7 +240,7 @@ def test_a_superlink_that_ends_or_loses_its_app_ends_the_training(programs, tmp_
 
 
 def test_logs_stay_where_a_training_failed_and_go_where_it_did_not(tmp_path):
-    log = tmp_path / "logs" / "one.log"
+    log = tmp_path / "flower-logs" / "one.log"
     with pytest.raises(LeaktightError), workplace(tmp_path) as programs:
         programs.log("one").write_text("said")
         raise LeaktightError("It failed.")
@@ -287,7 +289,7 @@ def test_old_results_are_not_taken_for_new_ones(tmp_path):
     for name in (MODEL_FILE, CURVE_FILE, FAILURE_FILE, PROGRESS_FILE):
         (tmp_path / name).write_text("{}")
     with workplace(tmp_path) as programs:
-        assert [path.name for path in tmp_path.iterdir()] == ["logs"]
+        assert [path.name for path in tmp_path.iterdir()] == ["flower-logs"]
         place = programs.folder
         assert place.stat().st_mode & 0o777 == 0o700
     assert not place.exists()

@@ -12,6 +12,8 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
@@ -21,6 +23,12 @@ ENDS, TOKENS = "LEAKTIGHT_ENDS", "LEAKTIGHT_TOKENS"
 """The variables that say where a helper writes how an app ended, and where its tokens go."""
 HEARTBEAT = 10
 """After so many seconds, twice, without a sign of life a node counts as gone: the least that the SuperLink accepts."""
+
+
+LOOKS, PAUSE = 5, 2.0
+"""How often a simulation looks after its Ray, in seconds, and how many looks in a row must find it dead."""
+GRACE = 15.0
+"""So many seconds Flower has to say why an app failed."""
 
 
 def write_programs(folder: Path, python: str) -> None:
@@ -44,9 +52,15 @@ def environment(folder: Path, name: str) -> dict[str, str]:
 
 
 def end_of(folder: Path, name: str) -> str:
-    """Return how an app was killed that a program ran, as the start of a sentence, or nothing if none was."""
+    """Return how an app ended before its time that a program ran, as the start of a sentence, or nothing if none did.
+
+    One that failed by itself is told of only after some seconds: in these Flower says why.
+    """
     path = folder / "ends" / name
-    return path.read_text() if path.is_file() else ""
+    if not path.is_file():
+        return ""
+    how = path.read_text()
+    return how if "signal" in how or time.time() - path.stat().st_mtime > GRACE else ""
 
 
 def forget_end(folder: Path, name: str) -> None:
@@ -57,7 +71,7 @@ def forget_end(folder: Path, name: str) -> None:
 class PrivateExecutor:
     """Starts Flower's apps with their tokens in files for their owner alone, where Flower's own puts them in the command line.
 
-    It also notes when an app is killed: Flower itself takes a minute or longer to see it.
+    It also notes when an app is killed, or the one of the server fails: Flower itself takes a minute or longer to see it.
     """
 
     def __init__(self) -> None:
@@ -99,9 +113,10 @@ class PrivateExecutor:
             if code is not None:
                 self._running.remove(one)
                 token.unlink(missing_ok=True)
-                if code < 0:
-                    how = f"Flower's {name} ended (signal {signal.Signals(-code).name})"
-                    Path(os.environ[ENDS]).write_text(how)
+                # A node answers for a client's app that fails.
+                if code < 0 or (code and name != "flwr-clientapp"):
+                    how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+                    Path(os.environ[ENDS]).write_text(f"Flower's {name} ended ({how})")
 
     def close(self) -> None:
         """Leave the apps to whoever ends them."""
@@ -123,12 +138,32 @@ def supernode() -> None:
 
 
 def simulation() -> None:
-    """Run a simulation in which a Ray worker that died is replaced: Flower's own gives it every next message, too."""
-    from flwr.simulation.ray_transport.ray_actor import BasicActorPool
+    """Run a simulation in which a Ray worker that died is replaced, and that ends with its Ray.
 
-    vars_of: Any = BasicActorPool
-    vars_of.add_actor_back_to_pool = _give_back
-    import_module("flwr.simulation.app").flwr_simulation()
+    Flower's own gives a dead worker every next message, too, and waits for ever where Ray itself is gone.
+    """
+    # It sets up the environment for Ray, so it comes first.
+    app = import_module("flwr.simulation.app")
+    pool = import_module("flwr.simulation.ray_transport.ray_actor").BasicActorPool
+    pool.add_actor_back_to_pool = _give_back
+    threading.Thread(target=_end_with_ray, daemon=True).start()
+    app.flwr_simulation()
+
+
+def _end_with_ray() -> None:
+    """End this process when a part of its Ray without which nothing goes on has been gone for some looks."""
+    from ray._private import worker
+
+    looks = 0
+    while looks < LOOKS:
+        time.sleep(PAUSE)
+        node = worker._global_node
+        # A copy, because Ray may be starting more of them.
+        parts = dict(node.all_processes) if node is not None else {}
+        needed = [one.process for name in ("gcs_server", "raylet") for one in parts.get(name, ())]
+        # At its end Ray stops them itself, and forgets them soon.
+        looks = looks + 1 if any(process.poll() is not None for process in needed) else 0
+    os._exit(1)
 
 
 def _give_back(pool: Any, future: Any) -> None:

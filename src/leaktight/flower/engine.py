@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import shutil
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ from leaktight.flower.remote import PATIENCE
 from leaktight.learning.joint import CURVE_FILE, MODEL_FILE, REVEAL_FILE, JointTraining, Round
 
 After = Callable[[Round], None]
-LOG_FOLDER = "logs"
+LOG_FOLDER = "flower-logs"
 SUPERLINK = "superlink"
 _PAUSE = 0.2
 
@@ -31,7 +30,7 @@ def workplace(out: Path, trust: bool = False) -> Iterator[Programs]:
     """Return a place for Flower's programs; after the block they are gone, with all that they started and their own files.
 
     Results of an earlier training in the same folder are removed first, so that nobody takes them for those of this one. Logs stay in
-    `logs` if the block fails.
+    `flower-logs` if the block fails.
 
     Args:
         out: where results and logs go.
@@ -41,10 +40,18 @@ def workplace(out: Path, trust: bool = False) -> Iterator[Programs]:
     for name in (MODEL_FILE, REVEAL_FILE, CURVE_FILE, FAILURE_FILE, PROGRESS_FILE):
         (out / name).unlink(missing_ok=True)
     logs = out / LOG_FOLDER
-    shutil.rmtree(logs, ignore_errors=True)
+    _remove_logs(logs)
     with private_temporary() as folder, Programs(folder, logs, trust) as programs:
         yield programs
-    shutil.rmtree(logs, ignore_errors=True)
+    _remove_logs(logs)
+
+
+def _remove_logs(folder: Path) -> None:
+    for log in folder.glob("*.log"):
+        log.unlink()
+    # It may not be there, or hold something of the user's.
+    with suppress(OSError):
+        folder.rmdir()
 
 
 def follow(

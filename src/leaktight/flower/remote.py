@@ -117,14 +117,14 @@ class Nodes:
                     if failures[name] >= FAILURES:
                         why = str(letter.error.reason).partition("\n")[0][:200].rstrip(".")
                         raise LeaktightError(
-                            f"{name} failed {FAILURES} times in a row: {why}. Look at its log, and train again."
+                            f"{name} failed {FAILURES} times in a row: {why}. Look at the logs in `flower-logs`, and train again."
                         )
                     # Its node is gone, or its process ended: soon again, but not at once.
                     due[name] = min(due[name], time.monotonic() + _RETRY)
             if now > until:
                 silent = ", ".join(name for name in contents if name not in answers)
                 raise LeaktightError(
-                    f"No answer came from {silent} for {self.attempts * self.patience:g} seconds. Look at the log of the node, and train again."
+                    f"No answer came from {silent} for {self.attempts * self.patience:g} seconds. Look at the logs in `flower-logs`, and train again."
                 )
             time.sleep(_PAUSE)
         return answers

@@ -159,7 +159,7 @@ def _end_with_ray() -> None:
         time.sleep(PAUSE)
         node = worker._global_node
         # A copy, because Ray may be starting more of them.
-        parts = dict(node.all_processes) if node is not None else {}
+        parts: dict[str, Any] = dict(node.all_processes) if node is not None else {}
         needed = [one.process for name in ("gcs_server", "raylet") for one in parts.get(name, ())]
         # At its end Ray stops them itself, and forgets them soon.
         looks = looks + 1 if any(process.poll() is not None for process in needed) else 0

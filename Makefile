@@ -3,9 +3,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 OUT ?= leaktight-demo
-CLUSTERS := -m "flower or ray" tests/flower tests/audit/test_ray_workers.py
+CLUSTERS := tests/flower tests/audit/test_ray_workers.py
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest
 
-.PHONY: demo test fuzz check bench format clean
+.PHONY: demo test test-long fuzz check bench format clean
 
 $(VENV)/installed: requirements.lock pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -16,13 +17,16 @@ $(VENV)/installed: requirements.lock pyproject.toml
 demo: $(VENV)/installed  ## audit a bundled real data set and write a report
 	$(BIN)/leaktight audit --preset quick --out $(OUT)
 
-test: $(VENV)/installed  ## run every test
+test: $(VENV)/installed  ## run every test that does not take long
 	# These start whole clusters, by themselves and one after the other; what fails is tried once more, and then it has failed.
-	OMP_NUM_THREADS=1 $(BIN)/pytest $(CLUSTERS) || OMP_NUM_THREADS=1 $(BIN)/pytest $(CLUSTERS) --last-failed
-	OMP_NUM_THREADS=1 $(BIN)/pytest -m "not flower and not ray" --numprocesses auto --dist loadfile
+	$(PYTEST) $(CLUSTERS) -m "(flower or ray) and not long" || $(PYTEST) $(CLUSTERS) -m "(flower or ray) and not long" --last-failed
+	$(PYTEST) -m "not flower and not ray and not long" --numprocesses auto --dist loadfile
+
+test-long: $(VENV)/installed  ## run the tests that take long, one after the other
+	$(PYTEST) -m long || $(PYTEST) -m long --last-failed
 
 fuzz: $(VENV)/installed  ## ten thousand cases of frames, captures and manifests
-	LEAKTIGHT_FUZZ=1500 OMP_NUM_THREADS=1 $(BIN)/pytest tests/captures/test_fuzz.py tests/wire/test_fuzz.py --numprocesses auto
+	LEAKTIGHT_FUZZ=1500 $(PYTEST) tests/captures/test_fuzz.py tests/wire/test_fuzz.py --numprocesses auto
 
 check: $(VENV)/installed  ## formatting, lint, types
 	$(BIN)/ruff format --check .

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 import subprocess
@@ -110,6 +111,7 @@ class Reachable:
 
     def __init__(self, machines: int, error: Exception | None = None) -> None:
         self.machines, self.error, self.stopped, self.asked = machines, error, 0, {}
+        self._raylet = Native()
 
     def is_initialized(self) -> bool:
         return False
@@ -127,6 +129,24 @@ class Reachable:
 
     def shutdown(self) -> None:
         self.stopped += 1
+
+
+class Native:
+    """The part of Ray that reads its settings from the environment, once and when it is told to."""
+
+    class AuthenticationMode:
+        DISABLED, TOKEN = "disabled", "token"
+
+    def __init__(self, able: bool = True) -> None:
+        self.able, self.mode = able, "disabled"
+        self.Config = SimpleNamespace(initialize=self.read)
+        self.AuthenticationTokenLoader = SimpleNamespace(instance=lambda: SimpleNamespace(reset_cache=lambda: None))
+
+    def read(self, _: str) -> None:
+        self.mode = os.environ.get("RAY_AUTH_MODE", "disabled") if self.able else "disabled"
+
+    def get_authentication_mode(self) -> str:
+        return self.mode
 
 
 @pytest.fixture
@@ -232,6 +252,41 @@ def test_a_start_that_is_interrupted_is_not_tried_again(installed: Any) -> None:
         cluster.start()
     assert [part.wait() for part in ray.parts] == [-signal.SIGKILL]
     assert not ray.folders[0].exists()
+
+
+def test_everybody_is_asked_for_a_secret_in_a_file_for_its_owner_alone(installed: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
+    monkeypatch.setenv("RAY_AUTH_TOKEN", "a person's own")
+    monkeypatch.delenv("RAY_AUTH_TOKEN_PATH", raising=False)
+    ray = installed(Unable(0, RuntimeError()))
+    with Cluster(1) as cluster:
+        cluster.start()
+        assert ray._raylet.mode == "token"
+        assert "RAY_AUTH_TOKEN" not in os.environ
+        token = Path(os.environ["RAY_AUTH_TOKEN_PATH"])
+        assert len(token.read_text()) == 64
+        assert (token.stat().st_mode & 0o777, token.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+    assert not token.exists()
+    assert ray._raylet.mode == "disabled"
+    assert (os.environ["RAY_AUTH_MODE"], os.environ["RAY_AUTH_TOKEN"]) == ("disabled", "a person's own")
+    assert "RAY_AUTH_TOKEN_PATH" not in os.environ
+
+
+def test_a_ray_that_asks_for_no_secret_is_not_started(installed: Any) -> None:
+    ray = installed(Unable(0, RuntimeError()))
+    ray._raylet = Native(able=False)
+    with Cluster(1) as cluster, pytest.raises(LeaktightError, match=r"Ray must ask everybody for a token, and this one cannot"):
+        cluster.start()
+    assert ray.folders == []
+
+
+def test_ray_does_not_take_over_what_happens_on_sigterm(installed: Any) -> None:
+    ray, before = installed(Unable(0, RuntimeError())), signal.getsignal(signal.SIGTERM)
+    init = ray.init
+    ray.init = lambda **asked: (init(**asked), signal.signal(signal.SIGTERM, lambda *_: None))
+    with Cluster(1) as cluster:
+        cluster.start()
+        assert signal.getsignal(signal.SIGTERM) is before
 
 
 def test_a_busy_machine_is_given_time_unless_a_person_says_otherwise() -> None:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -38,7 +42,7 @@ def cluster(toys: ModuleType) -> Iterator[Cluster]:
         # Here, so that a start that fails is told of once and for all tests, as what it is.
         ray = made.start()
         yield made
-        files, below = Path(made._files), descendants(os.getpid()) - before
+        files, below = Path(os.environ["RAY_AUTH_TOKEN_PATH"]).parent, descendants(os.getpid()) - before
         assert files.stat().st_mode & 0o777 == 0o700
         assert below
     assert not ray.is_initialized()
@@ -65,8 +69,8 @@ def descendants(root: int) -> set[tuple[int, str]]:
     return {(pid, starts[pid]) for pid in found - {root}}
 
 
-def listening(pids: set[int]) -> set[str]:
-    """Return the addresses, in hexadecimal, on which processes listen."""
+def listening(pids: set[int]) -> set[tuple[str, int]]:
+    """Return the addresses, in hexadecimal, and ports on which processes listen."""
     inodes = set()
     for pid in pids:
         for link in Path(f"/proc/{pid}/fd").glob("*"):
@@ -75,7 +79,8 @@ def listening(pids: set[int]) -> set[str]:
             except OSError:
                 continue
     rows = [line.split() for name in ("tcp", "tcp6") for line in Path("/proc/net", name).read_text().splitlines()[1:]]
-    return {row[1].partition(":")[0] for row in rows if row[3] == "0A" and row[9] in inodes}
+    found = [row[1].partition(":") for row in rows if row[3] == "0A" and row[9] in inodes]
+    return {(address, int(port, 16)) for address, _, port in found}
 
 
 def test_a_worker_has_no_say_in_which_files_are_written(tmp_path: Path) -> None:
@@ -149,11 +154,93 @@ def test_a_real_audit_and_a_search_give_the_same_bytes(cluster: Cluster, tmp_pat
 
 def test_nothing_listens_beyond_loopback(cluster: Cluster, toy_plan: Plans, tmp_path: Path) -> None:
     audit.run(toy_plan(), tmp_path / "out", workers=cluster)
-    found = listening({pid for pid, _ in descendants(os.getpid())} | {os.getpid()})
+    found = {address for address, _ in listening({pid for pid, _ in descendants(os.getpid())} | {os.getpid()})}
     assert cluster._ray.util.get_node_ip_address() == LOOPBACK
     assert found
     assert found <= {"0100007F", "0000000000000000FFFF00000100007F", "00000000000000000000000001000000"}
     assert os.environ["RAY_USAGE_STATS_ENABLED"] == "0"
+
+
+STRANGER = """
+import json, os, sys
+import grpc, ray
+import encodings.idna, http.client, urllib.error, urllib.request
+from grpc import RpcError
+from ray._raylet import GcsClient
+from ray.exceptions import AuthenticationError
+os.setgroups([]), os.setgid(65534), os.setuid(65534)
+found = {}
+for port in sys.argv[2:]:
+    channel = grpc.insecure_channel(f"127.0.0.1:{port}")
+    for method in (
+        "NodeInfoGcsService/RegisterNode", "JobInfoGcsService/AddJob", "ActorInfoGcsService/RegisterActor",
+        "NodeManagerService/RequestWorkerLease", "ObjectManagerService/Push", "CoreWorkerService/PushTask",
+    ):
+        try:
+            channel.unary_unary(f"/ray.rpc.{method}")(b"", timeout=10)
+            found.setdefault(port, set()).add("ANSWERED")
+        except RpcError as error:
+            found.setdefault(port, set()).add(error.code().name)
+    try:
+        urllib.request.urlopen(f"http://127.0.0.1:{port}/get_or_create_runtime_env", b"", timeout=10)
+        found[port].add("ANSWERED")
+    except urllib.error.HTTPError as error:
+        found[port].add(str(error.code))
+    except (http.client.HTTPException, OSError):
+        pass
+print(json.dumps({port: sorted(said) for port, said in found.items()}))
+sys.stdout.flush()
+# What a driver and a node that join do first.
+try:
+    GcsClient(address=sys.argv[1]).get_all_node_info()
+    print("joined")
+except AuthenticationError:
+    print("refused")
+"""
+
+
+def test_another_user_who_knows_the_ports_can_neither_submit_nor_join(
+    cluster: Cluster, toy_plan: Plans, tmp_path: Path
+) -> None:
+    if os.getuid() != 0:
+        pytest.skip("only root can start a process of another user")
+    audit.run(toy_plan(), tmp_path / "out", workers=cluster)
+    pids = {pid for pid, _ in descendants(os.getpid())} | {os.getpid()}
+    opened = listening(pids)
+    address = cluster.start().get_runtime_context().gcs_address
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_AUTH")}
+    words = [sys.executable, "-W", "ignore", "-c", STRANGER, address, *(str(port) for _, port in opened)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, env=environment, cwd="/")
+    said, *joined = done.stdout.splitlines()
+    found = json.loads(said)
+    # Workers of the audit may have ended meanwhile, and their ports with them.
+    stayed = listening(pids) & opened
+    assert len(stayed) > 3
+    for answers in (found[str(port)] for _, port in stayed):
+        assert {"UNAUTHENTICATED", "401"} & set(answers)
+        assert set(answers) <= {"UNAUTHENTICATED", "UNIMPLEMENTED", "UNAVAILABLE", "401"}
+    assert joined == ["refused"], done.stderr
+    token = Path(os.environ["RAY_AUTH_TOKEN_PATH"]).read_bytes()
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            assert token not in Path(f"/proc/{pid}/cmdline").read_bytes()
+
+
+def test_a_worker_that_is_killed_while_it_starts_is_started_again(cluster: Cluster, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+
+    # Here, because Ray carries a function as it is that cannot be imported.
+    def mortal(shelf: object, settings: Any) -> Any:
+        with log.open("a") as file:
+            file.write(f"{os.getpid()}\n")
+        if len(log.read_text().split()) <= 2:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return lambda content, progress: [content]
+
+    with cluster(Work(mortal, tmp_path)) as crew:
+        crew.submit(Errand("one", b"asked"))
+        assert crew.next(lambda *_: None) == Answer("one", (b"asked",))
+    assert len(set(log.read_text().split())) == 3
 
 
 def test_a_worker_with_other_data_or_code_says_so(cluster: Cluster, toy_plan: Plans, tmp_path: Path) -> None:

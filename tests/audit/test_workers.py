@@ -8,12 +8,13 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 import torch
 
-from leaktight.audit.crew import Errand
+from leaktight.audit.crew import Answer, Errand, Work
 from leaktight.audit.engine import Hired, InProcess, work_of
 from leaktight.audit.job import Job, Outcome
 from leaktight.audit.trainings import Trainings
@@ -169,7 +170,10 @@ if __name__ == "__main__":
 """
     script = tmp_path / "script.py"
     script.write_text(code)
-    parent = subprocess.Popen([sys.executable, str(script)], env={**os.environ, "PYTHONPATH": str(TOYS)})
+    parent = subprocess.Popen(
+        [sys.executable, str(script)],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(TOYS), os.environ.get("PYTHONPATH", "")])},
+    )
     until = time.monotonic() + 60
     while not (tmp_path / "log").exists() and time.monotonic() < until:
         time.sleep(0.05)
@@ -180,6 +184,18 @@ if __name__ == "__main__":
     assert gone([worker])
 
 
+def test_a_process_that_is_killed_while_it_starts_is_started_again(toys: ModuleType, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    with Processes(1, Work(toys.mortal, tmp_path, {"log": str(log), "deaths": 2})) as crew:
+        crew.submit(Errand("one", b"asked"))
+        assert crew.next(unheard) == Answer("one", (b"asked",))
+        pids = [int(pid) for pid in log.read_text().split()]
+        assert len(set(pids)) == 3
+        # A start that went well makes up for those before it.
+        assert crew._failed_starts == 0
+    assert gone(pids)
+
+
 def test_a_process_that_cannot_start_is_one_sentence(toy_plan: Plans, tmp_path: Path, monkeypatch: Any) -> None:
     from leaktight.audit import workers
 
@@ -188,7 +204,11 @@ def test_a_process_that_cannot_start_is_one_sentence(toy_plan: Plans, tmp_path: 
     monkeypatch.setattr(
         context, "Process", lambda target, args, **rest: type(context).Process(target=os._exit, args=(3,), **rest)
     )
+    starts: list[int] = []
+    started = workers._started
+    monkeypatch.setattr(workers, "_started", lambda work: starts.append(1) or started(work))
     with Processes(1, work_of(tmp_path)) as engine:
         engine.submit(Errand("one", Job(toy_plan().cells()[0]).encode()))
         with pytest.raises(LeaktightError, match=r"A worker process could not start \(exit code 3\). In a script"):
             engine.next(unheard)
+    assert len(starts) == workers.STARTS

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import signal
 import subprocess
@@ -9,10 +10,13 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from leaktight.audit.store import Store
+from leaktight.cli import split
+from leaktight.cli.main import app
 
 TOYS = Path(__file__).parents[1] / "toys"
 CELLS = 10
@@ -99,3 +103,50 @@ def test_kill_and_interrupt_lose_nothing(start: Start, tmp_path: Path) -> None:
     assert len(attacked(tmp_path)) == begun + CELLS - kept
     with Store.read(tmp_path / "out") as store:
         assert store.missing() == 0
+
+
+def test_a_request_to_terminate_ends_it_like_ctrl_c(command: list[str], tmp_path: Path) -> None:
+    running = start(command, tmp_path)
+    wait_for(2, tmp_path)
+    running.send_signal(signal.SIGTERM)
+    _, said = running.communicate()
+    assert running.returncode == 143
+    assert said == "Terminated: finished cells are kept; run the same command to go on.\n"
+    assert gone(sorted(set(attacked(tmp_path))))
+
+
+@pytest.mark.parametrize(
+    ("what", "code", "said"),
+    [(signal.SIGTERM, 143, "Terminated"), (signal.SIGINT, 130, "Interrupted")],
+    ids=["SIGTERM", "SIGINT"],
+)
+def test_a_command_without_a_sentence_of_its_own_has_one(
+    leaktight: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, what: signal.Signals, code: int, said: str
+) -> None:
+    before = {one: signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)}
+    # A suite that runs in the background ignores Ctrl-C.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    stopped: list[bool] = []
+
+    def write_report(*_: object, **__: object) -> None:
+        try:
+            os.kill(os.getpid(), what)
+            time.sleep(10)
+        finally:
+            stopped.append(True)
+
+    monkeypatch.setattr("leaktight.report.write_report", write_report)
+    try:
+        found = leaktight("report", "folder")
+    finally:
+        signal.signal(signal.SIGINT, before[signal.SIGINT])
+    assert (found.code, found.out, found.err) == (code, "", f"{said}: the command is not done; run it again.\n")
+    assert stopped == [True]
+    assert signal.getsignal(signal.SIGTERM) == before[signal.SIGTERM]
+
+
+def test_every_command_is_stopped_with_a_sentence() -> None:
+    commands = [*app.registered_commands, *split.app.registered_commands]
+    assert len(commands) > 12
+    for one in commands:
+        assert inspect.unwrap(one.callback) is not one.callback

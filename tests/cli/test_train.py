@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +9,7 @@ from typing import Any
 import pytest
 from safetensors.torch import load_file
 
-from leaktight.cli.train import _stoppable
+from leaktight.core.errors import InvalidValue
 
 Call = Callable[..., Any]
 PLAN = """
@@ -65,6 +63,10 @@ def test_a_budget_is_said_with_all_that_it_rests_on(leaktight: Call, plan: Path)
             "A training takes one defence, and the plan has several. Choose by `--defence`: `none`, `gaussian_noise`, `top_k`.",
         ),
         (("--defence", "none", "--deploy", "keys"), "`--deploy keys` is for Flower. Add `--engine flower`, or leave it out."),
+        (
+            ("--defence", "none", "--trust-local-users"),
+            "`--trust-local-users` is for Flower. Add `--engine flower`, or leave it out.",
+        ),
         (("--defence", "none", "--workers", "0"), "The number of workers must be at least 1. Got 0 instead."),
         (
             ("--defence", "none", "--workers", "2"),
@@ -86,15 +88,34 @@ def test_without_flower_one_sentence_says_what_to_install(leaktight: Call, plan:
     assert "The engine `flower` needs the package flwr, which is not installed here. Install `leaktight[flower]`" in said.err
 
 
-def test_a_request_to_terminate_ends_the_block_as_an_error_does() -> None:
-    ended, before = [], signal.getsignal(signal.SIGTERM)
-    with pytest.raises(SystemExit) as error, _stoppable():
-        try:
-            os.kill(os.getpid(), signal.SIGTERM)
-        finally:
-            ended.append(True)
-    assert (error.value.code, ended) == (143, [True])
-    assert signal.getsignal(signal.SIGTERM) is before
+def test_class_keys_are_written_beside_the_model_and_make_it_usable(leaktight: Call, plan: Path) -> None:
+    with (plan / "plan.toml").open("a") as file:
+        file.write('[[defences]]\nkind = "class_keys"\ndimensions = 64\n')
+    said = leaktight("train", "plan.toml", "--defence", "class_keys", "--out", "trained")
+    assert said.code == 0
+    assert "Revealed at the end: trained/reveals.safetensors (`leaktight.learning.read_trained` puts it" in said.out
+    # Each of two participants owns all ten classes or fewer, and its keys have 64 numbers.
+    revealed = load_file(plan / "trained" / "reveals.safetensors")
+    assert {name.split("/")[0] for name in revealed} == {"client-0", "client-1"}
+    assert {tuple(key.shape) for key in revealed.values()} == {(64,)}
+    assert "reveals" not in leaktight("train", "plan.toml", "--defence", "top_k", "--out", "trained").out
+    assert not (plan / "trained" / "reveals.safetensors").exists()
+
+
+def test_who_may_reach_flower_is_passed_on(leaktight: Call, plan: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("flwr")
+    told = []
+
+    def train(training: object, out: Path, *words: Any, trust: bool | None = None) -> None:
+        told.append(words[-1] if trust is None else trust)
+        raise InvalidValue("enough")
+
+    monkeypatch.setattr("leaktight.flower.simulation.simulate", train)
+    monkeypatch.setattr("leaktight.flower.deploy.deploy", train)
+    words = ("train", "plan.toml", "--defence", "none", "--engine", "flower")
+    for more in ((), ("--trust-local-users",), ("--deploy", "keys"), ("--deploy", "keys", "--trust-local-users")):
+        assert leaktight(*words, *more).code == 2
+    assert told == [False, True, False, True]
 
 
 def test_one_command_makes_certificates_and_keys_for_a_deployment(leaktight: Call, tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ def test_only_the_owner_reads_whatever_the_umask(tmp_path: Path, umask: int) -> 
     folder = private_folder(tmp_path / "a" / "b")
     private_file(folder / "store")
     write_private(folder / "deep" / "training", b"secret")
-    assert mode(folder) == 0o700
+    assert {mode(place) for place in (folder, folder.parent, folder / "deep")} == {0o700}
     assert mode(folder / "store") == mode(folder / "deep" / "training") == 0o600
 
 

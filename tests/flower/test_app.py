@@ -5,6 +5,7 @@ import json
 import pytest
 import torch
 from flwr.app import ConfigRecord, Context, Error, Message, RecordDict
+from flwr.common.constant import ErrorCode
 from flwr.supercore.task_identity import TaskIdentity
 from safetensors.torch import load_file
 
@@ -14,10 +15,10 @@ from leaktight.core.message import Kind
 from leaktight.core.message import Message as Sent
 from leaktight.data import Digits
 from leaktight.defences import DPSGD, ClassKeys, GaussianNoise, Polarization, TopK
-from leaktight.flower.app import FAILURE_FILE, PROGRESS_FILE, SIMULATION, client_app, main
+from leaktight.flower.app import FAILURE_FILE, PROGRESS_FILE, client_app, main
 from leaktight.flower.letter import content_of, messages_of
-from leaktight.flower.node_state import NodeState, decode, encode
-from leaktight.flower.remote import Nodes
+from leaktight.flower.node_state import SIMULATION, NodeState, decode, encode
+from leaktight.flower.remote import FAILURES, Nodes
 from leaktight.learning.federated import Federated
 from leaktight.learning.joint import CURVE_FILE, MODEL_FILE, JointTraining
 from leaktight.learning.protocol import FedAvg, FedSGD, RoundRobin
@@ -136,6 +137,37 @@ def test_a_lost_answer_is_asked_for_again_and_applied_once():
     assert [kind for kind, _ in grid.handled].count("train") == 8
 
 
+def test_a_participant_that_always_fails_is_named_soon():
+    one = training()
+    grid = Nodeless(one, lose=range(4, 100))
+    with pytest.raises(
+        LeaktightError,
+        match=rf"^client-0 failed {FAILURES} times in a row: gone. Look at the logs in `flower-logs`, and train again.$",
+    ):
+        led(grid, one)
+    assert grid.count < 20
+
+
+def test_a_participant_whose_node_is_away_for_long_is_waited_for():
+    one = training()
+    grid, away = Nodeless(one), iter(range(2 * FAILURES))
+    handle = grid.handle
+
+    def unavailable(message):
+        reply = handle(message)
+        gone = grid.count > 3 and next(away, None) is not None
+        return Message(Error(code=ErrorCode.NODE_UNAVAILABLE, reason="away"), reply_to=message) if gone else reply
+
+    grid.handle = unavailable
+    assert same(led(grid, one), one.lead(one.parties()))
+    # What cannot be sent is sent again soon, too.
+    refused = iter(range(5))
+    grid = Nodeless(one)
+    push = grid.push_messages
+    grid.push_messages = lambda messages: [None] if grid.count > 3 and next(refused, None) is not None else push(messages)
+    assert same(led(grid, one, patience=100), one.lead(one.parties()))
+
+
 def test_a_node_started_anew_goes_on_from_its_own_folder(tmp_path):
     one = training(TopK(), rounds=3)
     grid = Nodeless(one, forget={5}, folder=tmp_path)
@@ -173,8 +205,11 @@ def test_participants_that_never_come_are_named():
 
 def test_a_participant_that_never_answers_is_named():
     one = training()
+    grid = Nodeless(one)
+    handle = grid.handle
+    grid.handle = lambda message: handle(message) if grid.count < 5 else None
     with pytest.raises(LeaktightError, match=r"No answer came from client-1, client-2 for 0.2 seconds"):
-        led(Nodeless(one, lose=range(5, 10_000)), one, patience=0.1, attempts=2)
+        led(grid, one, patience=0.1, attempts=2)
 
 
 def test_nothing_private_is_in_what_a_node_sends():

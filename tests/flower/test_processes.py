@@ -1,9 +1,11 @@
 """Starting and stopping programs; no Flower is started here."""
 
+import errno
 import io
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -13,9 +15,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from leaktight.core.errors import LeaktightError
+from leaktight.core.errors import InvalidValue, LeaktightError
 from leaktight.data import Digits
-from leaktight.flower import engine, guard
+from leaktight.flower import engine, guard, namespace, processes
 from leaktight.flower.app import FAILURE_FILE, PROGRESS_FILE
 from leaktight.flower.deploy import STARTS, Deployment, Keys, keys_in
 from leaktight.flower.engine import follow, workplace
@@ -57,13 +59,14 @@ def training():
 
 
 def test_what_was_started_is_ended_with_all_below_it(tmp_path, family):
-    with pytest.raises(KeyboardInterrupt), Programs(tmp_path / "files") as programs:
+    with pytest.raises(KeyboardInterrupt), Programs(tmp_path / "files", tmp_path / "logs") as programs:
         started = programs.start("one", family)
         child = child_of(programs, "one")
         assert {started.pid, child} <= guard.parents().keys()
         raise KeyboardInterrupt
     assert not {started.pid, child} & guard.parents().keys()
-    assert (tmp_path / "files" / "one.log").stat().st_mode & 0o777 == 0o600
+    assert (tmp_path / "logs" / "one.log").stat().st_mode & 0o777 == 0o600
+    assert not (tmp_path / "files").exists()
 
 
 def test_it_is_ended_even_if_whoever_started_it_is_killed(tmp_path, family):
@@ -74,7 +77,7 @@ from pathlib import Path
 import warnings
 warnings.simplefilter("ignore")
 from leaktight.flower.processes import Programs
-programs = Programs(Path({str(tmp_path / "files")!r}))
+programs = Programs(Path({str(tmp_path / "files")!r}), Path({str(tmp_path / "logs")!r}))
 print(programs.start("one", {family!r}).pid, flush=True)
 time.sleep(100)
 """
@@ -82,19 +85,31 @@ time.sleep(100)
     started = int(owner.stdout.readline())
     owner.stdout.close()
     until = time.monotonic() + 60
-    while not (tmp_path / "files" / "one.log").read_text() and time.monotonic() < until:
+    while not (tmp_path / "logs" / "one.log").read_text() and time.monotonic() < until:
         time.sleep(0.05)
-    child = int((tmp_path / "files" / "one.log").read_text())
+    child = int((tmp_path / "logs" / "one.log").read_text())
     owner.send_signal(signal.SIGKILL)
     owner.wait()
     until = time.monotonic() + 30
-    while {started, child} & guard.parents().keys() and time.monotonic() < until:
+    while (tmp_path / "files").exists() and time.monotonic() < until:
         time.sleep(0.1)
     assert not {started, child} & guard.parents().keys()
+    assert not (tmp_path / "files").exists()
+
+
+@pytest.mark.parametrize("trust", [False, True], ids=["in a network of its own", "by a mark in the environment"])
+def test_what_lost_its_parent_is_ended_too(tmp_path, family, trust):
+    with Programs(tmp_path / "files", tmp_path / "logs", trust) as programs:
+        started = programs.start("one", family)
+        child = child_of(programs, "one")
+        os.kill(started.pid, signal.SIGKILL)
+        started.wait()
+        assert child in guard.parents()
+    assert child not in guard.parents()
 
 
 def test_a_stranger_with_the_number_of_a_program_that_ended_is_left_alone(tmp_path, family):
-    with Programs(tmp_path / "files") as programs:
+    with Programs(tmp_path / "files", tmp_path / "logs") as programs:
         pipe, told = programs._guard.stdin, []
         programs._guard.stdin = SimpleNamespace(
             write=lambda line: told.append(line) or pipe.write(line), flush=pipe.flush, close=pipe.close
@@ -107,12 +122,15 @@ def test_a_stranger_with_the_number_of_a_program_that_ended_is_left_alone(tmp_pa
     assert not {stays.pid, child} & guard.parents().keys()
 
 
-def test_the_guard_ends_what_it_was_told_of_last(monkeypatch):
+def test_the_guard_ends_what_it_was_told_of_last(monkeypatch, tmp_path):
     ended = []
-    monkeypatch.setattr(guard, "end", ended.extend)
+    monkeypatch.setattr(guard, "end", lambda pids, mark, network: ended.extend(pids))
     for said in ("1\n1 2\n2\n", "1\n\n", ""):
+        folder = tmp_path / "private"
+        folder.mkdir()
         monkeypatch.setattr(sys, "stdin", io.StringIO(said))
-        guard.main()
+        guard.main(str(folder))
+        assert not folder.exists()
     assert ended == [2]
 
 
@@ -122,25 +140,26 @@ def test_everything_that_tells_others_is_off(tmp_path, monkeypatch):
     script = tmp_path / "tell"
     script.write_text(f"#!{sys.executable}\nimport json, os\nprint(json.dumps(dict(os.environ)))\n")
     script.chmod(0o700)
-    with Programs(tmp_path / "files") as programs:
+    with Programs(tmp_path / "files", tmp_path / "logs") as programs:
         found = json.loads(programs.do(str(script)))
     off = ("FLWR_TELEMETRY_ENABLED", "RAY_USAGE_STATS_ENABLED", "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER")
     assert [found[name] for name in off] == ["0", "0", "0"]
     assert found["FLWR_DISABLE_UPDATE_CHECK"] == "1"
     assert Path(found["FLWR_HOME"]).parent == tmp_path / "files"
-    assert found["PATH"].split(os.pathsep)[0] == str(Path(sys.executable).parent)
+    assert found["PATH"].split(os.pathsep)[:2] == [str(tmp_path / "files" / "bin"), str(Path(sys.executable).parent)]
+    assert found["RAY_AUTH_MODE"] == "token"
 
 
 def test_a_program_that_fails_is_one_sentence(tmp_path):
     script = tmp_path / "fail"
     script.write_text(f"#!{sys.executable}\nraise SystemExit('ERROR: The key is not known.')\n")
     script.chmod(0o700)
-    with Programs(tmp_path / "files") as programs:
+    with Programs(tmp_path / "files", tmp_path / "logs") as programs:
         with pytest.raises(LeaktightError, match=r"fail register` failed: ERROR: The key is not known.$"):
             programs.do(str(script), "register")
-        started = programs.start("superlink", str(script))
+        programs.start("superlink", str(script))
         with pytest.raises(LeaktightError, match=r"Flower's superlink did not start: ERROR: The key is not known.$"):
-            programs.wait_for(started, "superlink", free_port())
+            programs.wait_for("superlink", free_port())
     assert last_line("\n ---\n") == "it said nothing"
 
 
@@ -159,6 +178,8 @@ def test_the_project_is_what_flower_reads(tmp_path):
 class Ended:
     """A program that has ended, or ends after some looks at it."""
 
+    pid, returncode = 0, 0
+
     def __init__(self, looks=0):
         self.looks = looks
 
@@ -171,7 +192,9 @@ class Ended:
 def programs(tmp_path, monkeypatch):
     monkeypatch.setattr(engine, "_PAUSE", 0.0)
     with workplace(tmp_path / "out") as made:
+        made._started[engine.SUPERLINK] = Ended(looks=1000)
         yield made
+        del made._started[engine.SUPERLINK]
 
 
 def test_a_training_is_followed_to_its_model(programs, tmp_path):
@@ -196,15 +219,77 @@ def test_a_training_that_failed_says_why(programs, tmp_path):
     (out / FAILURE_FILE).unlink()
     programs.start = lambda *words: Ended()
     programs.log("run").write_text("ERROR: no federation\n")
-    with pytest.raises(LeaktightError, match=r"ended without a model \(ERROR: no federation\)"):
+    with pytest.raises(
+        LeaktightError, match=r"ended without a model \(ERROR: no federation\). See the logs in `.*out/flower-logs`"
+    ):
         follow(programs, training(), out)
+
+
+def test_a_superlink_that_ends_or_loses_its_app_ends_the_training(programs, tmp_path):
+    programs.start = lambda *words: Ended(10)
+    (programs.folder / "ends").mkdir(exist_ok=True)
+    note = programs.folder / "ends" / engine.SUPERLINK
+    note.write_text("Flower's flwr-serverapp ended (signal SIGKILL)")
+    log = tmp_path / "out" / "flower-logs" / "superlink.log"
+    with pytest.raises(LeaktightError, match=rf"^Flower's flwr-serverapp ended \(signal SIGKILL\) in .*; its log is `{log}`.$"):
+        follow(programs, training(), tmp_path / "out")
+    note.unlink()
+    programs._started[engine.SUPERLINK] = Ended()
+    with pytest.raises(LeaktightError, match=rf"^Flower's superlink ended \(exit code 0\) in .*; its log is `{log}`.$"):
+        follow(programs, training(), tmp_path / "out")
+
+
+def test_logs_stay_where_a_training_failed_and_go_where_it_did_not(tmp_path):
+    log = tmp_path / "flower-logs" / "one.log"
+    with pytest.raises(LeaktightError), workplace(tmp_path) as programs:
+        programs.log("one").write_text("said")
+        raise LeaktightError("It failed.")
+    assert log.read_text() == "said"
+    assert log.parent.stat().st_mode & 0o777 == 0o700
+    with workplace(tmp_path) as programs:
+        assert not log.exists()
+        programs.log("one").write_text("said")
+    assert not log.parent.exists()
+
+
+def test_where_there_can_be_no_network_of_our_own_nothing_starts_beside_other_users(tmp_path, monkeypatch):
+    monkeypatch.setattr(processes, "_held_network", lambda: None)
+    monkeypatch.setattr("leaktight.core.local_users.other_users", lambda: ["ann", "bob"])
+    with (
+        pytest.raises(
+            InvalidValue, match=r"would be open to other users of this machine \(ann, bob\).*`--trust-local-users`.$"
+        ),
+        workplace(tmp_path),
+    ):
+        pass
+    with workplace(tmp_path, trust=True) as programs:
+        assert programs.do("python", "-c", "print('here')") == "here\n"
+    monkeypatch.setattr("leaktight.core.local_users.other_users", list)
+    with workplace(tmp_path) as programs:
+        started = programs.start("one", "python", "-m", "http.server", "--bind", "127.0.0.1", str(port := free_port()))
+        programs.wait_for("one", port)
+        assert namespace.namespace_of(started.pid) == namespace.namespace_of(os.getpid())
+
+
+def test_the_ports_of_programs_are_in_a_network_of_their_own(programs):
+    if programs._holder is None:
+        pytest.skip("no network namespace is permitted here")
+    port = free_port()
+    started = programs.start("one", "python", "-m", "http.server", "--bind", "127.0.0.1", str(port))
+    programs.wait_for("one", port)
+    with socket.socket() as probe:
+        assert probe.connect_ex(("127.0.0.1", port)) == errno.ECONNREFUSED
+    assert namespace.listens(started.pid, port)
+    assert namespace.namespace_of(started.pid) != namespace.namespace_of(os.getpid())
+    code = f"import socket; socket.create_connection(('127.0.0.1', {port})); print('reached')"
+    assert programs.do("python", "-c", code) == "reached\n"
 
 
 def test_old_results_are_not_taken_for_new_ones(tmp_path):
     for name in (MODEL_FILE, CURVE_FILE, FAILURE_FILE, PROGRESS_FILE):
         (tmp_path / name).write_text("{}")
     with workplace(tmp_path) as programs:
-        assert list(tmp_path.iterdir()) == []
+        assert [path.name for path in tmp_path.iterdir()] == ["flower-logs"]
         place = programs.folder
         assert place.stat().st_mode & 0o777 == 0o700
     assert not place.exists()
@@ -230,7 +315,9 @@ def test_a_node_that_ends_is_started_again_but_not_for_ever(programs, tmp_path, 
     deployment = Deployment(programs, Keys(keys.superlink, keys.nodes))
     deployment.node(0)
     programs.log("client-0").write_text("[code: 2004] Failed to activate SuperNode.\n")
-    with pytest.raises(LeaktightError, match=rf"client-0 ended {STARTS} times: \[code: 2004\] Failed to activate SuperNode.$"):
+    with pytest.raises(
+        LeaktightError, match=rf"client-0 ended {STARTS} times: \[code: 2004\] Failed to activate SuperNode. Its log is `"
+    ):
         while True:
             deployment.tend()
     assert len(started) == STARTS

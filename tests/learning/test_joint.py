@@ -12,9 +12,10 @@ from leaktight.core.errors import InvalidValue
 from leaktight.core.message import Message
 from leaktight.core.party import Party
 from leaktight.data import Digits
-from leaktight.defences import GaussianNoise, Polarization, TopK
+from leaktight.defences import ClassKeys, GaussianNoise, Polarization, TopK
+from leaktight.learning.evaluate import accuracy
 from leaktight.learning.federated import Federated
-from leaktight.learning.joint import CURVE_FILE, MODEL_FILE, JointTraining, Round, train_here
+from leaktight.learning.joint import CURVE_FILE, MODEL_FILE, REVEAL_FILE, JointTraining, Round, read_trained, train_here
 from leaktight.learning.protocol import FedAvg, FedSGD, Protocol, RoundRobin
 from leaktight.models import MLP
 
@@ -75,6 +76,37 @@ def test_the_files(tmp_path: Path) -> None:
     assert tensors.keys() == found.parameters.keys()
     assert all(torch.equal(tensors[name], tensor) for name, tensor in found.parameters.items())
     assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o600}
+
+
+@pytest.mark.parametrize("defence", [Undefended(), ClassKeys(dimensions=64), Polarization()], ids=str)
+def test_a_model_that_is_read_is_as_good_as_was_told(tmp_path: Path, defence: object) -> None:
+    found = train_here(training(defence=defence), tmp_path)
+    task, test = read_trained(tmp_path), Digits().load().test
+    with torch.no_grad():
+        scores = task.predict(task.model(test.inputs))
+    told = json.loads((tmp_path / CURVE_FILE).read_text())["utility"][0]
+    assert told["name"] == "accuracy"
+    assert accuracy(scores, test.labels) == pytest.approx(told["value"]) == pytest.approx(found.utility[0].value)
+    assert (tmp_path / REVEAL_FILE).exists() == isinstance(defence, ClassKeys)
+
+
+def test_without_the_keys_nothing_is_scored(tmp_path: Path) -> None:
+    train_here(training(defence=ClassKeys(dimensions=64)), tmp_path)
+    (tmp_path / REVEAL_FILE).unlink()
+    task = read_trained(tmp_path)
+    assert task.predict(task.model(Digits().load().test.inputs[:2])).isinf().all()
+
+
+def test_a_folder_without_a_whole_model_is_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(InvalidValue, match=r"must hold a model of `leaktight train`. It does not: .*No such file"):
+        read_trained(tmp_path)
+    train_here(training(), tmp_path)
+    (tmp_path / MODEL_FILE).write_bytes(b"no tensors")
+    with pytest.raises(InvalidValue, match=r"must hold a model of `leaktight train`"):
+        read_trained(tmp_path)
+    (tmp_path / MODEL_FILE).write_bytes(safetensors.torch.save({"head.bias": torch.zeros(10)}))
+    with pytest.raises(InvalidValue, match=r"must have the parameter `body.linear1.weight`. It does not; train again"):
+        read_trained(tmp_path)
 
 
 def test_other_settings_are_refused() -> None:

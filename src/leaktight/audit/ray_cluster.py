@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import gc
 import os
-import shutil
+import secrets
 import signal
 import socket
 import subprocess
-import tempfile
+import threading
 import warnings
 from collections.abc import Iterator, MutableMapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Self
 
 from leaktight.audit.crew import Crew, Work
 from leaktight.core.errors import InvalidValue, LeaktightError
-from leaktight.core.private import reason
+from leaktight.core.private import reason, write_private
+from leaktight.core.temporary import private_temporary
 from leaktight.core.threads import cores
 
 LOOPBACK = "127.0.0.1"
@@ -31,26 +33,37 @@ _OFF = {
 _PATIENT = {"RAY_worker_register_timeout_seconds": "300", "RAY_gcs_rpc_server_connect_timeout_s": "60"}
 
 
-def private_environment(environment: MutableMapping[str, str] | None = None) -> None:
+def private_environment(environment: MutableMapping[str, str] | None = None, token: Path | None = None) -> None:
     """Let a Ray that is started in an environment tell nobody about itself, listen on loopback alone and bear a busy machine.
 
     Ray listens on all interfaces where it believes that it may become a cluster; the variable is its switch for systems where it may not.
 
     Args:
         environment: of the process that starts it; None is this one, and Ray must not have been imported yet.
+        token: the file with what everybody must know who speaks to one of its ports; None asks nobody.
     """
     where = os.environ if environment is None else environment
     where.update(_OFF)
     where["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
     for name, seconds in _PATIENT.items():
         where.setdefault(name, seconds)
+    if token is not None:
+        where.pop("RAY_AUTH_TOKEN", None)
+        where.update({"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(token)})
+
+
+def write_token(path: Path) -> Path:
+    """Write a new secret of 256 bits for Ray's authentication into a file for its owner alone."""
+    write_private(path, secrets.token_hex(32).encode())
+    return path
 
 
 class Cluster:
     """Hires workers on Ray: hand it to an audit or a search as its `workers`.
 
     Without an address, a Ray of our own is started when it is first needed, with sockets on loopback and files for their owner alone,
-    and is stopped and removed at the end of the block. With an address nothing is started or stopped but workers. What goes to a worker and comes back
+    and is stopped and removed at the end of the block. Each of its ports asks for a secret that is in one of those files, so that other
+    users of the machine can neither submit a job nor join. With an address nothing is started or stopped but workers. What goes to a worker and comes back
     is JSON and safetensors; nothing is written on its machine, and the caller alone writes results down. Every machine needs the same Leaktight
     and data under the same paths; a worker that has something else fails its cells with a sentence that says so.
 
@@ -70,7 +83,7 @@ class Cluster:
             raise InvalidValue(f"The number of workers must be at least 1. Got {workers} instead.")
         self._workers, self._address = workers, address
         self._ray: ModuleType | None = None
-        self._files = ""
+        self._started = ExitStack()
         self._ours = False
 
     def __call__(self, work: Work) -> Crew:
@@ -100,19 +113,19 @@ class Cluster:
         if self._ray is not None and self._ours:
             with _careless():
                 self._ray.shutdown()
-        if self._files:
-            shutil.rmtree(self._files, ignore_errors=True)
-        self._ray, self._files, self._ours = None, "", False
+        self._started.close()
+        self._ray, self._ours = None, False
 
     def _start(self, ray: ModuleType) -> None:
         for left in reversed(range(_STARTS)):
-            self._files = tempfile.mkdtemp(prefix="ray-")
+            folder = self._started.enter_context(private_temporary())
+            self._started.enter_context(_authenticated(ray, write_token(folder / "token")))
             try:
-                self._init(ray)
+                self._init(ray, folder)
                 return
             # Ctrl-C too, as what runs already would outlive it; and what Ray raises if a start fails may be no more than an Exception.
             except BaseException as error:
-                self._undo(ray)
+                self._undo(ray, folder)
                 if not isinstance(error, Exception) or isinstance(error, LeaktightError):
                     raise
                 if not left:
@@ -121,8 +134,8 @@ class Cluster:
                         "Try again when the machine is less busy, or use `--engine local`."
                     ) from error
 
-    def _init(self, ray: ModuleType) -> None:
-        with _careless():
+    def _init(self, ray: ModuleType, folder: Path) -> None:
+        with _careless(), _own_handler():
             ray.init(
                 address="local",
                 num_cpus=self._workers or cores(),
@@ -130,20 +143,19 @@ class Cluster:
                 log_to_driver=False,
                 logging_level="ERROR",
                 _node_ip_address=LOOPBACK,
-                _temp_dir=f"{self._files}/files",  # Ray opens its own folder to everybody
+                _temp_dir=f"{folder}/files",  # Ray opens its own folder to everybody
             )
         if ray.util.get_node_ip_address() != LOOPBACK:
             raise LeaktightError(
                 "Ray must listen on loopback alone, and was imported before it could be told so. Import it later."
             )
 
-    def _undo(self, ray: ModuleType) -> None:
+    def _undo(self, ray: ModuleType, folder: Path) -> None:
         """End what a start that failed has started, which Ray leaves running until this process ends, and remove its files."""
         with _careless():
             ray.shutdown()
-            _end_all(self._files)
-        shutil.rmtree(self._files, ignore_errors=True)
-        self._files = ""
+            _end_all(folder)
+        self._started.close()
 
 
 def _imported(*, local: bool) -> ModuleType:
@@ -171,7 +183,53 @@ def _careless() -> Iterator[None]:
             gc.collect()
 
 
-def _end_all(folder: str) -> None:
+@contextmanager
+def _authenticated(ray: ModuleType, token: Path) -> Iterator[None]:
+    """Let Ray ask for a token in the block, though it may have been imported before; afterwards all is as it was."""
+    names = ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")
+    before = {name: os.environ[name] for name in names if name in os.environ}
+    private_environment(token=token)
+    try:
+        _read_again(ray)
+        yield
+    finally:
+        for name in names:
+            os.environ.pop(name, None)
+        os.environ.update(before)
+        _read_again(ray)
+
+
+def _read_again(ray: ModuleType) -> None:
+    """Let Ray read its settings from the environment again; it does so once, when it is imported.
+
+    Raises:
+        LeaktightError: this Ray asks for no token.
+    """
+    native = ray._raylet
+    native.Config.initialize("")
+    native.AuthenticationTokenLoader.instance().reset_cache()
+    wanted = os.environ.get("RAY_AUTH_MODE") == "token"
+    if (native.get_authentication_mode() == native.AuthenticationMode.TOKEN) != wanted:
+        raise LeaktightError(
+            "Ray must ask everybody for a token, and this one cannot. Install a newer Ray, or use `--engine local`."
+        )
+
+
+@contextmanager
+def _own_handler() -> Iterator[None]:
+    """Keep what this program does on SIGTERM in the block: Ray would end it without a word."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    finally:
+        if before is not None:
+            signal.signal(signal.SIGTERM, before)
+
+
+def _end_all(folder: Path) -> None:
     """End the processes whose files are in a folder of our own: all parts of a Ray are told of it by their command lines."""
     listing = subprocess.run(["ps", "-A", "-ww", "-o", "pid=,args="], capture_output=True, text=True, check=False).stdout  # noqa: S607
     for pid, words in (line.split(maxsplit=1) for line in listing.splitlines()):

@@ -47,7 +47,7 @@ class RayWorkers:
         self._waiting = Waiting()
         self._workers: list[_Worker] = []
         self._stored: OrderedDict[str, Any] = OrderedDict()
-        self._stillborn = 0
+        self._failed_starts = 0
 
     def submit(self, errand: Errand) -> None:
         """Take an errand."""
@@ -112,7 +112,7 @@ class RayWorkers:
         except (self._ray.exceptions.RayError, StopIteration) as error:
             return self._buried(worker, error)
         if not worker.ready:
-            worker.ready, worker.speaks, self._stillborn = True, None, 0
+            worker.ready, worker.speaks, self._failed_starts = True, None, 0
             return None
         if worker.errand is None:
             return None
@@ -131,8 +131,8 @@ class RayWorkers:
         self._workers.remove(worker)
         self._kill(worker)
         if not worker.ready:
-            self._stillborn += 1
-            if self._stillborn >= STARTS:
+            self._failed_starts += 1
+            if self._failed_starts >= STARTS:
                 raise LeaktightError(
                     f"A worker could not start on Ray ({_told(error)}). Install the same Leaktight on every machine."
                 ) from error

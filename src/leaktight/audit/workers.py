@@ -21,6 +21,8 @@ from leaktight.audit.crew import Advance, Answer, Crew, Errand, Waiting, Work, W
 from leaktight.audit.shelf import Folder
 from leaktight.core.errors import LeaktightError
 
+STARTS = 3
+"""How many processes in a row may end before they are ready: one may be killed then, but not every time."""
 _READY, _ADVANCE, _DONE = b"ready", b"advance", b"done"
 _PATIENCE = 5.0
 
@@ -35,7 +37,7 @@ class Processes:
     """Does errands in worker processes.
 
     A process that dies costs its errand another attempt in a fresh process; an errand that takes its process down twice is
-    given up. The processes are started afresh (not forked), share the work's folder, ignore Ctrl-C (whoever hired them ends them)
+    given up. One that dies while it starts is started again, some times. The processes are started afresh (not forked), share the work's folder, ignore Ctrl-C (whoever hired them ends them)
     and end themselves when the process that started them is gone.
 
     Args:
@@ -48,6 +50,7 @@ class Processes:
         self._waiting = Waiting()
         self._workers: list[_Worker] = []
         self._size = workers
+        self._failed_starts = 0
 
     def submit(self, errand: Errand) -> None:
         """Take an errand."""
@@ -94,7 +97,7 @@ class Processes:
         try:
             what, *numbers = worker.connection.recv_bytes().split()
             if what == _READY:
-                worker.ready = True
+                worker.ready, self._failed_starts = True, 0
                 return None
             if what == _ADVANCE:
                 if worker.errand is not None:
@@ -111,7 +114,8 @@ class Processes:
         self._workers.remove(worker)
         worker.connection.close()
         code = _reap(worker.process)
-        if not worker.ready:
+        self._failed_starts += not worker.ready
+        if self._failed_starts >= STARTS:
             raise LeaktightError(
                 f"A worker process could not start ({_ended(code)}). "
                 'In a script, start the work under `if __name__ == "__main__":`, or use one worker.'

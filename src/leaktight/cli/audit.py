@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from leaktight.cli.interruption import told_to_stop
 from leaktight.cli.staff import Address, Engine, Workers, staff
 
 if TYPE_CHECKING:
     from leaktight.audit.plan import Plan
 
-INTERRUPTED = 130
 SOME_FAILED = 1
 
 EXAMPLES = """
@@ -73,12 +73,12 @@ def audit(
     if seed is not None:
         plan = plan.with_seed(seed)
     folder = out or Path(f"leaktight-{file.stem if file else 'captured' if captured else preset or 'quick'}")
-    try:
-        with Bar() as bar, staff(engine, workers, address) as crew:
-            records = run(plan, folder, workers=crew, device=device, progress=bar.step)
-    except KeyboardInterrupt:
-        typer.echo("Interrupted: finished cells are kept; run the same command to go on.", err=True)
-        raise typer.Exit(INTERRUPTED) from None
+    with (
+        told_to_stop("finished cells are kept; run the same command to go on."),
+        Bar() as bar,
+        staff(engine, workers, address) as crew,
+    ):
+        records = run(plan, folder, workers=crew, device=device, progress=bar.step)
     show(records, list(plan.scenarios))
     written = write_report(folder, redact=redact)
     images = any(record.reading("psnr") or record.reading("objective") for record in records)

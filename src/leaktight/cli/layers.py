@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from leaktight.cli.audit import INTERRUPTED, SOME_FAILED
+from leaktight.cli.audit import SOME_FAILED
+from leaktight.cli.interruption import told_to_stop
 from leaktight.cli.staff import Address, Engine, Workers, staff
 
 if TYPE_CHECKING:
@@ -69,13 +70,13 @@ def layers(
         device=device,
     )
     records = []
-    try:
-        with Bar() as bar, staff(engine, workers, address) as crew:
-            for name, plan in study.plans().items():
-                records += run(plan, out / name, workers=crew, progress=bar.step)
-    except KeyboardInterrupt:
-        typer.echo("Interrupted: finished cells are kept; run the same command to go on.", err=True)
-        raise typer.Exit(INTERRUPTED) from None
+    with (
+        told_to_stop("finished cells are kept; run the same command to go on."),
+        Bar() as bar,
+        staff(engine, workers, address) as crew,
+    ):
+        for name, plan in study.plans().items():
+            records += run(plan, out / name, workers=crew, progress=bar.step)
     rows = layer_rows(records)
     for status in (Status.REFUSED, Status.FAILED):
         for reason in reasons([record for record in records if record.status is status], status):

@@ -9,6 +9,7 @@ import typer
 
 from leaktight import __version__
 from leaktight.cli import audit, certificates, explain, export, init, layers, listing, report, reproduce, search, split, train
+from leaktight.cli.interruption import interruptible, terminable
 from leaktight.core.errors import LeaktightError
 from leaktight.core.memory import keep_memory
 from leaktight.core.threads import rest_soon
@@ -42,18 +43,18 @@ app = typer.Typer(
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("audit", epilog=audit.EXAMPLES)(audit.audit)
-app.command("report", epilog=report.EXAMPLES)(report.report)
-app.command("layers", epilog=layers.EXAMPLES)(layers.layers)
-app.command("search", epilog=search.EXAMPLES)(search.search)
-app.command("reproduce", epilog=reproduce.EXAMPLES)(reproduce.reproduce)
-app.command("train", epilog=train.EXAMPLES)(train.train)
+app.command("audit", epilog=audit.EXAMPLES)(interruptible(audit.audit))
+app.command("report", epilog=report.EXAMPLES)(interruptible(report.report))
+app.command("layers", epilog=layers.EXAMPLES)(interruptible(layers.layers))
+app.command("search", epilog=search.EXAMPLES)(interruptible(search.search))
+app.command("reproduce", epilog=reproduce.EXAMPLES)(interruptible(reproduce.reproduce))
+app.command("train", epilog=train.EXAMPLES)(interruptible(train.train))
 app.add_typer(split.app, name="split")
-app.command("certificates", epilog=certificates.EXAMPLES)(certificates.certificates)
-app.command("export", epilog=export.EXAMPLES)(export.export)
-app.command("init", epilog=init.EXAMPLES)(init.init)
-app.command("list", epilog=listing.EXAMPLES)(listing.list_kinds)
-app.command("explain", epilog=explain.EXAMPLES)(explain.explain)
+app.command("certificates", epilog=certificates.EXAMPLES)(interruptible(certificates.certificates))
+app.command("export", epilog=export.EXAMPLES)(interruptible(export.export))
+app.command("init", epilog=init.EXAMPLES)(interruptible(init.init))
+app.command("list", epilog=listing.EXAMPLES)(interruptible(listing.list_kinds))
+app.command("explain", epilog=explain.EXAMPLES)(interruptible(explain.explain))
 
 
 def _version(wanted: bool) -> None:
@@ -70,7 +71,7 @@ def options(
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command and return its exit code: 0 if all is well, 2 for a fault of what was given, 130 after Ctrl-C.
+    """Run a command and return its exit code: 0 if all is well, 2 for a fault of what was given, 130 after Ctrl-C, 143 after SIGTERM.
 
     Args:
         arguments: the words after `leaktight`; None takes those of the process.
@@ -78,7 +79,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     rest_soon()
     keep_memory()
     try:
-        app(args=arguments, prog_name="leaktight")
+        with terminable():
+            app(args=arguments, prog_name="leaktight")
     except SystemExit as done:
         return done.code if isinstance(done.code, int) else int(done.code is not None)
     except LeaktightError as error:

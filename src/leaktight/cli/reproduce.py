@@ -7,7 +7,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from leaktight.cli.audit import INTERRUPTED, SOME_FAILED
+from leaktight.cli.audit import SOME_FAILED
+from leaktight.cli.interruption import told_to_stop
 from leaktight.cli.staff import Address, Engine, Workers, staff
 
 EXAMPLES = """
@@ -71,12 +72,12 @@ def reproduce(
     if json is not None:
         # A run may take hours: better to know now that its result can be written.
         check_writable(json)
-    try:
-        with Bar() as bar, staff(engine, workers, address) as crew:
-            done = reproduced(found, order, folder, workers=crew, progress=bar.step)
-    except KeyboardInterrupt:
-        typer.echo("Interrupted: finished cells are kept; run the same command to go on.", err=True)
-        raise typer.Exit(INTERRUPTED) from None
+    with (
+        told_to_stop("finished cells are kept; run the same command to go on."),
+        Bar() as bar,
+        staff(engine, workers, address) as crew,
+    ):
+        done = reproduced(found, order, folder, workers=crew, progress=bar.step)
     show(found, done.reproduction)
     if json is not None:
         write_private(json, done.reproduction.model_dump_json(indent=2).encode() + b"\n")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from leaktight.cli.audit import INTERRUPTED
+from leaktight.cli.interruption import told_to_stop
 from leaktight.cli.staff import Address, Engine, Workers, staff
 
 if TYPE_CHECKING:
@@ -73,12 +73,12 @@ def search(
         device=device,
         **{name: value for name, value in wanted.items() if value is not None},
     )
-    try:
-        with Bar() as bar, staff(engine, workers, address) as crew:
-            result = run(settings, out, workers=crew, progress=bar.step)
-    except KeyboardInterrupt:
-        typer.echo("Interrupted: finished scores are kept; run the same command to go on.", err=True)
-        raise typer.Exit(INTERRUPTED) from None
+    with (
+        told_to_stop("finished scores are kept; run the same command to go on."),
+        Bar() as bar,
+        staff(engine, workers, address) as crew,
+    ):
+        result = run(settings, out, workers=crew, progress=bar.step)
     typer.echo("\n".join(told(result, out)))
 
 

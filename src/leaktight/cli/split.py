@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from leaktight.cli.audit import INTERRUPTED
+from leaktight.cli.interruption import interruptible, told_to_stop
 
 EXAMPLES = """
 \b
@@ -32,6 +32,7 @@ PartyFileArgument = Annotated[
 
 
 @app.command("label-party", epilog=EXAMPLES)
+@interruptible
 def label_party(file: PartyFileArgument) -> None:
     """Take part as the party that has the labels and the layers after the cut.
 
@@ -41,6 +42,7 @@ def label_party(file: PartyFileArgument) -> None:
 
 
 @app.command("feature-party", epilog=EXAMPLES)
+@interruptible
 def feature_party(file: PartyFileArgument) -> None:
     """Take part as the party that has the features and the layers before the cut.
 
@@ -54,10 +56,6 @@ def _take_part(role: str, file: Path) -> None:
     from leaktight.wire import read_party_file, take_part
 
     settings = read_party_file(file)
-    try:
-        with StepBar() as bar:
-            outcome = take_part(role, settings, bar.tell, bar.step)
-    except KeyboardInterrupt:
-        typer.echo("Interrupted: checkpoints are kept; run the same command to go on.", err=True)
-        raise typer.Exit(INTERRUPTED) from None
+    with told_to_stop("checkpoints are kept; run the same command to go on."), StepBar() as bar:
+        outcome = take_part(role, settings, bar.tell, bar.step)
     typer.echo(summary(outcome))

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from leaktight.cli.audit import INTERRUPTED
+from leaktight.cli.interruption import told_to_stop
 
 if TYPE_CHECKING:
     from leaktight.flower.engine import After
@@ -24,7 +21,6 @@ Examples:
   leaktight train audit.toml --engine flower               in Flower's simulation
   leaktight train audit.toml --engine flower --deploy keys a SuperLink and SuperNodes here, with TLS and authentication
 """
-TERMINATED = 143
 
 
 def train(
@@ -47,19 +43,27 @@ def train(
     device: Annotated[
         Literal["auto", "cpu", "cuda", "mps"] | None, typer.Option(help="Where tensors live.", show_default="as the plan says")
     ] = None,
+    trust_local_users: Annotated[
+        bool, typer.Option("--trust-local-users", help="Let Flower listen where other users of this machine reach it.")
+    ] = False,
 ) -> None:
     """Train a federated plan under one defence; the model is the same on every engine.
 
-    Writes the model (safetensors) and how good it was after each round (JSON).
+    Writes the model and what parties revealed at the end (safetensors), and how good it was after each round (JSON).
+
+    Flower does not ask who submits an app. So its programs run in a network of their own, which no other user of this machine can enter, and which
+    reaches no other machine. Where the system permits none, and other users are here, nothing is started unless you trust them.
     """
     from leaktight.audit.driver import Step
     from leaktight.audit.training_plan import read_training
     from leaktight.cli.progress import Bar
     from leaktight.core.errors import InvalidValue
-    from leaktight.learning.joint import CURVE_FILE, MODEL_FILE, Round
+    from leaktight.learning.joint import CURVE_FILE, MODEL_FILE, REVEAL_FILE, Round
 
     if deploy is not None and engine == "local":
         raise InvalidValue(f"`--deploy {deploy}` is for Flower. Add `--engine flower`, or leave it out.")
+    if trust_local_users and engine == "local":
+        raise InvalidValue("`--trust-local-users` is for Flower. Add `--engine flower`, or leave it out.")
     if workers is not None and workers < 1:
         raise InvalidValue(f"The number of workers must be at least 1. Got {workers} instead.")
     if workers is not None and (engine == "local" or deploy is not None):
@@ -72,21 +76,23 @@ def train(
         told = ", ".join(f"{reading.name} {reading.value:.3f}" for reading in round.readings)
         bar.step(Step(round.played, training.scenario.rounds, 0, f"round {round.played}: {told}", None))
 
-    try:
-        with _stoppable(), Bar() as bar:
-            _trained(training, engine, deploy, out, workers, after)
-    except KeyboardInterrupt:
-        typer.echo("Interrupted: what was started is stopped, and there is no model.", err=True)
-        raise typer.Exit(INTERRUPTED) from None
+    with told_to_stop("what was started is stopped, and there is no model."), Bar() as bar:
+        _train(training, engine, deploy, out, workers, trust_local_users, after)
     found = json.loads((out / CURVE_FILE).read_bytes())
     told = ", ".join(f"{one['name']} {one['value']:.3f}" for one in found["utility"])
     typer.echo(f"Trained with {training.defence} for {training.scenario.rounds} rounds: {told}.")
     for budget in found.get("privacy_budget", []):
         typer.echo(f"Privacy budget: {budget}.")
     typer.echo(f"Model: {out / MODEL_FILE}\nCurve: {out / CURVE_FILE}")
+    if (out / REVEAL_FILE).exists():
+        typer.echo(
+            f"Revealed at the end: {out / REVEAL_FILE} (`leaktight.learning.read_trained` puts it and the model together)"
+        )
 
 
-def _trained(training: JointTraining, engine: str, keys: Path | None, out: Path, workers: int | None, after: After) -> None:
+def _train(
+    training: JointTraining, engine: str, keys: Path | None, out: Path, workers: int | None, trust: bool, after: After
+) -> None:
     if engine == "local":
         from leaktight.learning.joint import train_here
 
@@ -102,20 +108,6 @@ def _trained(training: JointTraining, engine: str, keys: Path | None, out: Path,
             "The engine `flower` needs the package flwr, which is not installed here. Install `leaktight[flower]`, or use `--engine local`."
         ) from error
     if keys is None:
-        simulate(training, out, after, workers)
+        simulate(training, out, after, workers, trust)
     else:
-        deploy(training, out, keys, after)
-
-
-@contextmanager
-def _stoppable() -> Iterator[None]:
-    """Let a request to terminate end the block as an error does, so that what was started in it is stopped."""
-
-    def ended(*_: object) -> None:
-        raise SystemExit(TERMINATED)
-
-    before = signal.signal(signal.SIGTERM, ended)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
+        deploy(training, out, keys, after, trust=trust)

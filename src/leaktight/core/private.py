@@ -13,9 +13,11 @@ OWNER_ONLY = 0o600
 
 
 def private_folder(path: Path) -> Path:
-    """Return a folder, made for its owner alone if it was not there."""
+    """Return a folder; it and those above it are made for their owner alone where they were not there."""
     try:
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # The mode of `mkdir` is for the last folder only, so each is made by itself.
+        for place in [*reversed([above for above in path.parents if not above.exists()]), path]:
+            place.mkdir(mode=0o700, exist_ok=True)
     except OSError as error:
         raise InvalidValue(f"The folder `{path}` cannot be made: {reason(error)}. Choose another one.") from error
     return path

@@ -18,14 +18,12 @@ from leaktight.core.private import write_private
 from leaktight.core.secure import SecretKey
 from leaktight.data import from_text
 from leaktight.flower.letter import content_of, fault_of, messages_of
-from leaktight.flower.node_state import NodeState, digest, recall, remember
+from leaktight.flower.node_state import SIMULATION, NodeState, digest, recall, remember
 from leaktight.flower.remote import Nodes, greeting
 from leaktight.learning.client import Client
 from leaktight.learning.joint import JointTraining, Round, write_trained
 
 FAILURE_FILE, PROGRESS_FILE = "failure.json", "progress.json"
-SIMULATION = "LEAKTIGHT_SIMULATION"
-"""The environment variable under which a node draws from the agreed seed: its messages never leave this machine, and can be repeated."""
 
 client_app = ClientApp()
 server_app = ServerApp()

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from leaktight.core.certificates import Certificate, make_certificates, make_node_key
 from leaktight.core.errors import LeaktightError
+from leaktight.flower.amended import end_of, forget_end
 from leaktight.flower.engine import After, follow, superlink, workplace
 from leaktight.flower.node_state import STATE_FOLDER
 from leaktight.flower.processes import Programs, free_port
@@ -20,7 +21,7 @@ from leaktight.flower.remote import PATIENCE
 from leaktight.learning.joint import JointTraining
 
 SUPERLINK, NODES = "superlink", "nodes"
-STARTS, PAUSE = 40, 3.0
+STARTS, PAUSE = 20, 3.0
 """How often a node is started at most, and how many seconds after it ended."""
 
 
@@ -92,6 +93,7 @@ class Deployment:
             STATE_FOLDER: str(self._programs.folder / name),
         }
         self._starts[number] += 1
+        forget_end(self._programs.folder, name)
         self._running[number] = self._programs.start(
             name,
             "flower-supernode",
@@ -103,23 +105,33 @@ class Deployment:
         return self._running[number]
 
     def tend(self) -> None:
-        """Start nodes anew that ended; for a minute the SuperLink takes one that was killed to be there, and refuses its successor.
+        """Start nodes anew that ended, or whose app was killed; for a while the SuperLink takes one to be there, and refuses its successor.
 
         Raises:
             LeaktightError: one ended too often; what its log says.
         """
         for number, running in list(self._running.items()):
+            name = f"client-{number}"
+            if running.poll() is None and end_of(self._programs.folder, name):
+                self._programs.end(name)
             if running.poll() is None:
                 continue
             if self._starts[number] >= STARTS:
-                said = self._programs.said(f"client-{number}")
-                raise LeaktightError(f"The node of client-{number} ended {STARTS} times: {said}.")
+                said, log = self._programs.said(name), self._programs.log(name)
+                raise LeaktightError(f"The node of {name} ended {STARTS} times: {said}. Its log is `{log}`.")
             if time.monotonic() >= self._due.setdefault(number, time.monotonic() + PAUSE):
                 del self._due[number]
                 self.node(number)
 
 
-def deploy(training: JointTraining, out: Path, keys: Path, after: After | None = None, patience: float = PATIENCE) -> None:
+def deploy(
+    training: JointTraining,
+    out: Path,
+    keys: Path,
+    after: After | None = None,
+    patience: float = PATIENCE,
+    trust: bool = False,
+) -> None:
     """Train in a deployment on this machine and write the model to a folder; everything that is started is stopped.
 
     Args:
@@ -128,9 +140,10 @@ def deploy(training: JointTraining, out: Path, keys: Path, after: After | None =
         keys: the folder with certificates and keys; what is missing there is made.
         after: told of rounds.
         patience: after how many seconds without an answer a message is sent again.
+        trust: whether other users of this machine may reach the SuperLink and the nodes.
     """
     count = training.scenario.participants
-    with workplace(out) as programs:
+    with workplace(out, trust) as programs:
         deployment = Deployment(programs, keys_in(keys, count))
         for number in range(count):
             deployment.node(number)

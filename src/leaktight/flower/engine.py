@@ -3,41 +3,55 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from leaktight.core.errors import LeaktightError
 from leaktight.core.metric import Reading
 from leaktight.core.private import private_folder
+from leaktight.core.temporary import private_temporary
 from leaktight.flower.app import FAILURE_FILE, PROGRESS_FILE
 from leaktight.flower.processes import LOOPBACK, Programs, free_port
 from leaktight.flower.project import PROFILE, write_profile, write_project
 from leaktight.flower.remote import PATIENCE
-from leaktight.learning.joint import CURVE_FILE, MODEL_FILE, JointTraining, Round
+from leaktight.learning.joint import CURVE_FILE, MODEL_FILE, REVEAL_FILE, JointTraining, Round
 
 After = Callable[[Round], None]
+LOG_FOLDER = "flower-logs"
+SUPERLINK = "superlink"
 _PAUSE = 0.2
 
 
 @contextmanager
-def workplace(out: Path) -> Iterator[Programs]:
-    """Return a folder for Flower's own files that is gone after the block, with every process that was started there.
+def workplace(out: Path, trust: bool = False) -> Iterator[Programs]:
+    """Return a place for Flower's programs; after the block they are gone, with all that they started and their own files.
 
-    Results of an earlier training in the same folder are removed first, so that nobody takes them for those of this one.
+    Results of an earlier training in the same folder are removed first, so that nobody takes them for those of this one. Logs stay in
+    `flower-logs` if the block fails.
+
+    Args:
+        out: where results and logs go.
+        trust: whether other users of this machine may reach the programs.
     """
     private_folder(out)
-    for name in (MODEL_FILE, CURVE_FILE, FAILURE_FILE, PROGRESS_FILE):
+    for name in (MODEL_FILE, REVEAL_FILE, CURVE_FILE, FAILURE_FILE, PROGRESS_FILE):
         (out / name).unlink(missing_ok=True)
-    with (
-        tempfile.TemporaryDirectory(prefix="leaktight-", ignore_cleanup_errors=True) as folder,
-        Programs(Path(folder)) as programs,
-    ):
+    logs = out / LOG_FOLDER
+    _remove_logs(logs)
+    with private_temporary() as folder, Programs(folder, logs, trust) as programs:
         yield programs
+    _remove_logs(logs)
+
+
+def _remove_logs(folder: Path) -> None:
+    for log in folder.glob("*.log"):
+        log.unlink()
+    # It may not be there, or hold something of the user's.
+    with suppress(OSError):
+        folder.rmdir()
 
 
 def follow(
@@ -65,10 +79,11 @@ def follow(
     seen = 0
     while run.poll() is None and not (out / FAILURE_FILE).exists():
         seen = _told(out, seen, after)
+        programs.check(SUPERLINK)
         tend()
         time.sleep(_PAUSE)
     _told(out, seen, after)
-    _checked(programs, run, out)
+    _checked(programs, out)
 
 
 def superlink(programs: Programs, *words: str, authority: Path | None = None) -> str:
@@ -80,13 +95,13 @@ def superlink(programs: Programs, *words: str, authority: Path | None = None) ->
         authority: the certificate that its own is signed by; None for one without TLS.
     """
     port = free_port()
-    started = programs.start(
-        "superlink",
+    programs.start(
+        SUPERLINK,
         "flower-superlink",
         *("--host", LOOPBACK, "--port", str(port), "--disable-runtime-dependency-installation"),
         *words,
     )
-    programs.wait_for(started, "superlink", port)
+    programs.wait_for(SUPERLINK, port)
     address = f"{LOOPBACK}:{port}"
     write_profile(programs.folder / "home", address, authority)
     return address
@@ -102,12 +117,14 @@ def _told(out: Path, seen: int, after: After | None) -> int:
     return int(found["played"])
 
 
-def _checked(programs: Programs, run: subprocess.Popen[bytes], out: Path) -> None:
+def _checked(programs: Programs, out: Path) -> None:
     failure = _read(out / FAILURE_FILE)
     if failure is not None:
         raise LeaktightError(failure["reason"])
     if _read(out / CURVE_FILE) is None:
-        raise LeaktightError(f"The training on Flower ended without a model ({programs.said('run')}). See its log for more.")
+        raise LeaktightError(
+            f"The training on Flower ended without a model ({programs.said('run')}). See the logs in `{programs.logs}` for more."
+        )
 
 
 def _read(path: Path) -> Any:

@@ -1,4 +1,4 @@
-"""The guard: a process that ends others, and all below them, when the process that started it closes its pipe or is gone, however that ended.
+"""The guard: a process that ends others, and all that they started, when the process that started it closes its pipe or is gone, however that ended.
 
 It is run as a file of its own, so it uses nothing but Python.
 """
@@ -7,28 +7,35 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterable
+from pathlib import Path
 
 PATIENCE = 5.0
 _PAUSE = 0.1
 
 
-def end(pids: Iterable[int]) -> None:
-    """End processes and all below them: politely, and after some seconds not."""
-    # Helpers may have sessions of their own, so they are found by their parents while these are there.
-    wanted = below(pids)
+def end(pids: Iterable[int], mark: str = "", network: str = "") -> None:
+    """End processes and all that they started: politely, and after some seconds not.
+
+    Args:
+        pids: the processes.
+        mark: what every one of them has in its environment; with it those are found whose parents ended before them.
+        network: the network namespace that they are in, if they have one of their own; nobody else is in there.
+    """
+    known = set(pids)
     for word in (signal.SIGTERM, signal.SIGKILL):
-        for pid in wanted:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, word)
+        # Helpers may have sessions of their own, so they are found by their parents while these are there.
+        known = below(known | left(mark, network))
+        _send(word, known)
         until = time.monotonic() + PATIENCE
         while time.monotonic() < until:
-            wanted &= parents().keys()
-            if not wanted:
+            known = below(known | left(mark, network))
+            if not known:
                 return
             time.sleep(_PAUSE)
 
@@ -43,6 +50,21 @@ def below(pids: Iterable[int]) -> set[int]:
     return found
 
 
+def left(mark: str, network: str) -> set[int]:
+    """Return the processes that have a mark in their environment or are in a network, whoever started them; needs /proc."""
+    if not mark and not network:
+        return set()
+    found = set()
+    for place in Path("/proc").glob("[0-9]*"):
+        # Gone meanwhile, or somebody else's.
+        with contextlib.suppress(OSError):
+            if (network and os.readlink(place / "ns/net") == network) or (
+                mark and mark.encode() in (place / "environ").read_bytes().split(b"\0")
+            ):
+                found.add(int(place.name))
+    return found - {os.getpid()}
+
+
 def parents() -> dict[int, int]:
     """Return the parent of every process that lives."""
     with subprocess.Popen(["ps", "-A", "-o", "pid=,ppid=,stat="], stdout=subprocess.PIPE, text=True) as listing:  # noqa: S607
@@ -51,13 +73,28 @@ def parents() -> dict[int, int]:
     return {int(pid): int(up) for pid, up, state in rows if not state.startswith("Z") and int(pid) != listing.pid}
 
 
-def main() -> None:
-    """Take in lines with the processes' numbers until the pipe closes; then end those of the last line."""
+def _send(word: signal.Signals, pids: Iterable[int]) -> None:
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, word)
+
+
+def main(folder: str, mark: str = "", holder: str = "") -> None:
+    """Take in lines with the processes' numbers until the pipe closes; then end those of the last line, and remove their folder.
+
+    Args:
+        folder: with the private files of what is ended.
+        mark: see `end`.
+        holder: a process in the network namespace of what is ended, if it has one of its own.
+    """
+    network = os.open(f"/proc/{holder}/ns/net", os.O_RDONLY) if holder else None
     last = ""
     for line in sys.stdin:
         last = line
-    end(map(int, last.split()))
+    # As long as it is open here, no other namespace gets its name.
+    end(map(int, last.split()), mark, os.readlink(f"/proc/self/fd/{network}") if network is not None else "")
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])

@@ -17,6 +17,8 @@ from leaktight.core.private import write_private
 from leaktight.core.scenario import flat, nested
 from leaktight.flower.letter import about_of, message_of
 
+SIMULATION = "LEAKTIGHT_SIMULATION"
+"""The environment variable under which a node draws from the agreed seed: its messages never leave this machine, and can be repeated."""
 STATE_FOLDER = "state-folder"
 """The setting of a node that names a folder of its own, where its memory outlasts its process."""
 _STATE = "leaktight.party"

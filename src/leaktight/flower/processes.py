@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import secrets
+import signal
 import socket
 import subprocess
 import sys
@@ -12,31 +14,48 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from leaktight.audit.ray_cluster import private_environment
+from leaktight.audit.ray_cluster import private_environment, write_token
 from leaktight.core.errors import LeaktightError
+from leaktight.core.local_users import require_alone
 from leaktight.core.private import private_file, private_folder
-from leaktight.flower import guard
+from leaktight.flower import amended, guard, namespace
+from leaktight.flower.node_state import SIMULATION
 from leaktight.flower.quiet import OFF
 
 LOOPBACK = "127.0.0.1"
+MARK = "LEAKTIGHT_PROGRAMS"
+"""The variable by which a process shows that it belongs to ours, also when its parent is gone."""
 _STARTING, _PAUSE = 120.0, 0.1
 
 
 class Programs:
     """Flower's programs: none of them, and nothing that they started, outlives the block, or this process, however that ends.
 
-    Telemetry, update checks and usage statistics are off, whatever a person has set. Files go to a folder for its owner alone.
+    They run in a network of their own, where the machine permits one: other users cannot reach their ports. What they do there reaches no
+    other machine either. Telemetry, update checks and usage statistics are off, whatever a person has set. Files are for their owner alone.
 
     Args:
-        folder: where Flower keeps its files and logs go.
+        folder: where Flower keeps its files; removed afterwards.
+        logs: where logs go; they stay.
+        trust: whether other users of this machine may reach the programs; then they run in the network of the machine.
+
+    Set `simulation` before anything is started, if its nodes are to draw from the agreed seed.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = private_folder(folder)
-        self._started: list[subprocess.Popen[bytes]] = []
+    def __init__(self, folder: Path, logs: Path, trust: bool = False) -> None:
+        self.folder, self.logs = private_folder(folder), private_folder(logs)
+        self.simulation = False
+        self._started: dict[str, subprocess.Popen[bytes]] = {}
+        self._ended: list[subprocess.Popen[bytes]] = []
+        self._mark = f"{MARK}={secrets.token_hex(8)}"
+        self._holder = None if trust else _held_network()
+        if self._holder is None:
+            require_alone("Flower's SuperLink", trust)
+        words = [sys.executable, guard.__file__, str(self.folder), self._mark, str(self._holder.pid) if self._holder else ""]
         # In a session of its own, so that Ctrl-C does not reach it.
-        words = [sys.executable, guard.__file__]
         self._guard = subprocess.Popen(words, stdin=subprocess.PIPE, start_new_session=True)  # noqa: S603 - the words are ours
+        amended.write_programs(private_folder(self.folder / "bin"), sys.executable)
+        write_token(self.folder / "ray-token")
 
     def start(self, name: str, *words: str) -> subprocess.Popen[bytes]:
         """Start a program that stays, with its log in `NAME.log`."""
@@ -48,10 +67,12 @@ class Programs:
                 stdin=subprocess.DEVNULL,
                 stdout=file,
                 stderr=file,
-                env=self._environment(),
+                env=self._environment(name),
                 start_new_session=True,
             )
-        self._started.append(started)
+        if name in self._started:
+            self._ended.append(self._started[name])
+        self._started[name] = started
         self._tell()
         return started
 
@@ -68,23 +89,39 @@ class Programs:
             raise LeaktightError(f"Flower's `{' '.join(words[:3])}` failed: {last_line(done.stdout + done.stderr)}.")
         return done.stdout
 
-    def wait_for(self, started: subprocess.Popen[bytes], name: str, port: int) -> None:
+    def wait_for(self, name: str, port: int) -> None:
         """Wait until a program listens on a port of loopback.
 
         Raises:
             LeaktightError: it ended first, or takes too long.
         """
         until = time.monotonic() + _STARTING
-        while time.monotonic() < until and started.poll() is None:
-            with socket.socket() as probe:
-                if probe.connect_ex((LOOPBACK, port)) == 0:
-                    return
+        while time.monotonic() < until and self._started[name].poll() is None:
+            if self._listens(port):
+                return
             time.sleep(_PAUSE)
         raise LeaktightError(f"Flower's {name} did not start: {self.said(name)}.")
 
+    def check(self, *names: str) -> None:
+        """Raise if a program ended that must not, or if an app that it ran was killed.
+
+        Raises:
+            LeaktightError: how it ended, and where its log is.
+        """
+        for name in names:
+            code = self._started[name].poll()
+            how = amended.end_of(self.folder, name) if code is None else f"Flower's {name} ended ({ended(code)})"
+            if how:
+                raise LeaktightError(f"{how} in the middle of the training. Train again; its log is `{self.log(name)}`.")
+
+    def end(self, name: str) -> None:
+        """End a program with all that it started."""
+        guard.end([self._started[name].pid])
+        self._started[name].wait()
+
     def log(self, name: str) -> Path:
         """Return where a program's log is."""
-        return self.folder / f"{name}.log"
+        return self.logs / f"{name}.log"
 
     def said(self, name: str) -> str:
         """Return what a program's log says last."""
@@ -96,32 +133,64 @@ class Programs:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         """Have the guard end all, and wait for it."""
         self._tell()
-        if self._guard.stdin is not None:
-            self._guard.stdin.close()
-        self._guard.wait()
-        for started in self._started:
+        for helper in (self._guard, self._holder):
+            if helper is not None:
+                if helper.stdin is not None:
+                    helper.stdin.close()
+                helper.wait()
+                if helper.stdout is not None:
+                    helper.stdout.close()
+        for started in (*self._ended, *self._started.values()):
             started.wait()
 
     def _tell(self) -> None:
         # Once the end of a process was seen, its number may be that of a stranger.
-        ours = [str(started.pid) for started in self._started if started.returncode is None]
+        ours = [str(started.pid) for started in self._started.values() if started.returncode is None]
         if self._guard.stdin is not None:
             self._guard.stdin.write(f"{' '.join(ours)}\n".encode())
             self._guard.stdin.flush()
 
     def _words(self, words: Sequence[str]) -> list[str]:
-        return [str(Path(sys.executable).parent / words[0]), *words[1:]]
+        own = self.folder / "bin" / words[0]
+        program = str(own if own.exists() else Path(sys.executable).parent / words[0])
+        if self._holder is None:
+            return [program, *words[1:]]
+        return [sys.executable, namespace.__file__, "join", str(self._holder.pid), program, *words[1:]]
 
-    def _environment(self) -> dict[str, str]:
+    def _listens(self, port: int) -> bool:
+        if self._holder is not None:
+            return namespace.listens(self._holder.pid, port)
+        with socket.socket() as probe:
+            return probe.connect_ex((LOOPBACK, port)) == 0
+
+    def _environment(self, name: str = "") -> dict[str, str]:
         # Flower starts its own helpers by name.
-        path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+        path = os.pathsep.join([str(self.folder / "bin"), str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
         places = {
             "FLWR_HOME": str(private_folder(self.folder / "home")),
             "RAY_TMPDIR": str(private_folder(self.folder / "ray")),
+            **amended.environment(self.folder, name),
+            **dict([self._mark.split("=")]),
         }
         found = {**os.environ, **OFF, **places, "PATH": path, "OMP_NUM_THREADS": "1"}
-        private_environment(found)
+        # Whatever a person has set: what deployed nodes draw must be secret.
+        found.pop(SIMULATION, None)
+        found |= {SIMULATION: "1"} if self.simulation else {}
+        private_environment(found, self.folder / "ray-token")
         return found
+
+
+def _held_network() -> subprocess.Popen[bytes] | None:
+    """Return a process that holds a network of our own, or None if there cannot be one."""
+    words = [sys.executable, namespace.__file__, "hold"]
+    holder = subprocess.Popen(  # noqa: S603 - the words are ours
+        words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
+    )
+    said = holder.stdout.readline().decode() if holder.stdout is not None else ""
+    if said.split()[-1:] == [namespace.NET]:
+        return holder
+    holder.communicate()
+    return None
 
 
 def free_port() -> int:
@@ -129,6 +198,16 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind((LOOPBACK, 0))
         return int(probe.getsockname()[1])
+
+
+def ended(code: int) -> str:
+    """Return how a process ended, in words.
+
+    Example:
+        >>> ended(-9), ended(3)
+        ('signal SIGKILL', 'exit code 3')
+    """
+    return f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
 
 
 def last_line(text: str) -> str:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import time
+from collections import Counter
 from collections.abc import Sequence
 
 from flwr.app import ConfigRecord, RecordDict
 from flwr.app import Message as Letter
+from flwr.common.constant import ErrorCode
 from flwr.serverapp import Grid
 
 from leaktight.core.errors import LeaktightError
@@ -20,6 +22,8 @@ PATIENCE = 600.0
 """After how many seconds without an answer a message is sent again; its round is answered the same, and applied once."""
 ATTEMPTS = 10
 """So many times the patience, and a training without an answer ends."""
+FAILURES = 5
+"""So many times in a row a participant may fail to answer while its node is there."""
 _PAUSE, _RETRY = 0.25, 3.0
 
 
@@ -93,25 +97,34 @@ class Nodes:
         out: dict[str, str] = {}
         due = dict.fromkeys(contents, 0.0)
         answers: dict[str, RecordDict] = {}
+        failures: Counter[str] = Counter()
         until = time.monotonic() + self.attempts * self.patience
         while len(answers) < len(contents):
             now = time.monotonic()
             for name in [name for name in contents if name not in answers and due[name] <= now]:
                 if due[name]:
                     self._meet()
-                due[name] = time.monotonic() + self.patience
-                out |= self._sent(what, name, contents[name])
+                sent = self._sent(what, name, contents[name])
+                # Who is not there cannot be sent anything.
+                due[name] = time.monotonic() + (self.patience if sent else _RETRY)
+                out |= sent
             for letter in self.grid.pull_messages(list(out)):
                 name = out.pop(letter.metadata.reply_to_message_id)
                 if not letter.has_error():
                     answers.setdefault(name, letter.content)
                 elif name not in answers:
+                    failures[name] += letter.error.code != ErrorCode.NODE_UNAVAILABLE
+                    if failures[name] >= FAILURES:
+                        why = str(letter.error.reason).partition("\n")[0][:200].rstrip(".")
+                        raise LeaktightError(
+                            f"{name} failed {FAILURES} times in a row: {why}. Look at the logs in `flower-logs`, and train again."
+                        )
                     # Its node is gone, or its process ended: soon again, but not at once.
                     due[name] = min(due[name], time.monotonic() + _RETRY)
             if now > until:
                 silent = ", ".join(name for name in contents if name not in answers)
                 raise LeaktightError(
-                    f"No answer came from {silent} for {self.attempts * self.patience:g} seconds. Look at the log of the node, and train again."
+                    f"No answer came from {silent} for {self.attempts * self.patience:g} seconds. Look at the logs in `flower-logs`, and train again."
                 )
             time.sleep(_PAUSE)
         return answers

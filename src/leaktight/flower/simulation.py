@@ -9,7 +9,9 @@ from leaktight.flower.engine import After, follow, superlink, workplace
 from leaktight.learning.joint import JointTraining
 
 
-def simulate(training: JointTraining, out: Path, after: After | None = None, workers: int | None = None) -> None:
+def simulate(
+    training: JointTraining, out: Path, after: After | None = None, workers: int | None = None, trust: bool = False
+) -> None:
     """Train in Flower's simulation and write the model to a folder; everything that is started is stopped.
 
     Args:
@@ -17,6 +19,20 @@ def simulate(training: JointTraining, out: Path, after: After | None = None, wor
         out: where the model and its curve go.
         after: told of rounds.
         workers: how many participants work at the same time, at least 1; None is one for each core.
+        trust: whether other users of this machine may reach the SuperLink.
+    """
+    with workplace(out, trust) as programs:
+        programs.simulation = True
+        superlink(programs, "--insecure", "--simulation")
+        follow(programs, training, out, after, "--federation-config", federation(training, workers))
+
+
+def federation(training: JointTraining, workers: int | None = None) -> str:
+    """Return the settings of a simulation, as `flwr run` takes them.
+
+    Args:
+        training: what is trained.
+        workers: how many participants work at the same time; None is one for each core.
     """
     count = min(workers or cores(), training.scenario.participants)
     settings = {
@@ -26,7 +42,4 @@ def simulate(training: JointTraining, out: Path, after: After | None = None, wor
         "init-args-logging-level": '"error"',
         "init-args-log-to-driver": "false",
     }
-    with workplace(out) as programs:
-        superlink(programs, "--insecure", "--simulation")
-        words = " ".join(f"{name}={value}" for name, value in settings.items())
-        follow(programs, training, out, after, "--federation-config", words)
+    return " ".join(f"{name}={value}" for name, value in settings.items())

@@ -7,6 +7,7 @@ from leaktight.learning.client import Client
 from leaktight.learning.feature_party import FeatureParty
 from leaktight.learning.federated import Federated
 from leaktight.learning.gradient import gradient
+from leaktight.learning.joint import read_trained
 from leaktight.learning.label_party import LabelParty
 from leaktight.learning.layer_gradient import layer_gradients
 from leaktight.learning.optimiser import Adam, DecayedSgd, Optimiser, Sgd
@@ -45,6 +46,7 @@ __all__ = [
     "layer_gradients",
     "mean",
     "read_checkpoint",
+    "read_trained",
     "secure_sum",
     "standalone",
     "write_checkpoint",

@@ -9,15 +9,16 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import safetensors
 import safetensors.torch
 from pydantic import SerializeAsAny
 from torch import Tensor
 
 from leaktight.core.budget import budgets_of
 from leaktight.core.defence import Defence, Undefended
-from leaktight.core.errors import Refusal
+from leaktight.core.errors import InvalidValue, Refusal
 from leaktight.core.local import Memory
-from leaktight.core.message import Tensors
+from leaktight.core.message import Kind, Message, Tensors
 from leaktight.core.metric import Reading
 from leaktight.core.party import Party
 from leaktight.core.private import write_private
@@ -33,7 +34,7 @@ from leaktight.learning.evaluate import utility
 from leaktight.learning.federated import Federated
 from leaktight.learning.protocol import Gather, Server, federate, in_turn
 
-MODEL_FILE, CURVE_FILE = "model.safetensors", "training.json"
+MODEL_FILE, REVEAL_FILE, CURVE_FILE = "model.safetensors", "reveals.safetensors", "training.json"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,11 +53,13 @@ class Trained:
         parameters: of the model, by its own names.
         curve: how good it was after each round, without what parties reveal at the end; no reading where nobody can tell without that.
         utility: how good it is in the end.
+        reveals: what parties revealed at the end, such as class keys; without it some models cannot be used.
     """
 
     parameters: dict[str, Tensor]
     curve: tuple[Round, ...]
     utility: tuple[Reading, ...]
+    reveals: tuple[Message, ...] = ()
 
 
 class JointTraining(Value):
@@ -131,7 +134,7 @@ class JointTraining(Value):
         reveals = [message for party in parties if (message := party.close()) is not None]
         final = self.defence.on_reveal(task, reveals)
         parameters = final.named(server.parameters)
-        return Trained(parameters, tuple(curve), utility(final, parameters, test))
+        return Trained(parameters, tuple(curve), utility(final, parameters, test), tuple(reveals))
 
 
 def _judged(task: Task, parameters: Tensors, test: Batch) -> tuple[Reading, ...]:
@@ -143,7 +146,10 @@ def _judged(task: Task, parameters: Tensors, test: Batch) -> tuple[Reading, ...]
 
 
 def write_trained(folder: Path, training: JointTraining, trained: Trained, **about: Any) -> None:
-    """Write the model as safetensors, and a JSON of the settings and of how good it was after each round.
+    """Write the model as safetensors, and a JSON of the settings and of how good it was after each round; `read_trained` reads them.
+
+    What parties revealed at the end is in a file beside the model, by party and name: under class keys the model alone makes an embedding,
+    and the keys tell its class. Files of an earlier training there are replaced, or removed.
 
     Args:
         folder: where to.
@@ -151,8 +157,11 @@ def write_trained(folder: Path, training: JointTraining, trained: Trained, **abo
         trained: what came of it.
         about: what else the JSON is to say.
     """
-    content = safetensors.torch.save({name: tensor.cpu().contiguous().clone() for name, tensor in trained.parameters.items()})
-    write_private(folder / MODEL_FILE, content)
+    write_private(folder / MODEL_FILE, _content(trained.parameters))
+    (folder / REVEAL_FILE).unlink(missing_ok=True)
+    if trained.reveals:
+        revealed = {f"{one.sender}/{name}": tensor for one in trained.reveals for name, tensor in one.tensors.items()}
+        write_private(folder / REVEAL_FILE, _content(revealed))
     told = {
         **about,
         "training": training.to_dict(),
@@ -160,6 +169,51 @@ def write_trained(folder: Path, training: JointTraining, trained: Trained, **abo
         "utility": [reading.to_dict() for reading in trained.utility],
     }
     write_private(folder / CURVE_FILE, (json.dumps(told, indent=2) + "\n").encode())
+
+
+def _content(tensors: Tensors) -> bytes:
+    return bytes(safetensors.torch.save({name: tensor.cpu().contiguous().clone() for name, tensor in tensors.items()}))
+
+
+def read_trained(folder: Path) -> Task:
+    """Return the task that was trained, ready for use: its model has the parameters, and `predict` knows what parties revealed.
+
+    Class scores of examples are `task.predict(task.model(inputs))`. The data set must be where it was: the model is made to fit it.
+
+    Args:
+        folder: what `write_trained` or `leaktight train` wrote.
+
+    Example:
+        >>> import tempfile
+        >>> from leaktight.data import Digits
+        >>> from leaktight.defences import ClassKeys
+        >>> from leaktight.models import MLP
+        >>> scenario = Federated(data=Digits(), model=MLP(hidden=(8,)), rounds=2)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     trained = train_here(JointTraining(scenario=scenario, defence=ClassKeys(dimensions=64)), Path(folder))
+        ...     task = read_trained(Path(folder))
+        >>> task.predict(task.model(Digits().load().test.inputs[:3])).shape
+        torch.Size([3, 10])
+    """
+    try:
+        training = JointTraining.model_validate(json.loads((folder / CURVE_FILE).read_bytes())["training"])
+        parameters = safetensors.torch.load((folder / MODEL_FILE).read_bytes())
+        content = (folder / REVEAL_FILE).read_bytes() if (folder / REVEAL_FILE).exists() else None
+        revealed = {} if content is None else safetensors.torch.load(content)
+    except (OSError, ValueError, KeyError, TypeError, safetensors.SafetensorError) as error:
+        raise InvalidValue(f"The folder `{folder}` must hold a model of `leaktight train`. It does not: {error}.") from error
+    tensors: dict[str, dict[str, Tensor]] = {}
+    for name, tensor in revealed.items():
+        sender, _, own = name.partition("/")
+        tensors.setdefault(sender, {})[own] = tensor
+    reveals = [Message(Kind.REVEAL, sender, "server", training.scenario.rounds, own) for sender, own in tensors.items()]
+    task = training.defence.on_reveal(training.task, reveals).copy()
+    missing = [name for name in task.model.tensors() if name not in parameters]
+    if missing:
+        raise InvalidValue(f"The model in `{folder}` must have the parameter `{missing[0]}`. It does not; train again.")
+    task.model.load_state_dict(parameters, strict=False)
+    task.model.eval()
+    return task
 
 
 def train_here(training: JointTraining, folder: Path, after: Callable[[Round], None] | None = None) -> Trained:

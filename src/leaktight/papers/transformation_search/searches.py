@@ -8,6 +8,7 @@ from pathlib import Path
 
 from leaktight.audit.crew import Workers
 from leaktight.audit.driver import Progress, Step
+from leaktight.core.private import private_folder
 from leaktight.papers.transformation_search.plans import Found, folder
 from leaktight.papers.transformation_search.settings import Study, Subject
 from leaktight.search import Search, search
@@ -23,8 +24,7 @@ def searches(study: Study, out: Path, seed: int, workers: Workers = 1, progress:
     found = {}
     for number, subject in enumerate(study.subjects, start=1):
         part = f"{folder(subject, SEARCH)} ({number} of {len(study.subjects)})"
-        place = out / folder(subject, SEARCH)
-        place.mkdir(parents=True, exist_ok=True)
+        place = private_folder(out / folder(subject, SEARCH))
         found[subject.name] = search(search_of(study, subject, seed), place / FILE, workers, _told(progress, part)).policy
     return found
 

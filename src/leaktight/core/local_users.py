@@ -1,0 +1,50 @@
+"""Other users of this machine: whoever could reach a port of loopback that has no authentication."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import subprocess
+
+from leaktight.core.errors import InvalidValue
+
+NO_LOGIN = frozenset({"", "nologin", "false", "true", "sync", "halt", "shutdown"})
+"""Shells of accounts that nobody logs in to."""
+FIRST_PERSON = 1000
+"""User numbers below belong to the system's own services."""
+
+
+def other_users() -> list[str]:
+    """Return who else may run programs here: accounts with a login shell, and whose processes run that are no service of the system.
+
+    Root is not counted: nothing is safe from it. On macOS, people's numbers start at 501 and are found by their login shells.
+    """
+    ours = {0, os.getuid()}
+    accounts = {one.pw_uid: one.pw_name for one in pwd.getpwall()}
+    found = {one.pw_uid for one in pwd.getpwall() if os.path.basename(one.pw_shell) not in NO_LOGIN}
+    found |= {uid for uid in _running() if uid >= FIRST_PERSON}
+    return [accounts.get(uid, f"user {uid}") for uid in sorted(found - ours)]
+
+
+def require_alone(what: str, trust: bool) -> None:
+    """Raise if something would be open to other users of this machine, and there are some whom nobody trusts.
+
+    Args:
+        what: what would be open to them, as the subject of a sentence.
+        trust: whether the caller trusts them.
+
+    Raises:
+        InvalidValue: there are some.
+    """
+    others = [] if trust else other_users()
+    if others:
+        named = ", ".join(others[:3]) + (f" and {len(others) - 3} more" if len(others) > 3 else "")
+        raise InvalidValue(
+            f"{what} would be open to other users of this machine ({named}), who could run code as you: it has no authentication, and a "
+            "network namespace is not permitted here. Use a machine of your own, or add `--trust-local-users`."
+        )
+
+
+def _running() -> set[int]:
+    listing = subprocess.run(["ps", "-A", "-o", "uid="], capture_output=True, text=True, check=False)  # noqa: S607
+    return {int(uid) for uid in listing.stdout.split()}

@@ -15,14 +15,15 @@ import torch
 from safetensors.torch import load_file
 
 from leaktight.core.certificates import make_node_key
+from leaktight.core.defence import Chain
 from leaktight.core.errors import LeaktightError
 from leaktight.core.temporary import PREFIX
 from leaktight.data import Digits
-from leaktight.defences import TopK
+from leaktight.defences import GaussianNoise, TopK
 from leaktight.flower import guard, namespace
 from leaktight.flower.deploy import Deployment, keys_in
-from leaktight.flower.engine import SUPERLINK, follow, superlink, workplace
-from leaktight.flower.simulation import federation
+from leaktight.flower.engine import SUPERLINK, follow, workplace
+from leaktight.flower.simulation import federation, start_simulation
 from leaktight.learning.federated import Federated
 from leaktight.learning.joint import MODEL_FILE, JointTraining
 from leaktight.learning.protocol import FedAvg
@@ -44,13 +45,17 @@ NOBODY = 65534
 SOON = 60.0
 
 
-def training(rounds=2):
+NOISE = Chain(links=(TopK(), GaussianNoise(std=0.01)))
+"""What a simulation repeats from the agreed seed, and a deployed node draws in secret."""
+
+
+def training(rounds=2, defence=NOISE):
     scenario = Federated(data=Digits(), model=MLP(hidden=(8,)), rounds=rounds, participants=2, protocol=FedAvg(local_steps=2))
-    return JointTraining(scenario=scenario, defence=TopK(), seed=3)
+    return JointTraining(scenario=scenario, defence=defence, seed=3)
 
 
-def right(out, rounds=2):
-    wanted, found = training(rounds), load_file(out / MODEL_FILE)
+def right(out, rounds=2, defence=NOISE):
+    wanted, found = training(rounds, defence), load_file(out / MODEL_FILE)
     parameters = wanted.lead(wanted.parties()).parameters
     return found.keys() == parameters.keys() and all(
         torch.allclose(found[n], t, rtol=0, atol=1e-6) for n, t in parameters.items()
@@ -169,7 +174,7 @@ def test_a_simulation_replaces_a_lost_actor_is_closed_to_others_and_ends_with_it
     out, told, before = tmp_path / "out", [], below(os.getpid())
     with pytest.raises(LeaktightError) as error, workplace(out, trust) as programs:
         actor = Watch(before, b"ray::ClientAppActor", lambda: bool(told))
-        superlink(programs, "--insecure", "--simulation")
+        start_simulation(programs)
         own = programs._started[SUPERLINK].pid
         asked = []
 
@@ -240,8 +245,8 @@ def test_a_deployment_refuses_a_wrong_key_survives_deaths_is_closed_to_others_an
                 app.killed = time.monotonic()
             deployment.tend()
 
-        follow(programs, training(3), out, tend=tend)
-        assert right(out, 3)
+        follow(programs, training(3, TopK()), out, tend=tend)
+        assert right(out, 3, TopK())
         assert went_on[0] - watch.killed < SOON
         assert app.killed
         heard["deployment"] = asked[0], stranger(programs._started[SUPERLINK].pid, [port for _, port in asked[0]])
@@ -278,7 +283,7 @@ def test_told_to_trust_them_others_reach_a_simulation(tmp_path):
     if os.getuid() != 0:
         pytest.skip("only root can start a process of another user")
     with workplace(tmp_path, trust=True) as programs:
-        superlink(programs, "--insecure", "--simulation")
+        start_simulation(programs)
         own = programs._started[SUPERLINK].pid
         port = int(re.search(r"on 127.0.0.1:(\d+)", programs.log(SUPERLINK).read_text())[1])
         said = stranger(own, [port])

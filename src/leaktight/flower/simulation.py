@@ -6,6 +6,7 @@ from pathlib import Path
 
 from leaktight.core.threads import cores
 from leaktight.flower.engine import After, follow, superlink, workplace
+from leaktight.flower.processes import Programs
 from leaktight.learning.joint import JointTraining
 
 
@@ -22,9 +23,14 @@ def simulate(
         trust: whether other users of this machine may reach the SuperLink.
     """
     with workplace(out, trust) as programs:
-        programs.simulation = True
-        superlink(programs, "--insecure", "--simulation")
+        start_simulation(programs)
         follow(programs, training, out, after, "--federation-config", federation(training, workers))
+
+
+def start_simulation(programs: Programs) -> None:
+    """Start a SuperLink whose nodes are simulated, and so draw from the agreed seed."""
+    programs.simulation = True
+    superlink(programs, "--insecure", "--simulation")
 
 
 def federation(training: JointTraining, workers: int | None = None) -> str:

@@ -13,8 +13,9 @@ from leaktight.core.defence import Chain, bind_key
 from leaktight.core.errors import InvalidValue, LeaktightError
 from leaktight.core.local import Local
 from leaktight.core.message import Kind, Message
+from leaktight.core.random import seed_of
 from leaktight.core.secure import KEY_BYTES, SecretKey
-from leaktight.defences import GaussianNoise, LocalDP
+from leaktight.defences import GaussianNoise
 
 KEY = SecretKey(bytes(range(32)))
 BITS = 16
@@ -23,22 +24,35 @@ BITS = 16
 
 def sent(local: Local) -> torch.Tensor:
     message = Message(Kind.UPDATE, "client-0", "server", 0, {"weight": torch.zeros(16)})
-    return LocalDP(clip=1.0, multiplier=1.0).on_message(message, local).tensors["weight"]
+    return GaussianNoise(std=1.0).on_message(message, local).tensors["weight"]
 
 
-def brute_force(noise: torch.Tensor) -> int | None:
-    """Return the seed among 2^BITS whose stream is this noise; None if there is none."""
+def brute_force(noise: torch.Tensor, near: int) -> int | None:
+    """Return the seed, among 2^BITS that agree with one in their upper bits, whose stream is this noise; None if there is none."""
     rng = torch.Generator()
-    return next(
-        (s for s in range(2**BITS) if torch.allclose(torch.randn(16, generator=rng.manual_seed(s)), noise, atol=1e-5)), None
-    )
+    first = (near >> BITS) << BITS
+    tries = range(first, first + 2**BITS)
+    return next((s for s in tries if torch.allclose(torch.randn(16, generator=rng.manual_seed(s)), noise, atol=1e-5)), None)
 
 
 def test_a_stream_of_few_bits_is_found_and_ours_is_not() -> None:
-    """What an attacker does: try every seed against a few entries of an update whose gradient is zero there."""
-    weak = torch.randn(16, generator=torch.Generator().manual_seed(40_961))
-    assert brute_force(weak) == 40_961
-    assert brute_force(sent(Local("client-0", seed=0, key=KEY))) is None
+    """What an attacker does: try every seed against a few entries of an update whose gradient is zero there.
+
+    A seeded party draws from 63 bits of which torch uses 32, so that 2^32 tries find it; here 16 of them are known.
+    """
+    seed = seed_of(7, "client-0", -1) & 0xFFFFFFFF
+    assert brute_force(sent(Local("client-0", seed=7)), seed) == seed
+    assert brute_force(sent(Local("client-0", seed=7, key=KEY)), seed) is None
+
+
+def test_even_who_knows_all_but_sixteen_bits_of_a_key_must_try_them() -> None:
+    """The counterpart: the search does find a key of which so much is known. Ours has 256 bits that are not."""
+    noise = sent(Local("client-0", seed=0, key=KEY))
+    known = bytes(range(32))[:30]
+    tries = (bytes([*known, high, low]) for high in (29, 30) for low in range(256))
+    assert [key for key in tries if torch.equal(sent(Local("client-0", seed=0, key=SecretKey(key))), noise)] == [
+        bytes(range(32))
+    ]
 
 
 def test_keys_that_agree_in_their_low_bits_draw_differently() -> None:

@@ -28,11 +28,11 @@ from leaktight.models import MLP
 class Nodeless:
     """A grid whose nodes are made anew for every message; some of what they answer gets lost."""
 
-    def __init__(self, training, nodes=3, *, lose=(), forget=(), folder=None, numbers=None):
+    def __init__(self, training, nodes=3, *, lose=(), forget=(), folder=None, numbers=None, run=1):
         self.run_config = {"training": json.dumps(training.to_dict())}
         self.numbers = dict(enumerate(numbers or range(nodes), start=10))
         self.states = {node: RecordDict() for node in self.numbers}
-        self.lose, self.forget, self.folder = set(lose), set(forget), folder
+        self.lose, self.forget, self.folder, self.run = set(lose), set(forget), folder, run
         self.replies, self.count, self.handled = {}, 0, []
 
     def get_node_ids(self):
@@ -61,7 +61,9 @@ class Nodeless:
         settings = {"partition-id": self.numbers[node]}
         if self.folder:
             settings["state-folder"] = str(self.folder / str(node))
-        context = Context(run_id=1, node_id=node, node_config=settings, state=self.states[node], run_config=self.run_config)
+        context = Context(
+            run_id=self.run, node_id=node, node_config=settings, state=self.states[node], run_config=self.run_config
+        )
         self.handled.append((message.metadata.message_type, self.numbers[node]))
         reply = client_app(message, context)
         self.states[node] = RecordDict() if self.count in self.forget else context.state
@@ -299,6 +301,24 @@ def test_a_deployed_node_draws_what_nobody_can_draw_again(defence, monkeypatch):
     for name in seeded.parameters:
         for left, right in ((seeded, first), (seeded, second), (first, second)):
             assert not torch.equal(left.parameters[name], right.parameters[name]), name
+
+
+@pytest.mark.parametrize("value", ["0", "", "yes"])
+def test_only_one_word_makes_a_simulation(value, monkeypatch):
+    monkeypatch.setenv(SIMULATION, value)
+    one = training(GaussianNoise(std=0.1), rounds=1)
+    assert not same(led(Nodeless(one), one), one.lead(one.parties()))
+
+
+def test_a_node_adds_up_what_it_spends_over_runs(tmp_path):
+    """Whoever leads must not be able to have it forget by starting anew."""
+    one, spent = training(DPSGD(), FedSGD(), rounds=2), []
+    for run in (1, 2, 3):
+        grid = Nodeless(one, folder=tmp_path, run=run)
+        led(grid, one)
+        [kept] = (tmp_path / "10").glob("*.safetensors")
+        spent.append(decode(kept.read_bytes()).notes["dp_sgd.epsilon"])
+    assert spent[0] < spent[1] < spent[2]
 
 
 def test_a_deployed_node_sends_its_answer_again_byte_for_byte(monkeypatch):

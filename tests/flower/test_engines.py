@@ -301,12 +301,12 @@ def place():
 
 @pytest.mark.long
 @pytest.mark.parametrize("what", [signal.SIGKILL, signal.SIGTERM], ids=["SIGKILL", "SIGTERM"])
-def test_a_command_that_is_killed_leaves_nothing_behind(tmp_path, place, what):
+def test_a_command_that_is_killed_leaves_nothing_behind(tmp_path, place, launch, what):
     (tmp_path / "plan.toml").write_text(PLAN)
     code = "import sys, warnings; warnings.simplefilter('ignore'); from leaktight.cli.main import main; sys.exit(main(sys.argv[1:]))"
     words = [sys.executable, "-c", code, "train", "plan.toml", "--engine", "flower"]
     environment = {**os.environ, "TMPDIR": str(place)}
-    command = subprocess.Popen(words, cwd=tmp_path, stderr=subprocess.PIPE, text=True, env=environment)
+    command = launch(words, cwd=tmp_path, stderr=subprocess.PIPE, text=True, env=environment)
     until = time.monotonic() + 300
     while not (tmp_path / "leaktight-training" / "progress.json").exists() and time.monotonic() < until:
         assert command.poll() is None

@@ -146,6 +146,15 @@ def test_a_folder_keeps_the_budget_over_processes_and_runs(by_hand, tmp_path):
     assert folder.stat().st_mode & 0o777 == 0o700
 
 
+def test_an_account_beside_another_is_refused(by_hand, tmp_path):
+    """What two settings spend adds up; an epsilon that starts anew with each would be none."""
+    played(by_hand, protect(LocalDP(multiplier=4.0), state=tmp_path))
+    reply = played(by_hand, protect(LocalDP(multiplier=4.01), state=tmp_path))
+    assert "holds what was spent under other settings, in `leaktight.local_dp." in reply.error.reason
+    assert not played(by_hand, protect(LocalDP(multiplier=4.0), state=tmp_path)).has_error()
+    assert not played(by_hand, protect(LocalDP(multiplier=4.01), state=tmp_path / "other")).has_error()
+
+
 def test_what_belongs_to_a_run_ends_with_it(by_hand, tmp_path):
     mod, before = protect(TopK(share=0.5, residual=True), state=tmp_path), {"weight": np.zeros(4, np.float32)}
     played(by_hand, mod, by_hand.context(run=1), before, {"weight": np.array([4, 3, 2, 1], np.float32)})
@@ -158,11 +167,11 @@ def test_a_damaged_folder_is_named_and_nothing_is_sent(by_hand, tmp_path):
     [kept] = tmp_path.glob("*.safetensors")
     kept.write_bytes(kept.read_bytes()[:-3])
     reply = played(by_hand, protect(Counting(), state=tmp_path))
-    assert "must be as it was left. It was changed; bring it back" in reply.error.reason
+    assert "must be as it was written. It is damaged; restore it" in reply.error.reason
 
 
 def test_a_budget_that_ends_with_its_process_is_said_once(by_hand, caplog, monkeypatch):
-    monkeypatch.setattr("leaktight.flower.memory._told", set())
+    monkeypatch.setattr("leaktight.flower.defence_memory._told", set())
     for _ in range(2):
         played(by_hand, protect(Counting()))
     said = [record.message for record in caplog.records if "budget" in record.message]
@@ -306,7 +315,7 @@ def test_a_changed_state_closes_the_door(by_hand):
     played(by_hand, mod, context)
     [name] = context.state
     context.state[name] = ConfigRecord({"state": b"nonsense"})
-    assert "was changed" in played(by_hand, mod, context).error.reason
+    assert "must be as it was written. It is damaged" in played(by_hand, mod, context).error.reason
 
 
 def test_arrays_of_torch_are_protected(by_hand):

@@ -7,10 +7,11 @@ import pytest
 import torch
 from torch import nn
 
-from leaktight.core.defence import Defence
-from leaktight.core.errors import InvalidValue
+from leaktight.core.defence import Chain, Defence
+from leaktight.core.errors import InvalidValue, Refusal
 from leaktight.core.message import Kind
-from leaktight.core.task import Model
+from leaktight.core.task import Batch, Model
+from leaktight.defences import DPSGD
 from leaktight.learning.client import Client
 from leaktight.learning.gradient import gradient
 from leaktight.learning.optimiser import Adam, Sgd
@@ -148,3 +149,20 @@ def test_moments_start_anew_in_every_round(make, optimiser):
     old.respond(ask(old, 0))
     one, other = (client.respond(ask(client, 1)).tensors for client in (old, new))
     assert all(torch.equal(one[name], other[name]) for name in one)
+
+
+class Views(Defence):
+    """Makes four examples out of each."""
+
+    kind: Literal["test_views"] = "test_views"
+
+    def on_batch(self, batch, local):
+        return Batch.join([batch] * 4)
+
+
+def test_more_examples_out_of_one_are_refused_where_each_is_bounded(make):
+    """Each would be clipped by itself, and the one behind them would change four times what is counted."""
+    client, free = make(defence=Chain(links=(Views(), DPSGD())), batch_size=5), make(defence=Views(), batch_size=5)
+    with pytest.raises(Refusal, match=r"must see each example once, to bound what it changes. Got 20 examples made out of 5"):
+        client.respond(ask(client))
+    assert free.respond(ask(free)).tensors

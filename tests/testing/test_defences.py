@@ -159,6 +159,45 @@ def own_python_generator(self: Defence, message: Message, local: Local) -> Messa
     return message.map(lambda tensor: tensor + rng.gauss(0, 1))
 
 
+def own_numpy_state(self: Defence, message: Message, local: Local) -> Message:
+    rng = np.random.RandomState([local.seed, local.round, *local.party.encode()])
+    return message.map(lambda tensor: tensor + torch.as_tensor(rng.normal(size=tuple(tensor.shape))).to(tensor))
+
+
+def from_few_bits(self: Defence, message: Message, local: Local) -> Message:
+    rng = torch.Generator().manual_seed(int(local.draws.integers(2**62)))
+    return message.map(lambda tensor: tensor + normal_like(tensor, rng))
+
+
+def same_noise_on_all_but_one(self: Defence, message: Message, local: Local) -> Message:
+    fixed, last = local.fixed_draws("cheat", "noise"), list(message.tensors)[-1]
+    sent = {name: t + (local.draws if name == last else fixed).normal_like(t) for name, t in message.tensors.items()}
+    return dataclasses.replace(message, tensors=sent)
+
+
+def same_noise_in_every_other_round(self: Defence, message: Message, local: Local) -> Message:
+    draws = local.named_draws("cheat", local.round % 2)
+    return message.map(lambda tensor: tensor + draws.normal_like(tensor))
+
+
+def noise_on_the_first_entry(self: Defence, message: Message, local: Local) -> Message:
+    def noisy(tensor: torch.Tensor) -> torch.Tensor:
+        found = tensor.clone()
+        found.view(-1)[0] += local.draws.normals(())
+        return found
+
+    return message.map(noisy)
+
+
+def one_number_for_all_entries(self: Defence, message: Message, local: Local) -> Message:
+    return message.map(lambda tensor: tensor + local.draws.normals(()))
+
+
+def shared_secret(self: Defence, task: Task, local: Local) -> Task:
+    local.memory.setdefault("key", torch.linspace(0.1, 0.7, 4).view(2, 2))
+    return task
+
+
 def keep_an_object(self: Defence, message: Message, local: Local) -> Message:
     local.memory["accountant"] = object()
     return message
@@ -224,7 +263,32 @@ CHEATS: dict[str, tuple[dict[str, Hook], str]] = {
     "first_tensor": ({"on_message": noise_on_the_first_tensor}, "must put noise on every tensor of a message. It left `"),
     "own_generator": ({"on_message": own_generator}, "in on_message must draw its random numbers from `local.draws`"),
     "own_numpy": ({"on_message": own_numpy_generator}, "in on_message must draw its random numbers from `local.draws`"),
-    "own_python": ({"on_message": own_python_generator}, "in on_message must draw its random numbers from `local.draws`"),
+    "own_python": (
+        {"on_message": own_python_generator},
+        "must draw its noise from `local.draws`. Under two keys it put the same on",
+    ),
+    "own_numpy_state": (
+        {"on_message": own_numpy_state},
+        "must draw its noise from `local.draws`. Under two keys it put the same on",
+    ),
+    "from_few_bits": ({"on_message": from_few_bits}, "in on_message must draw its random numbers from `local.draws`"),
+    "all_but_one": (
+        {"on_message": same_noise_on_all_but_one},
+        "must draw other noise for another round. It drew the same for `",
+    ),
+    "every_other": (
+        {"on_message": same_noise_in_every_other_round},
+        "must draw other noise for another round. It drew the same",
+    ),
+    "first_entry": (
+        {"on_message": noise_on_the_first_entry, "promise": property(lambda self: "noise")},
+        "must put noise on every entry. It left some of `",
+    ),
+    "one_number": (
+        {"on_message": one_number_for_all_entries, "promise": property(lambda self: "noise")},
+        "must draw noise for each entry. It put the same on several of `",
+    ),
+    "shared_secret": ({"on_task": shared_secret}, "must make secrets of each party's own. Two keys made the same `key`"),
     "one_noise": ({"on_message": same_noise_in_every_round}, "must draw other noise for another round"),
     "shared_noise": ({"on_message": same_noise_for_every_party}, "must draw other noise for another party"),
     "keeps_objects": ({"on_message": keep_an_object}, "must keep nothing in memory but tensors, numbers"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import dataclasses
 import importlib.util
+import json
 import os
 import random
 import socket
@@ -80,20 +81,19 @@ class Reference:
     utility: tuple
 
 
-def with_keys(split: Split, data, defence, keys: dict[str, SecretKey] | None = None):
-    """Return both parties in one process, with the keys that parties over the wire have."""
-    keys = keys or dict.fromkeys(ROLES, KEY)
+def with_key(split: Split, data, defence):
+    """Return both parties in one process, with the key that parties over the wire have in these tests."""
     feature, label = split.parties(data, defence, seed=0)
 
     def local(role: str, own) -> Local:
-        return Local(role, seed=0, key=bind_key(keys[role], role, own))
+        return Local(role, seed=0, key=bind_key(KEY, role, own))
 
-    bottom, top = split.halves(data, keys[feature.name]).bottom, split.halves(data, keys[label.name]).top
+    bottom, top = split.halves(data, KEY).bottom, split.halves(data, KEY).top
     feature = dataclasses.replace(feature, bottom=bottom, local=local(feature.name, feature.defence))
     return feature, dataclasses.replace(label, top=top, local=local(label.name, defence))
 
 
-def in_one_process(tables: Path, defence=None, rounds: int = ROUNDS, keys: dict[str, SecretKey] | None = None) -> Reference:
+def in_one_process(tables: Path, defence=None, rounds: int = ROUNDS) -> Reference:
     split = Split(
         data=Csv(
             path=tables / "whole-train.csv",
@@ -109,7 +109,7 @@ def in_one_process(tables: Path, defence=None, rounds: int = ROUNDS, keys: dict[
         batch_size=BATCH,
     )
     data = split.data.load()
-    feature, label = with_keys(split, data, defence or Undefended(), keys)
+    feature, label = with_key(split, data, defence or Undefended())
     losses = []
     play(feature, label, label.opening(), rounds, lambda *_: losses.append(label.last.loss.item()))
     states = {party.name: party.state() for party in (feature, label)}
@@ -124,13 +124,13 @@ def reference(tables) -> Reference:
 @pytest.fixture(scope="session")
 def keyed():
     """Return the maker of both parties in one process."""
-    return with_keys
+    return with_key
 
 
 @pytest.fixture(scope="session")
 def in_one():
     """Return the maker of such a training of any length."""
-    return lambda tables, rounds, keys: in_one_process(tables, IsotropicNoise(ratio=0.5), rounds, keys)
+    return lambda tables, rounds: in_one_process(tables, IsotropicNoise(ratio=0.5), rounds)
 
 
 @pytest.fixture(scope="session")
@@ -166,8 +166,9 @@ class Pair:
     def state(self, role: str) -> dict:
         return read_checkpoint(self.checkpoint(role))
 
-    def key(self, role: str) -> SecretKey:
-        return SecretKey.from_hex(bytes(self.state(role)["secret"].tolist()).decode())
+    def keys(self, role: str) -> list:
+        """Return the steps and keys in a party's checkpoint."""
+        return json.loads(bytes(self.state(role)["keys"].tolist()))
 
     def start(self, role: str) -> Running:
         return Running(role, parse_party_file(self.documents[role]))
@@ -273,12 +274,14 @@ def identical():
 
 
 @pytest.fixture
-def processes(launch):
-    """Start processes of the command line; whatever still runs at the end is ended."""
-    started = []
+def processes(launch, tmp_path_factory):
+    """Start processes of the command line, which draw the key of the reference; whatever still runs at the end is ended."""
+    started, folder = [], tmp_path_factory.mktemp("known")
+    (folder / "sitecustomize.py").write_text("import secrets\nsecrets.token_bytes = lambda count: bytes(range(count))\n")
+    path = os.pathsep.join(filter(None, [str(folder), os.environ.get("PYTHONPATH")]))
 
     def start(*arguments: object, **named) -> subprocess.Popen:
-        environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": path}
         command = [sys.executable, "-m", "leaktight.cli", *map(str, arguments)]
         process = launch(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, **named)
         started.append(process)

@@ -177,7 +177,9 @@ def test_an_answer_that_comes_out_otherwise_is_not_sent_again(pair, monkeypatch)
         peer = pair.start("feature-party")
         waiting.join()
         peer.join()
-    assert "The answer of step 22 came out otherwise than when it was sent, and was not sent again" in str(waiting.error)
+    assert "The answer to step 22 must be the bytes that were sent before. It came out different and was not sent" in str(
+        waiting.error
+    )
     assert sent[-1] == 22
     assert "label-party has stopped." in str(peer.error)
 

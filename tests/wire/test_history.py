@@ -2,10 +2,11 @@
 
 import pytest
 
-from leaktight.core.errors import InvalidValue
+from leaktight.core.errors import InvalidValue, LeaktightError
 from leaktight.learning.checkpoint_file import write_checkpoint
 from leaktight.wire.answered import Answered
 from leaktight.wire.fault import PeerFault
+from leaktight.wire.frame import Sort
 from leaktight.wire.history import History
 
 
@@ -68,7 +69,7 @@ def test_answers_are_remembered_over_the_end_of_a_process(tmp_path):
         answered.check(step, b"first", "the activations", "peer")
         answered.add(step, b"first %d" % step)
     # No close: the process was killed.
-    again = Answered(tmp_path / "answered")
+    again = Answered(tmp_path / "answered", known=True)
     again.check(3, b"first 3", "the activations", "peer")
     again.check(5, b"anything", "the activations", "peer")
     with pytest.raises(PeerFault, match="must send the activations of step 3 as before"):
@@ -88,10 +89,28 @@ def test_what_nobody_goes_back_to_is_forgotten_and_a_cut_off_record_too(tmp_path
     answered.add(100, b"x")
     answered.close()
     path.write_bytes(path.read_bytes()[:-7])
-    again = Answered(path)
+    again = Answered(path, known=True)
     assert path.stat().st_size == 10 * 41
     again.check(100, b"y", "the activations", "peer")
     with pytest.raises(PeerFault):
         again.check(95, b"y", "the activations", "peer")
-    again.clear()
-    assert not path.exists()
+    assert Answered(path).latest == -1
+
+
+def test_an_answer_that_cannot_be_noted_is_not_given(tmp_path):
+    """On a full disk a part of a record may be written without an error."""
+    answered = Answered(tmp_path / "answered")
+    answered.note_answer(Sort.GRADIENT, 1, b"x")
+
+    class Full:
+        def write(self, content):
+            return 7
+
+        def close(self):
+            pass
+
+    answered.close()
+    answered._file = Full()
+    with pytest.raises(LeaktightError, match=r"cannot be written: no space left on device. Nothing was sent"):
+        answered.note_answer(Sort.GRADIENT, 2, b"y")
+    assert answered.latest == 1

@@ -70,7 +70,7 @@ def test_either_party_is_killed_and_the_model_is_as_if_nothing_had_happened(pair
     ended = {"label-party": label, "feature-party": start["feature-party"]()}
     said = {role: process.communicate(timeout=140) for role, process in ended.items()}
     assert [process.returncode for process in ended.values()] == [0, 0], said
-    reference = in_one(tables, ROUNDS, {role: pair.key(role) for role in ROLES})
+    reference = in_one(tables, ROUNDS)
     assert pair.state("label-party")["losses"].tolist() == reference.losses
     for role in ROLES:
         assert identical(pair.state(role)["party"], reference.states[role])

@@ -2,12 +2,20 @@
 
 import copy
 import dataclasses
+import time
 from pathlib import Path
 
 import pytest
 import torch
 
+from leaktight.core.scenario import flat
 from leaktight.defences import IsotropicNoise
+from leaktight.learning.checkpoint_file import read_checkpoint
+from leaktight.wire import parse_party_file
+from leaktight.wire.feature_side import FeatureSide
+from leaktight.wire.frame import Frame
+from leaktight.wire.label_side import LabelSide
+from leaktight.wire.side import Side
 
 ROLES = ("label-party", "feature-party")
 
@@ -45,24 +53,88 @@ def test_over_tls_with_the_feature_party_listening(pair, certificates, reference
 def test_checkpoints_are_for_their_owner_alone_and_hold_no_others_half(pair):
     ended(pair)
     files = [path for path in pair.folder.iterdir() if path.is_file()]
-    assert len(files) == 6
+    assert len(files) == 8
     assert {path.stat().st_mode & 0o777 for path in files} == {0o600}
     names = {role: {name.split(".")[0] for name in pair.state(role)["party"]["model"]} for role in ROLES}
     assert names == {"feature-party": {"encoded", "linear1", "linear2"}, "label-party": {"deep", "wide"}}
 
 
-def test_each_party_draws_a_key_of_its_own_and_keeps_it(pair, monkeypatch):
+def test_each_party_has_a_key_of_its_own_until_the_training_is_done(pair, monkeypatch):
     monkeypatch.undo()
-    for role in ROLES:
-        pair.documents[role]["scenario"]["rounds"] = 10
+    seen = {}
+
+    def checkpoint(self, honest=Side.checkpoint):
+        honest(self)
+        seen.setdefault(self.role, pair.keys(self.role))
+
+    monkeypatch.setattr(Side, "checkpoint", checkpoint)
     ended(pair)
-    secrets = {role: pair.key(role) for role in ROLES}
-    assert len(set(secrets.values())) == 2
+    assert [[step for step, _ in keys] for keys in seen.values()] == [[0], [0]]
+    assert len({key for keys in seen.values() for _, key in keys}) == 2
     for role in ROLES:
-        pair.documents[role]["scenario"]["rounds"] = 20
-    ended(pair)
-    assert {role: pair.key(role) for role in ROLES} == secrets
-    assert {role: pair.state(role)["party"]["step"] for role in ROLES} == dict.fromkeys(ROLES, 20.0)
+        assert pair.keys(role) == []
+        assert not pair.checkpoint(role).with_name(f"{role}.safetensors.previous").exists()
+        model = read_checkpoint(pair.folder / f"{role}.model.safetensors")
+        assert identical_names(model, pair.state(role)["party"]["model"])
+
+
+def identical_names(one, other):
+    return flat(one).keys() == flat(other).keys()
+
+
+def test_a_second_process_on_a_checkpoint_is_refused(pair):
+    """Each would answer the same step for another question, with the same noise."""
+    waiting = pair.start("label-party")
+    wait_until(lambda: waiting.told)
+    second = pair.start("label-party")
+    second.join()
+    assert "Another process uses" in str(second.error)
+    pair.start("feature-party").result()
+    waiting.result()
+
+
+def stopped(pair, monkeypatch):
+    """Play to step 25, where the feature party sends nonsense; the label party is then at step 25 with a checkpoint of step 20."""
+    pair.label["wire"]["patience"] = 0.5
+    waiting = pair.start("label-party")
+    with monkeypatch.context() as patched:
+        patched.setattr(
+            FeatureSide, "send", lambda self, line, frame: line.send(frame if frame.step < 25 else Frame(frame.sort, 99))
+        )
+        pair.start("feature-party").join()
+    waiting.join()
+
+
+def test_a_checkpoint_that_was_put_back_meets_no_old_noise(pair, monkeypatch):
+    """Whoever brings back a copy of the files has the steps after it answered anew, for whatever it likes."""
+    monkeypatch.undo()
+    stopped(pair, monkeypatch)
+    keys = []
+    for _ in range(2):
+        side = LabelSide(parse_party_file(pair.label))
+        keys.append((side.answered.latest, side.keys.at(side.answered.latest), side.keys.at(side.answered.latest + 1)))
+        side.close()
+    (latest, old, new), (again, same, newer) = keys
+    assert latest == again == 24
+    assert old == same
+    assert len({old, new, newer}) == 3
+
+
+def test_a_checkpoint_without_what_was_answered_is_refused(pair, monkeypatch):
+    stopped(pair, monkeypatch)
+    pair.checkpoint("label-party").with_name("label-party.safetensors.answered").unlink()
+    again = pair.start("label-party")
+    again.join()
+    assert "label-party.safetensors.answered` cannot be read: no such file or directory. It belongs to the checkpoint" in str(
+        again.error
+    )
+
+
+def wait_until(what):
+    end = time.monotonic() + 20
+    while not what():
+        assert time.monotonic() < end
+        time.sleep(0.01)
 
 
 def test_a_training_can_be_prolonged_and_is_the_same_as_in_one_go(pair, reference, identical):
@@ -159,7 +231,6 @@ def test_two_label_parties_have_nothing_to_say_to_each_other(pair, port):
 def test_a_checkpoint_of_other_settings_or_of_another_training_is_refused(pair):
     ended(pair)
     pair.label["wire"]["patience"] = 1.0
-    pair.checkpoint("label-party").with_suffix(".safetensors.previous").unlink()
     pair.checkpoint("label-party").unlink()
     both = pair.run()
     assert "feature-party has begun another one" in str(both["feature-party"].error)
@@ -193,6 +264,8 @@ def test_the_noise_of_a_step_depends_on_the_defence(sides):
     label, _ = sides
     other = copy.copy(label)
     other.settings = dataclasses.replace(label.settings, defence=IsotropicNoise(ratio=1.0))
+    other.keys = copy.copy(label.keys)
+    other.keys.defence = other.settings.defence
     one, two = (side.local().draws.normals((8,)) for side in (label, other))
     assert not torch.equal(one, two)
     assert torch.equal(one, label.local().draws.normals((8,)))

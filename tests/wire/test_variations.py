@@ -118,7 +118,7 @@ def test_a_feature_party_may_mend_its_columns_as_long_as_nothing_was_learned(pai
     pair.feature["scenario"]["data"] = {**right, "ignore": ["x1"]}
     waiting = pair.start("label-party")
     with monkeypatch.context() as patched:
-        patched.setattr(FeatureSide, "_origin", property(lambda self: honest))
+        patched.setattr(FeatureSide, "_made_from", property(lambda self: honest))
         other = pair.start("feature-party")
         other.join()
     assert str(other.error).endswith("feature-party must come back with the columns that it had before. Got others instead.")

@@ -79,4 +79,4 @@ def summary(outcome: Outcome) -> str:
         f"Test {'AUC' if one.name == 'auc' else one.name}: {one.value:.4f} ({one.low:.4f} to {one.high:.4f})"
         for one in outcome.readings
     ]
-    return "\n".join([*lines, f"This party's half of the model: {outcome.checkpoint} (for its owner alone)"])
+    return "\n".join([*lines, f"This party's half of the model: {outcome.model} (for its owner alone)"])

@@ -8,7 +8,7 @@ from typing import Any
 from leaktight.core.draws import Draws, PublicSeed, Root
 from leaktight.core.random import seed_of
 from leaktight.core.sampling import Sampling
-from leaktight.core.secure import SecretKey
+from leaktight.core.secure import Keys
 from leaktight.core.task import Batch
 
 Memory = dict[str, Any]
@@ -42,7 +42,7 @@ class Local:
     Args:
         party: whose it is.
         seed: what its random streams derive from if it has no key. All parties may know it.
-        key: the party's secret, already bound to its defence's settings, so that other settings never meet the same numbers.
+        key: the party's secret, in each round or in all, already bound to its defence's settings: others never meet the same numbers.
         memory: what defences keep between messages.
         notes: numbers for the record (an epsilon, a clipped share); the owner decides what becomes of them.
         path: the scopes that lead here from the party's root.
@@ -55,7 +55,7 @@ class Local:
     notes: dict[str, float] = dataclasses.field(default_factory=dict)
     path: tuple[str, ...] = ()
     now: Now = dataclasses.field(default_factory=Now, repr=False)
-    key: SecretKey | None = None
+    key: Keys | None = None
 
     def begin(self, round: int) -> None:
         """Enter a round: every stream starts anew from the seed or key, the party and the round."""
@@ -112,14 +112,18 @@ class Local:
         """
         return self._root.derive(self.party, *self.path, owner).derive(name).draws()
 
-    def fork(self, *names: object) -> Local:
-        """Return a Local of the same party with streams of their own and no memory, for messages beside those of the rounds."""
-        key = None if self.key is None else self.key.derive(*names)
-        return Local(self.party, seed_of(self.seed, *names), key=key)
+    def named_draws(self, *names: object) -> Draws:
+        """Return random numbers of the party's own for what these names say, beside those of its defence."""
+        return self._root.derive(self.party, *names).draws()
+
+    def fork(self, name: str, round: int) -> Local:
+        """Return a Local of the same party with streams of their own and no memory, for messages beside those of a round."""
+        key = None if self.key is None else self.key.at(round).derive(name, round)
+        return Local(self.party, seed_of(self.seed, name, round), key=key)
 
     @property
     def _root(self) -> Root:
-        return PublicSeed(self.seed) if self.key is None else self.key
+        return PublicSeed(self.seed) if self.key is None else self.key.at(self.round)
 
 
 def spent_in(memory: Memory) -> Memory:

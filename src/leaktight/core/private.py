@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import stat
 import tempfile
 from pathlib import Path
+from typing import BinaryIO
 
 from leaktight.core.errors import InvalidValue, LeaktightError
 
@@ -36,6 +38,26 @@ def private_file(path: Path) -> None:
         raise InvalidValue(f"The file `{path}` cannot be written: {reason(error)}. Choose another folder.") from error
     if not regular:
         raise InvalidValue(f"The file `{path}` must be a regular file. It is something else; choose another folder.")
+
+
+def lock_file(path: Path, wait: bool = False) -> BinaryIO:
+    """Hold a lock until it is closed or this process ends, however it ends.
+
+    Args:
+        path: the file to lock; made for its owner alone.
+        wait: whether to wait for who holds it.
+
+    Raises:
+        InvalidValue: somebody else holds it.
+    """
+    private_file(path)
+    file = path.open("rb+")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except OSError as error:
+        file.close()
+        raise InvalidValue(f"Another process uses `{path}`. Wait until it has ended, or name another file.") from error
+    return file
 
 
 def write_private(path: Path, content: bytes) -> None:

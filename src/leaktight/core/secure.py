@@ -13,7 +13,7 @@ import json
 import math
 import secrets
 from collections.abc import Iterator, Sequence
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Protocol
 
 import torch
 from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
@@ -27,6 +27,13 @@ KEY_BYTES = 32
 _CHUNK = 2**15
 """How many numbers are made at a time, so that all of them stay near the processor from one step of the formula to the next."""
 _ZEROS = memoryview(bytes(8 * _CHUNK))
+
+
+class Keys(Protocol):
+    """A party's keys by round."""
+
+    def at(self, round: int) -> SecretKey:
+        """Return the key of a round."""
 
 
 class SecretKey(Root):
@@ -69,6 +76,10 @@ class SecretKey(Root):
         """Return the key that belongs to some names; from it nobody can tell this one, or that of other names."""
         text = json.dumps([str(name) for name in names]).encode()
         return SecretKey(hmac.digest(self._bytes, text, hashlib.sha256))
+
+    def at(self, round: int) -> SecretKey:
+        """Return the key of a round: this one, in every round."""
+        return self
 
     def draws(self) -> SecureDraws:
         """Return the stream of this key, from its beginning."""

@@ -10,8 +10,8 @@ try:
 except ImportError as error:
     raise ImportError("Flower is not installed. Install it with `pip install leaktight[flower]`.") from error
 
+from leaktight.flower.defence_memory import notes_of  # noqa: E402
 from leaktight.flower.defended import Defended, defended  # noqa: E402
-from leaktight.flower.memory import notes_of  # noqa: E402
 from leaktight.flower.protect import Protection, protect  # noqa: E402
 from leaktight.flower.record import Recorded, record  # noqa: E402
 from leaktight.flower.tap import Tap, tap  # noqa: E402

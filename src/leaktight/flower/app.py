@@ -18,7 +18,7 @@ from leaktight.core.private import write_private
 from leaktight.core.secure import SecretKey
 from leaktight.data import from_text
 from leaktight.flower.letter import content_of, fault_of, messages_of
-from leaktight.flower.node_state import SIMULATION, NodeState, digest, recall, remember
+from leaktight.flower.node_state import SIMULATION, NodeState, digest_message, load_state, save_state
 from leaktight.flower.remote import Nodes, greeting
 from leaktight.learning.client import Client
 from leaktight.learning.joint import JointTraining, Round, write_trained
@@ -44,7 +44,7 @@ def respond(message: Message, context: Context) -> Message:
 
     def answered() -> RecordDict:
         [asked], name = messages_of(message.content), _name(context)
-        state, question = recall(context, name), digest(asked)
+        state, question = load_state(context, name), digest_message(asked)
         sent = state.repeat(asked.round, name, question)
         if sent is None:
             training = _training(str(context.run_config["training"]))
@@ -53,7 +53,8 @@ def respond(message: Message, context: Context) -> Message:
             # Rounds come one after the other, so nobody can make it believe that an early one is the last.
             reveal = party.close() if asked.round == training.scenario.rounds - 1 else None
             sent = (answer, reveal) if reveal else (answer,)
-            remember(context, name, NodeState(asked.round, party.local.memory, party.local.notes, question, sent))
+            after = NodeState(asked.round, party.local.memory, party.local.notes, question, sent, state.runs)
+            save_state(context, name, after)
         return content_of(*sent)
 
     return _answer(message, answered)
@@ -89,7 +90,7 @@ def _answer(message: Message, make: Callable[[], RecordDict]) -> Message:
 def _party(context: Context, training: JointTraining, state: NodeState) -> Client:
     own = context.node_config.get("data")
     # The node decides this by itself: whoever leads the training must not be able to have it draw what others can draw again.
-    key = None if os.environ.get(SIMULATION) else SecretKey.new()
+    key = None if os.environ.get(SIMULATION) == "1" else SecretKey.new()
     party = training.party(_number(context), state.memory, from_text(str(own)) if own else None, key)
     party.local.notes.update(state.notes)
     return party

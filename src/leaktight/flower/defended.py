@@ -16,9 +16,9 @@ from leaktight.core.local import Local
 from leaktight.core.message import Kind, Message
 from leaktight.core.task import Batch, Task
 from leaktight.flower.arrays import record_of
+from leaktight.flower.defence_memory import load_memory, make_state_folder, save_memory
 from leaktight.flower.loader import Loader, LoaderSampling
-from leaktight.flower.memory import folder_of, recall, remember
-from leaktight.learning.gradient import gradient
+from leaktight.learning.gradient import gradient, require_each_once
 
 _PRIVATE = "private"
 
@@ -64,6 +64,7 @@ class Defended:
         now.sampling = self.loader.next(len(labels))
         # A sampled batch may be empty; then there is nothing to change.
         used = now.batch = self.defence.on_batch(now.batch, self.local) if len(labels) else now.batch
+        require_each_once(self.defence, Batch(inputs, labels), used)
         named = dict(self.model.named_parameters())
         public = {wire: named[wire].detach() for wire in self.task.public_parameters()}
         parameters = self.task.named(public, self.local.memory.get(_PRIVATE))
@@ -94,7 +95,7 @@ class Defended:
         sent = self.defence.on_message(message, self.local).tensors
         if not all(torch.isfinite(tensor).all() for tensor in sent.values()):
             raise InvalidValue("The update is not finite and was not sent. Use a smaller learning rate.")
-        remember(self.context, self.defence, self.local, self.folder)
+        save_memory(self.context, self.defence, self.local, self.folder)
         self._steps = 0
         return record_of({name: old + sent[name] if name in sent else old for name, old in self._start.items()})
 
@@ -156,8 +157,8 @@ def defended(
         raise InvalidValue(
             f"{defence.kind} changes the public model, which all parties and the server must agree on. Use `leaktight train --engine flower`."
         )
-    folder = folder_of(state)
-    local = recall(context, defence, folder)
+    folder = make_state_folder(state)
+    local = load_memory(context, defence, folder)
     local.now.examples = len(labels)
     local.now.classes = tuple(map(int, torch.unique(labels).tolist()))
     loader = Loader(sampling, len(labels), batch_size)

@@ -11,7 +11,8 @@ from torch import Tensor
 
 from leaktight.core.archive import pack, unpack
 from leaktight.core.errors import LeaktightError
-from leaktight.core.local import Memory
+from leaktight.core.input_file import LARGEST_STATE, read_input
+from leaktight.core.local import Memory, spent_in
 from leaktight.core.message import Message
 from leaktight.core.private import write_private
 from leaktight.core.scenario import flat, nested
@@ -37,6 +38,7 @@ class NodeState:
         notes: its numbers for the record.
         asked: the digest of what it was asked.
         answer: what it answered, with what it revealed.
+        runs: how many runs the node took part in before.
 
     Example:
         >>> state = NodeState(0, memory={"count": 1}, asked="a1", answer=("the answer",))
@@ -52,6 +54,7 @@ class NodeState:
     notes: dict[str, float] = dataclasses.field(default_factory=dict)
     asked: str = ""
     answer: tuple[Message, ...] = dataclasses.field(default=(), repr=False)
+    runs: int = 0
 
     def repeat(self, round: int, name: str, asked: str) -> tuple[Message, ...] | None:
         """Return the answer of the same question, if it was asked before; None for the next round. Raise for anything else."""
@@ -69,28 +72,37 @@ class NodeState:
         )
 
 
-def digest(message: Message) -> str:
+def digest_message(message: Message) -> str:
     """Return what stands for a message in a state: two of the same parameters and facts have the same."""
     return hashlib.sha256(pack(message.tensors, {"facts": dict(message.facts)})).hexdigest()
 
 
-def recall(context: Context, name: str) -> NodeState:
-    """Return what a node remembers of a run: from its context, or from its own folder if its process is new."""
+def load_state(context: Context, name: str) -> NodeState:
+    """Return what a node remembers of a run: from its context, or from its own folder if its process is new.
+
+    Of former runs it remembers what was spent on its examples, and nothing else.
+    """
     kept = context.state.config_records.get(_STATE)
     if kept is not None:
         return decode(_bytes(kept["state"]))
     path = _path(context, name)
-    return decode(path.read_bytes()) if path is not None and path.is_file() else NodeState()
+    if path is None:
+        return NodeState()
+    if path.is_file():
+        return decode(read_input(path, LARGEST_STATE))
+    former = [decode(read_input(one, LARGEST_STATE)) for one in _former(path, name)]
+    latest = max(former, key=lambda state: state.runs, default=NodeState())
+    return NodeState(memory=spent_in(latest.memory), notes=latest.notes, runs=latest.runs + 1)
 
 
-def remember(context: Context, name: str, state: NodeState) -> None:
-    """Keep a state in the context, and in the node's own folder if it has one; runs of before are forgotten there."""
+def save_state(context: Context, name: str, state: NodeState) -> None:
+    """Keep a state in the context, and in the node's own folder if it has one, in place of those of former runs."""
     content = encode(state)
     context.state[_STATE] = ConfigRecord({"state": content})
     path = _path(context, name)
     if path is not None:
         write_private(path, content)
-        for former in set(path.parent.glob(f"*-{name}.safetensors")) - {path}:
+        for former in _former(path, name):
             former.unlink(missing_ok=True)
 
 
@@ -100,7 +112,9 @@ def encode(state: NodeState) -> bytes:
     for number, message in enumerate(state.answer):
         values |= {f"answer-{number}/{name}": tensor for name, tensor in message.tensors.items()}
     answer = [about_of(message) for message in state.answer]
-    return pack(values, {"round": state.round, "notes": state.notes, "asked": state.asked, "answer": answer})
+    return pack(
+        values, {"round": state.round, "notes": state.notes, "asked": state.asked, "answer": answer, "runs": state.runs}
+    )
 
 
 def decode(content: bytes) -> NodeState:
@@ -116,12 +130,16 @@ def decode(content: bytes) -> NodeState:
         }
         answer.append(message_of(what, tensors))
     memory = nested({name: value for name, value in values.items() if name.startswith("memory/")}).get("memory", {})
-    return NodeState(about["round"], memory, about["notes"], about["asked"], tuple(answer))
+    return NodeState(about["round"], memory, about["notes"], about["asked"], tuple(answer), about["runs"])
 
 
 def _path(context: Context, name: str) -> Path | None:
     folder = context.node_config.get(STATE_FOLDER)
     return Path(str(folder)) / f"{context.run_id}-{name}.safetensors" if folder else None
+
+
+def _former(path: Path, name: str) -> set[Path]:
+    return set(path.parent.glob(f"*-{name}.safetensors")) - {path}
 
 
 def _bytes(value: object) -> bytes:

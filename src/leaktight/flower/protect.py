@@ -18,7 +18,7 @@ from leaktight.core.local import Local
 from leaktight.core.message import Kind
 from leaktight.core.message import Message as Sent
 from leaktight.flower.arrays import examples_in, received_for, record_of, tensors_of
-from leaktight.flower.memory import folder_of, recall, remember
+from leaktight.flower.defence_memory import load_memory, make_state_folder, save_memory
 
 _log = logging.getLogger(__name__)
 _ELSEWHERE = ("on_agree", "on_task", "on_batch", "on_close", "on_reveal")
@@ -74,7 +74,7 @@ class Protection:
         _without_bytes(content)
         if not content.array_records:
             return content
-        local = recall(context, self.defence, self.folder)
+        local = load_memory(context, self.defence, self.folder)
         found = RecordDict({name: record for name, record in content.items() if not isinstance(record, ArrayRecord)})
         before: dict[tuple[str, str], Tensor] = {}
         after: dict[tuple[str, str], Tensor] = {}
@@ -87,7 +87,7 @@ class Protection:
         sent = self._sent(before, after, several, local, examples_in(content))
         for name in content.array_records:
             found[name] = record_of({one: tensor for (record, one), tensor in sent.items() if record == name})
-        remember(context, self.defence, local, self.folder)
+        save_memory(context, self.defence, local, self.folder)
         # In the order of the reply: an aggregation may go by it.
         return RecordDict({name: found[name] for name in content})
 
@@ -147,7 +147,7 @@ def protect(defence: Defence, state: str | Path | None = None) -> Protection:
     fault = _fault(defence)
     if fault:
         raise InvalidValue(f"`protect` needs a defence that changes messages. Got {fault}.")
-    return Protection(defence, folder_of(state))
+    return Protection(defence, make_state_folder(state))
 
 
 def _fault(defence: Defence) -> str:

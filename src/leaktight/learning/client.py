@@ -17,7 +17,7 @@ from leaktight.core.run import Inside
 from leaktight.core.sampling import Known, Poisson, Sampling
 from leaktight.core.task import Batch, Task
 from leaktight.learning.collaborative import Sharing
-from leaktight.learning.gradient import gradient
+from leaktight.learning.gradient import gradient, require_each_once
 from leaktight.learning.optimiser import Optimiser, Sgd
 from leaktight.learning.sampling import draw_poisson
 from leaktight.learning.schedule import Schedule, Shuffled
@@ -136,6 +136,7 @@ class Client:
         self.local.now.batch = raw
         # Nobody is in an empty batch, so that there is nothing to change.
         used = self.local.now.batch = self.defence.on_batch(raw, self._own()) if len(raw) else raw
+        require_each_once(self.defence, raw, used)
         found = gradient(self.task, leaves, used, per_example=self.defence.per_example)
         tensors = dict(self.defence.on_gradient(found, self._own()).mean().tensors)
         for name, leaf in leaves.items():

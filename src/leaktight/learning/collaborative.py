@@ -10,9 +10,9 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from leaktight.core.draws import Draws
 from leaktight.core.local import Local
 from leaktight.core.message import Tensors
-from leaktight.core.random import Stream, stream
 
 Choice = Literal["largest", "random"]
 
@@ -65,8 +65,8 @@ class Sharing:
         if self.upload < 1:
             magnitudes = {name: tensor.abs() for name, tensor in update.items()}
             if self.choice == "random":
-                rng = stream(local.seed, local.party, "upload", local.round)
-                magnitudes = {name: _drawn(tensor, rng) for name, tensor in update.items()}
+                draws = local.named_draws("upload", local.round)
+                magnitudes = {name: _drawn(tensor, draws) for name, tensor in update.items()}
             masks = largest(magnitudes, self.upload)
             found = {name: torch.where(masks[name], tensor, torch.zeros_like(tensor)) for name, tensor in update.items()}
         if self.clip is None:
@@ -109,6 +109,6 @@ def largest(magnitudes: Tensors, share: float) -> dict[str, Tensor]:
     return {name: part.view_as(tensor) for (name, tensor), part in zip(magnitudes.items(), parts, strict=True)}
 
 
-def _drawn(tensor: Tensor, rng: Stream) -> Tensor:
+def _drawn(tensor: Tensor, draws: Draws) -> Tensor:
     # In double precision no two of a million draws are equal, so that all entries have the same chance.
-    return torch.rand(tensor.shape, generator=rng, dtype=torch.float64).to(tensor.device)
+    return draws.uniforms(tensor.shape, torch.float64).to(tensor.device)

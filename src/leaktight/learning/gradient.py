@@ -5,7 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from leaktight.core.defence import Gradient
+from leaktight.core.defence import Defence, Gradient
+from leaktight.core.errors import Refusal
 from leaktight.core.message import Tensors
 from leaktight.core.task import Batch, Task
 
@@ -39,3 +40,20 @@ def _each(task: Task, parameters: Tensors, batch: Batch) -> Gradient:
     detached = {name: tensor.detach() for name, tensor in parameters.items()}
     each = torch.func.vmap(torch.func.grad(loss_of_one), in_dims=(None, 0, 0))(detached, batch.inputs, batch.labels)
     return Gradient(each, per_example=True)
+
+
+def require_each_once(defence: Defence, raw: Batch, used: Batch) -> None:
+    """Refuse a defence that bounds each example's gradient, where another one made several examples out of one.
+
+    Each of them would be clipped by itself, so that the example behind them counts several times and nobody counts it so.
+
+    Args:
+        defence: what the participant does.
+        raw: the examples of a step.
+        used: what the defence made of them.
+    """
+    if defence.per_example and len(raw) != len(used):
+        raise Refusal(
+            f"{defence} must see each example once, to bound what it changes. Got {len(used)} examples made out of {len(raw)}; "
+            "leave the part out that makes more or fewer of them."
+        )

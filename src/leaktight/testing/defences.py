@@ -16,7 +16,7 @@ from leaktight.core.run import Run
 from leaktight.core.scenario import flat
 from leaktight.testing.conformance import close, contains, finite, own_randomness, picture, plain, require
 from leaktight.testing.hooks import toy_step
-from leaktight.testing.randomness import Step, check_draws, check_streams
+from leaktight.testing.randomness import Step, check_constant_noise, check_draws, check_entries, check_streams
 from leaktight.testing.samples import installed, sample
 from leaktight.testing.toys import PARTY, toy_batch, toy_run, toy_task
 from leaktight.testing.values import check_value
@@ -45,6 +45,8 @@ def check_defence(defence: Defence, play: Play = toy_run, step: Step = toy_step)
     check_seed(defence, play)
     check_canary(defence, play)
     check_streams(defence, step)
+    check_constant_noise(defence, step)
+    check_entries(defence, step)
     check_draws(defence, step)
     check_strength(defence, play)
     check_extremes(defence, play)

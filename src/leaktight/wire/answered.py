@@ -6,13 +6,16 @@ goes out again, byte for byte; anything else is refused, because the difference 
 
 from __future__ import annotations
 
+import errno
 import hashlib
+import os
 import struct
 from pathlib import Path
 from typing import BinaryIO
 
 from leaktight.core.errors import InvalidValue, LeaktightError
-from leaktight.core.private import private_file, reason, write_private
+from leaktight.core.input_file import LARGEST_STATE, read_input
+from leaktight.core.private import reason, write_private
 from leaktight.wire.fault import PeerFault
 from leaktight.wire.frame import Sort
 
@@ -28,6 +31,7 @@ class Answered:
 
     Args:
         path: the file, for its owner alone.
+        known: whether there must be such a file already, because there is a checkpoint; else one that is there is of another training.
 
     Example:
         >>> import tempfile
@@ -41,12 +45,19 @@ class Answered:
         leaktight.wire.fault.PeerFault: feature-party must send the activations of step 3 as before when it goes back to that step. Got others instead; ...
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, known: bool = False) -> None:
         self.path = path
         self._digests: dict[tuple[int, int], bytes] = {}
         self._file: BinaryIO | None = None
-        if path.exists():
+        if known:
             self._read()
+        else:
+            write_private(path, b"")
+
+    @property
+    def latest(self) -> int:
+        """The last step that anything was answered for; -1 if there is none."""
+        return max((step for _, step in self._digests), default=-1)
 
     def check(self, step: int, payload: bytes, what: str, sender: str) -> None:
         """Raise if the step was answered before, for something else than this."""
@@ -59,12 +70,12 @@ class Answered:
         """Note that a step is about to be answered."""
         self._note((_QUESTION, step), _digest(payload))
 
-    def repeat(self, sort: Sort, step: int, payload: bytes) -> None:
+    def note_answer(self, sort: Sort, step: int, payload: bytes) -> None:
         """Note what is about to be sent for a step; raise if something else was sent for it before."""
         place, digest = (int(sort), step), _digest(payload)
         if self._digests.get(place, digest) != digest:
             raise LeaktightError(
-                f"The answer of step {step} came out otherwise than when it was sent, and was not sent again: both together would show what noise hides. Set `every` to 1, or start anew with another `checkpoint`."
+                f"The answer to step {step} must be the bytes that were sent before. It came out different and was not sent, because the difference of the two would be free of noise. Set `every` to 1, or start anew with another `checkpoint`."
             )
         self._note(place, digest)
 
@@ -73,12 +84,6 @@ class Answered:
         self._digests = {place: digest for place, digest in self._digests.items() if place[1] >= below}
         self.close()
         write_private(self.path, b"".join(_RECORD.pack(*place, digest) for place, digest in self._digests.items()))
-
-    def clear(self) -> None:
-        """Drop all of them, for a new training."""
-        self._digests = {}
-        self.close()
-        self.path.unlink(missing_ok=True)
 
     def close(self) -> None:
         """Close the file; the next answer opens it again."""
@@ -89,18 +94,24 @@ class Answered:
     def _note(self, place: tuple[int, int], digest: bytes) -> None:
         if place in self._digests:
             return
+        try:
+            if self._file is None:
+                self._file = self.path.open("ab", buffering=0)
+            # On a full disk a part may be written without an error.
+            if self._file.write(_RECORD.pack(*place, digest)) != _RECORD.size:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        except OSError as error:
+            raise LeaktightError(
+                f"The file `{self.path}` cannot be written: {reason(error)}. Nothing was sent; free some space, and start again."
+            ) from error
         self._digests[place] = digest
-        if self._file is None:
-            private_file(self.path)
-            self._file = self.path.open("ab", buffering=0)
-        self._file.write(_RECORD.pack(*place, digest))
 
     def _read(self) -> None:
         try:
-            content = self.path.read_bytes()
+            content = read_input(self.path, LARGEST_STATE)
         except OSError as error:
             raise InvalidValue(
-                f"The file `{self.path}` cannot be read: {reason(error)}. Bring it back, or start anew."
+                f"The file `{self.path}` cannot be read: {reason(error)}. It belongs to the checkpoint; bring it back, or start anew with another `checkpoint`."
             ) from error
         # A record that was cut off belongs to an answer that never went out.
         whole = len(content) - len(content) % _RECORD.size

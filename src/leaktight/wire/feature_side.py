@@ -53,6 +53,7 @@ class FeatureSide(Side):
         self._send_test(line, party)
         line.receive(Sort.DONE)
         line.send(Frame(Sort.DONE, party.step))
+        self.finish()
 
     def kept(self) -> Memory:
         """Nothing more."""
@@ -89,7 +90,7 @@ class FeatureSide(Side):
                 self.common.model,
                 inputs,
                 them.classes,
-                self.secret.derive("model"),
+                self.initial.derive("model"),
                 cut=self.common.cut,
                 statistics=self.half.statistics() if self.common.normalise else None,
             )
@@ -125,6 +126,6 @@ class FeatureSide(Side):
         if self.half.test is None:
             return
         activations, size = party.features(self.half.test.inputs.to(self.device)), self.common.batch_size
-        self.answered.repeat(Sort.TEST, party.step, pack_tensors({ACTIVATIONS: activations}))
+        self.answered.note_answer(Sort.TEST, party.step, pack_tensors({ACTIVATIONS: activations}))
         for number, at in enumerate(range(0, len(activations), size)):
             line.send(self._frame(Sort.TEST, number, activations[at : at + size]))

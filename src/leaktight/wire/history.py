@@ -70,6 +70,11 @@ class History:
         write_checkpoint(self.path, state)
         self._steps = {at: file for at, file in self._steps.items() if file != self.path} | {step: self.path}
 
+    def drop_previous(self) -> None:
+        """Remove the checkpoint before the newest."""
+        self.previous.unlink(missing_ok=True)
+        self._steps = {step: file for step, file in self._steps.items() if file != self.previous}
+
 
 def _step(file: Path, state: Memory) -> int:
     party = state.get("party")

@@ -70,9 +70,10 @@ class LabelSide(Side):
             self.stepped(line, since, float(self.losses[party.step - 1]))
         self._grade(line, party)
         line.send(Frame(Sort.DONE, party.step))
-        # Its own half is done, whether or not it hears that the other one knows.
+        # Its own half is done, whether or not it hears that the other one knows; but until then that one may come back.
         with contextlib.suppress(Lost):
             line.receive(Sort.DONE)
+            self.finish()
 
     def kept(self) -> Memory:
         """The loss of each step so far, and what the other party said that it puts into the network."""
@@ -126,7 +127,7 @@ class LabelSide(Side):
     def _half(self, them: Hello, own: Columns | None) -> tuple[Top, tuple[int, ...]]:
         """Return this party's half of the network and the shape of activations; a network that is too large is never built."""
         statistics = self.half.statistics() if self.common.normalise and own is not None else None
-        network, classes, seed, cut = self.common.model, self.half.classes, self.secret.derive("model"), self.common.cut
+        network, classes, seed, cut = self.common.model, self.half.classes, self.initial.derive("model"), self.common.cut
         try:
             require_small(network, them.inputs, classes, self.settings.wire.most_parameters)
             return label_half(network, them.inputs, classes, seed, cut=cut, own=own, own_statistics=statistics)

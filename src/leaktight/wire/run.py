@@ -9,6 +9,7 @@ from pathlib import Path
 
 from leaktight.core.errors import LeaktightError
 from leaktight.core.metric import Reading
+from leaktight.core.private import check_writable, lock_file
 from leaktight.learning.boundary import LABEL_PARTY
 from leaktight.wire.door import Door, open_door
 from leaktight.wire.fault import Lost, PeerFault, Rejected
@@ -33,7 +34,7 @@ class Outcome:
         sent: bytes over all connections of this process.
         received: likewise.
         seconds: how long this process took part.
-        checkpoint: where its half of the model lies, under `party/model`.
+        model: where its half of the model lies.
     """
 
     steps: int
@@ -41,7 +42,7 @@ class Outcome:
     sent: int
     received: int
     seconds: float
-    checkpoint: Path
+    model: Path
 
 
 def take_part(role: str, settings: PartyFile, tell: Tell, watch: Watch | None = None) -> Outcome:
@@ -59,6 +60,14 @@ def take_part(role: str, settings: PartyFile, tell: Tell, watch: Watch | None = 
     Raises:
         LeaktightError: the training cannot go on; its checkpoints stay as they are.
     """
+    path = Path(settings.wire.checkpoint).expanduser()
+    check_writable(path)
+    # Two processes on one checkpoint would answer two questions with the same noise.
+    with lock_file(path.with_name(f"{path.name}.lock")):
+        return _take_part(role, settings, tell, watch)
+
+
+def _take_part(role: str, settings: PartyFile, tell: Tell, watch: Watch | None) -> Outcome:
     side: Side = LabelSide(settings, watch) if role == LABEL_PARTY else FeatureSide(settings, watch)
     door = open_door(settings.wire, side.peer, settings.peer(role))
     since, sent, received = time.monotonic(), 0, 0
@@ -84,7 +93,7 @@ def take_part(role: str, settings: PartyFile, tell: Tell, watch: Watch | None = 
     finally:
         door.stop()
         side.close()
-    return Outcome(side.steps[-1], side.readings, sent, received, time.monotonic() - since, side.history.path)
+    return Outcome(side.steps[-1], side.readings, sent, received, time.monotonic() - since, side.model_file)
 
 
 def _conversed(side: Side, door: Door, line: Line, tell: Tell) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-import hashlib
 import time
 from collections.abc import Callable
 from functools import cached_property
@@ -14,14 +13,15 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from leaktight.core.defence import bind_key
 from leaktight.core.device import device_of
+from leaktight.core.digest import digest, tensor_parts
 from leaktight.core.errors import InvalidValue
 from leaktight.core.local import Local, Memory
 from leaktight.core.metric import Reading
 from leaktight.core.random import seed_of
 from leaktight.core.secure import SecretKey
 from leaktight.learning.boundary import require_placeable
+from leaktight.learning.checkpoint_file import write_checkpoint
 from leaktight.learning.feature_party import FeatureParty
 from leaktight.learning.label_party import LabelParty
 from leaktight.learning.order import Order
@@ -31,6 +31,7 @@ from leaktight.wire.frame import CONTROL_LIMIT, Frame
 from leaktight.wire.half import Half
 from leaktight.wire.hello import Hello, digests
 from leaktight.wire.history import History
+from leaktight.wire.key_ring import KeyRing
 from leaktight.wire.line import Line
 from leaktight.wire.payload import HEADER_LIMIT
 from leaktight.wire.settings import MEBIBYTE, PartyFile, other
@@ -69,8 +70,8 @@ class Side(abc.ABC):
     """One party with its data, its settings and its checkpoints; it outlives connections.
 
     The party itself is made at the first handshake, since half of a network cannot be made without knowing what enters the other half.
-    All of its randomness follows from a key that it alone knows, and that its checkpoints keep. A checkpoint of another defence or of
-    other own rows is refused: under the same key, old steps would be answered again with the same noise around something else.
+    Its noise follows from keys that it alone knows, and that its checkpoints keep until the training is done. A checkpoint of another
+    defence or of other own rows is refused: steps would be answered again with the same noise around something else.
 
     Args:
         settings: the party's file.
@@ -85,15 +86,17 @@ class Side(abc.ABC):
         self.peer = other(self.role)
         self.half = settings.half(self.role)
         self.order = Order(len(self.half.train), self.common.batch_size, seed_of(self.common.seed, "order"))
-        self.history = History(Path(settings.wire.checkpoint).expanduser())
+        path = Path(settings.wire.checkpoint).expanduser()
+        self.history = History(path)
         self.device = device_of(self.common.device)
         self.readings: tuple[Reading, ...] = ()
         self.taken = 0
-        self.training, self.secret = self._remembered()
-        self.answered = Answered(self.history.path.with_name(f"{self.history.path.name}.answered"))
-        if not self.history.steps:
-            # What was answered in another training has other noise.
-            self.answered.clear()
+        # Initial weights are in the first checkpoint, so that this key is kept nowhere.
+        self.initial = SecretKey.new()
+        self.keys = KeyRing(self.role, settings.defence)
+        self.training = self._remembered()
+        self.answered = Answered(path.with_name(f"{path.name}.answered"), known=bool(self.history.steps))
+        self.keys.renew(self.answered.latest + 1)
 
     @property
     @abc.abstractmethod
@@ -136,10 +139,12 @@ class Side(abc.ABC):
         """Take a new party to the last checkpoint at once: a step before the oldest one is never played again."""
         if self.history.steps:
             self.stand(self.history.steps[-1])
+            # With this process's key, before anything is answered under it.
+            self.checkpoint()
 
     def local(self) -> Local:
-        """Return what this party never sends; its noise depends on the defence, so that a changed setting never meets old noise."""
-        return Local(self.role, seed=0, key=bind_key(self.secret, self.role, self.settings.defence))
+        """Return what this party never sends."""
+        return Local(self.role, seed=0, key=self.keys)
 
     def bound(self, line: Line, shape: tuple[int, ...]) -> None:
         """Let through what a step needs, with room for a clear word about a batch that is somewhat too large."""
@@ -153,7 +158,7 @@ class Side(abc.ABC):
     def send(self, line: Line, frame: Frame) -> None:
         """Send an answer; one that was sent before goes out byte for byte as it did then, or not at all."""
         if frame.step >= 0:
-            self.answered.repeat(frame.sort, frame.step, frame.payload)
+            self.answered.note_answer(frame.sort, frame.step, frame.payload)
         line.send(frame)
 
     def stepped(self, line: Line, since: float, loss: float | None = None) -> None:
@@ -167,6 +172,7 @@ class Side(abc.ABC):
         """Keep what must be kept of a step before its answer goes out: what it is the answer to, and now and then a checkpoint."""
         self.answered.add(frame.step, frame.payload)
         if self.due():
+            self.keys.forget(self.history.steps[0])
             self.checkpoint()
             self.answered.forget(self.history.steps[0])
 
@@ -179,16 +185,30 @@ class Side(abc.ABC):
         """Close the file of answered steps."""
         self.answered.close()
 
+    def finish(self) -> None:
+        """Write this half of the model by itself, and drop the keys: nothing is played again, so nobody may need them, or find them."""
+        if self.party is None:
+            return
+        write_checkpoint(self.model_file, self.party.state()["model"])
+        self.keys.clear()
+        self.checkpoint()
+        self.history.drop_previous()
+
+    @property
+    def model_file(self) -> Path:
+        """Where this party's half of the model lies when the training is done."""
+        return self.history.path.with_suffix(".model.safetensors")
+
     def checkpoint(self) -> None:
         """Write everything that a new process of this party needs."""
         if self.party is None:
             return
-        marks = {"secret": self.secret.hex, "training": self.training, **self._origin}
+        marks = {"keys": self.keys.write(), "training": self.training, **self._made_from}
         texts = {name: _as_tensor(mark) for name, mark in marks.items()}
         self.history.write(self.party.step, {"party": self.party.state(), **texts, **self.kept()})
 
     @cached_property
-    def _origin(self) -> dict[str, str]:
+    def _made_from(self) -> dict[str, str]:
         """What a checkpoint must have been made from: digests by name."""
         # A training may be prolonged; any other change would make another one of it.
         shared = {name: value for name, value in self.settings.shared().items() if name != "rounds"}
@@ -198,21 +218,22 @@ class Side(abc.ABC):
             "data": _digest_of_rows(self.half),
         }
 
-    def _remembered(self) -> tuple[str, SecretKey]:
-        """Return which training this is and the party's secret: from the last checkpoint, or new ones."""
+    def _remembered(self) -> str:
+        """Return which training this is, and take its keys, from the last checkpoint; an empty text without one."""
         path, state = self.history.path, self.history.newest()
         if state is None:
-            return "", SecretKey.new()
-        marks = {name: state.get(name) for name in ("secret", "training", *_FROM)}
+            return ""
+        marks = {name: state.get(name) for name in ("keys", "training", *_FROM)}
         texts = {name: _as_text(mark) for name, mark in marks.items() if isinstance(mark, Tensor)}
         if texts.keys() != marks.keys():
             raise InvalidValue(f"The file `{path}` must be a party's checkpoint. It is not; name another one, or move it away.")
         for name, words in _FROM.items():
-            if texts[name] != self._origin[name]:
+            if texts[name] != self._made_from[name]:
                 raise InvalidValue(
                     f"The checkpoint `{path}` must be of a training with {words}. It is of another one; name another `checkpoint`, or move it away."
                 )
-        return texts["training"], SecretKey.from_hex(texts["secret"])
+        self.keys.read(texts["keys"])
+        return texts["training"]
 
 
 def _digest_of_defence(settings: PartyFile) -> str:
@@ -220,12 +241,8 @@ def _digest_of_defence(settings: PartyFile) -> str:
 
 
 def _digest_of_rows(half: Half) -> str:
-    digest = hashlib.sha256()
-    for batch in (half.train, half.test):
-        for tensor in (batch.inputs, batch.labels) if batch is not None else ():
-            digest.update(repr((tuple(tensor.shape), tensor.dtype)).encode())
-            digest.update(tensor.cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
-    return digest.hexdigest()
+    batches = [batch for batch in (half.train, half.test) if batch is not None]
+    return digest(*(part for one in batches for part in tensor_parts({"inputs": one.inputs, "labels": one.labels})))
 
 
 def _as_tensor(text: str) -> Tensor:

@@ -23,7 +23,7 @@ SOURCES = {
     "ats2021-lbfgs-cosine": ("lbfgs", 1e-4, "cosine", "hard", True, 1e-4, 300, 16, "randn", "none"),
     "ats2021-adaptive": ("adam", 0.1, "cosine", "hard", True, 1e-4, 4800, 1, "class_means", "steps"),
     "ats2021-adaptive-each": ("adam", 0.1, "cosine", "hard", True, 1e-4, 4800, 1, "class_means", "steps"),
-    "strongest-matching": ("adam", 0.1, "cosine", "hard", True, 3e-4, 600, 1, "randn", "steps"),
+    "cosine-sign-box": ("adam", 0.1, "cosine", "hard", True, 3e-4, 600, 1, "randn", "steps"),
     "ats2021-lbfgs-l2": ("lbfgs", 1e-4, "l2", "none", False, 1e-3, 50, 2, "randn", "none"),
 }
 
@@ -61,8 +61,8 @@ def test_the_adaptive_preset_is_its_source_s_attack_with_the_defence_known():
     assert [name for name, attack in PRESETS.items() if Knows.DEFENCE in attack.needs] == ours
 
 
-def test_the_strongest_matching_knows_nothing_that_others_do_not_and_matches_what_was_sent():
-    attack = PRESETS["strongest-matching"]
+def test_our_own_setting_knows_nothing_that_others_do_not_and_matches_what_was_sent():
+    attack = PRESETS["cosine-sign-box"]
     assert (attack.entries, attack.labels) == ("sent", "read")
     assert attack.needs == frozenset()
 

@@ -16,7 +16,7 @@ from leaktight.core.local import Local
 from leaktight.core.message import Kind, Message
 from leaktight.core.task import Batch, Task
 from leaktight.flower.arrays import record_of
-from leaktight.flower.loader import Loader, LoaderSampling
+from leaktight.flower.claimed_sampling import ClaimedSampling, LoaderSampling
 from leaktight.flower.memory import folder_of, recall, remember
 from leaktight.learning.gradient import gradient
 
@@ -34,7 +34,7 @@ class Defended:
         task: the participant's own task, private head included.
         local: what it never sends.
         rate: the step size of private parameters.
-        loader: how the examples of each batch are chosen.
+        sampling: how the examples of each batch are chosen, by the person's word.
         folder: where memory and budget outlast the node's process.
     """
 
@@ -44,7 +44,7 @@ class Defended:
     task: Task
     local: Local
     rate: float
-    loader: Loader
+    sampling: ClaimedSampling
     folder: Path | None = None
     _start: dict[str, Tensor] = dataclasses.field(init=False, repr=False)
     _steps: int = dataclasses.field(default=0, init=False)
@@ -61,7 +61,7 @@ class Defended:
         """
         now = self.local.now
         now.batch = Batch(inputs, labels)
-        now.sampling = self.loader.next(len(labels))
+        now.sampling = self.sampling.next(len(labels))
         # A sampled batch may be empty; then there is nothing to change.
         used = now.batch = self.defence.on_batch(now.batch, self.local) if len(labels) else now.batch
         named = dict(self.model.named_parameters())
@@ -160,8 +160,8 @@ def defended(
     local = recall(context, defence, folder)
     local.now.examples = len(labels)
     local.now.classes = tuple(map(int, torch.unique(labels).tolist()))
-    loader = Loader(sampling, len(labels), batch_size)
-    return Defended(defence, model, context, defence.on_task(agreed, local), local, rate, loader, folder)
+    claimed = ClaimedSampling(sampling, len(labels), batch_size)
+    return Defended(defence, model, context, defence.on_task(agreed, local), local, rate, claimed, folder)
 
 
 def _form(task: Task) -> dict[str, torch.Size]:

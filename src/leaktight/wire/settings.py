@@ -15,6 +15,7 @@ from leaktight.core.device import DeviceName
 from leaktight.core.document import parse_toml
 from leaktight.core.errors import SHOWN, InvalidValue, did_you_mean, excerpt
 from leaktight.core.input_file import LARGEST_SETTINGS, read_input
+from leaktight.core.input_file import MEBIBYTE as MEBIBYTE
 from leaktight.core.private import reason
 from leaktight.core.value import Value
 from leaktight.data.source import Source
@@ -27,7 +28,6 @@ from leaktight.wire.half import Half, taken
 from leaktight.wire.party_table import PartyTable
 
 SECTIONS = ("title", "scenario", "defence", "wire")
-MEBIBYTE = 1 << 20
 Seconds = Annotated[float, Field(gt=0, le=86_400)]
 
 

@@ -3,6 +3,7 @@
 import pytest
 
 from leaktight.attacks import PRESETS, preset
+from leaktight.attacks.presets import ABOUT
 from leaktight.core.errors import InvalidValue
 from leaktight.core.threat import Knows
 
@@ -70,3 +71,9 @@ def test_our_own_setting_knows_nothing_that_others_do_not_and_matches_what_was_s
 def test_an_unknown_preset_names_the_closest():
     with pytest.raises(InvalidValue, match="Did you mean `geiping2020`"):
         preset("geipping2020")
+
+
+def test_every_preset_says_what_it_is_and_whether_it_is_ours():
+    assert set(ABOUT) == set(PRESETS)
+    ours = {name for name, text in ABOUT.items() if text.startswith("Ours, no paper's: ")}
+    assert ours == {"fan2020-adaptive", "ats2021-adaptive", "ats2021-adaptive-each", "cosine-sign-box"}

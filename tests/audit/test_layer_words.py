@@ -105,5 +105,5 @@ def test_other_norms_are_left_to_the_numbers():
 def test_no_layer_is_named_as_the_one_to_hide():
     rows = [row("conv1", value=0.6), row("linear1", value=0.9)]
     said = layer_sentences(rows)
-    assert said[-1] == "All layers come from the same examples: to hide one of them may hide nothing."
+    assert said[-1] == "All layers are computed from the same examples, so hiding one layer may hide nothing."
     assert not any("protect" in sentence.lower() for sentence in said)

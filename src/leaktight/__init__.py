@@ -1,3 +1,3 @@
-"""Leaktight: what do shared messages leak, and which defence stops it at what cost."""
+"""Leaktight: what do shared messages leak, and what does each defence do about it, at what cost in accuracy?"""
 
 __version__ = "0.1.0"

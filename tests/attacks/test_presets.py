@@ -3,6 +3,7 @@
 import pytest
 
 from leaktight.attacks import PRESETS, preset
+from leaktight.attacks.presets import ABOUT
 from leaktight.core.errors import InvalidValue
 from leaktight.core.threat import Knows
 
@@ -23,7 +24,7 @@ SOURCES = {
     "ats2021-lbfgs-cosine": ("lbfgs", 1e-4, "cosine", "hard", True, 1e-4, 300, 16, "randn", "none"),
     "ats2021-adaptive": ("adam", 0.1, "cosine", "hard", True, 1e-4, 4800, 1, "class_means", "steps"),
     "ats2021-adaptive-each": ("adam", 0.1, "cosine", "hard", True, 1e-4, 4800, 1, "class_means", "steps"),
-    "strongest-matching": ("adam", 0.1, "cosine", "hard", True, 3e-4, 600, 1, "randn", "steps"),
+    "cosine-sign-box": ("adam", 0.1, "cosine", "hard", True, 3e-4, 600, 1, "randn", "steps"),
     "ats2021-lbfgs-l2": ("lbfgs", 1e-4, "l2", "none", False, 1e-3, 50, 2, "randn", "none"),
 }
 
@@ -61,8 +62,8 @@ def test_the_adaptive_preset_is_its_source_s_attack_with_the_defence_known():
     assert [name for name, attack in PRESETS.items() if Knows.DEFENCE in attack.needs] == ours
 
 
-def test_the_strongest_matching_knows_nothing_that_others_do_not_and_matches_what_was_sent():
-    attack = PRESETS["strongest-matching"]
+def test_our_own_setting_knows_nothing_that_others_do_not_and_matches_what_was_sent():
+    attack = PRESETS["cosine-sign-box"]
     assert (attack.entries, attack.labels) == ("sent", "read")
     assert attack.needs == frozenset()
 
@@ -70,3 +71,9 @@ def test_the_strongest_matching_knows_nothing_that_others_do_not_and_matches_wha
 def test_an_unknown_preset_names_the_closest():
     with pytest.raises(InvalidValue, match="Did you mean `geiping2020`"):
         preset("geipping2020")
+
+
+def test_every_preset_says_what_it_is_and_whether_it_is_ours():
+    assert set(ABOUT) == set(PRESETS)
+    ours = {name for name, text in ABOUT.items() if text.startswith("Ours, no paper's: ")}
+    assert ours == {"fan2020-adaptive", "ats2021-adaptive", "ats2021-adaptive-each", "cosine-sign-box"}

@@ -3,7 +3,7 @@
 import pytest
 
 from leaktight.audit.layer_risk import Correlation, LayerRow
-from leaktight.audit.layer_words import findings, most_telling, together
+from leaktight.audit.layer_words import layer_sentences, most_telling, together
 from leaktight.core.metric import Reading
 
 
@@ -104,6 +104,6 @@ def test_other_norms_are_left_to_the_numbers():
 
 def test_no_layer_is_named_as_the_one_to_hide():
     rows = [row("conv1", value=0.6), row("linear1", value=0.9)]
-    said = findings(rows)
-    assert said[-1] == "All layers come from the same examples: to hide one of them may hide nothing."
+    said = layer_sentences(rows)
+    assert said[-1] == "All layers are computed from the same examples, so hiding one layer may hide nothing."
     assert not any("protect" in sentence.lower() for sentence in said)

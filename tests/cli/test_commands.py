@@ -192,6 +192,17 @@ def test_explanations_state_ranges_defaults_strength_and_the_paper(leaktight: Ca
     assert "A high value means more leakage." in leaktight("explain", "psnr").out
 
 
+def test_a_preset_is_explained_by_what_it_is(leaktight: Call) -> None:
+    said = " ".join(leaktight("explain", "cosine-sign-box").out.split())
+    assert "cosine-sign-box: a preset of gradient_matching (attack) Ours, no paper's: cosine distance," in said
+    assert "so it is no bound on what an attack can do." in said
+
+
+@pytest.mark.parametrize("kind", ["gaussian_noise", "laplace_noise", "sumkl", "isotropic_noise", "max_norm", "local_dp"])
+def test_noise_says_where_it_comes_from(leaktight: Call, kind: str) -> None:
+    assert "docs/secrets.md" in leaktight("explain", kind).out
+
+
 def test_presets_are_explained_with_their_own_values(leaktight: Call) -> None:
     said = leaktight("explain", "ats2021-adam-l1").out
     assert said.startswith("ats2021-adam-l1: a preset of gradient_matching (attack)")

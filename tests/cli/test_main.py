@@ -61,6 +61,13 @@ def test_the_examples_of_the_help_can_be_parsed(leaktight: Callable[..., Any]) -
                 assert command[0] in COMMANDS
 
 
+def test_no_help_shows_escaped_markup(leaktight: Callable[..., Any]) -> None:
+    parties = [("split", "label-party"), ("split", "feature-party")]
+    said = [leaktight(*words, "--help").out for words in ((), *((name,) for name in COMMANDS), *parties)]
+    assert not any("\\" in text for text in said)
+    assert "[default: local]" in " ".join(leaktight("audit", "--help").out.split())
+
+
 def test_no_words_show_the_help(leaktight: Callable[..., Any]) -> None:
     said = leaktight()
     assert "Commands:" in said.out + said.err

@@ -70,14 +70,14 @@ def test_the_table_has_a_row_for_each_measurement(records: list[Record]) -> None
 
 def test_at_eighty_columns_every_name_can_be_read(made: Any) -> None:
     console, text = screen(width=80)
-    records = [made.record(GaussianNoise(std=0.0001), label=label) for label in ("idlg2020*", "strongest-matching")]
+    records = [made.record(GaussianNoise(std=0.0001), label=label) for label in ("idlg2020*", "cosine-sign-box")]
     console.print(table(summarise(records).rows))
     lines = text.getvalue().splitlines()
     assert max(map(len, lines)) <= 80
     columns = [[line.split("│")[place].strip() for line in lines if "│" in line] for place in (1, 2)]
     assert ["".join(column).replace(" ", "") for column in columns] == [
         2 * "Gaussiannoise(std0.0001)",
-        "idlg2020*strongest-matching",
+        "cosine-sign-boxidlg2020*",
     ]
     assert lines[-1].strip() == "Batches of 1, before training"
     sizes = [made.record(batch_size=size) for size in (1, 8)]
@@ -171,7 +171,7 @@ def test_a_property_has_columns_of_its_own_and_layers_a_sentence(made: Any) -> N
     assert "measured" not in shown.split("Verdict")[0]
     where = shown.split("Where the leak sits:")[1]
     assert "- By itself head best tells whether" in where
-    assert "- All layers come from the same examples: to hide one of them may hide nothing." in where
+    assert "- All layers are computed from the same examples, so hiding one layer may hide nothing." in where
 
 
 def test_images_and_property_stand_side_by_side(made: Any) -> None:

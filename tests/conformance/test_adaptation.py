@@ -2,59 +2,64 @@
 
 from __future__ import annotations
 
+import dataclasses
+from typing import Any, Literal
+
 import pytest
+import torch
 
 from leaktight.attacks import PRESETS, GanAttack, GradientMatching, PropertyInference
-from leaktight.captures.as_captured import AsCaptured
 from leaktight.core.attack import Attack
 from leaktight.core.defence import Chain, Defence, Undefended
-from leaktight.defences import (
-    DPSGD,
-    ClassKeys,
-    GaussianNoise,
-    IsotropicNoise,
-    LaplaceNoise,
-    LayerGuard,
-    LocalDP,
-    MaxNorm,
-    Polarization,
-    Pruning,
-    SumKL,
-    TopK,
-    Transformation,
-    Withhold,
-)
+from leaktight.core.local import Local
+from leaktight.core.message import Kind, Message, Tensors
+from leaktight.defences import GaussianNoise, Polarization, TopK, Withhold
+from leaktight.learning.client import Client
 from leaktight.testing.samples import installed
+from leaktight.testing.toys import toy_batch, toy_task
 
 # A name before a comma is a kind.
+SETTINGS: dict[str, dict[str, Any]] = {
+    "none": {},
+    "chain": {"links": (Undefended(),)},
+    "gaussian_noise": {},
+    "gaussian_noise, each step": {"each": "step"},
+    "laplace_noise": {},
+    "top_k": {},
+    "top_k, with a residual": {"residual": True},
+    "pruning": {},
+    "dp_sgd": {},
+    "local_dp": {},
+    "polarization": {},
+    "class_keys": {},
+    "transformation": {"policy": "3-1-7+43-18-18"},
+    "transformation, after a crop": {"policy": "3-1-7", "crop_flip": True},
+    "transformation, crop alone": {"crop_flip": True},
+    "transformation, more than can be tried": {"policy": "+".join(f"{n}-3-7-1" for n in range(8, 14))},
+    "layer_guard": {"layers": ("head",)},
+    "layer_guard, noise": {"layers": ("head",), "guard": GaussianNoise()},
+    "layer_guard, with a residual": {"layers": ("head",), "guard": TopK(residual=True)},
+    "withhold": {"layers": ("head",)},
+    "sumkl": {},
+    "isotropic_noise": {},
+    "max_norm": {},
+    "as_captured": {},
+}
 DEFENCES: dict[str, Defence] = {
-    "none": Undefended(),
-    "chain": Chain(links=(Undefended(),)),
-    "gaussian_noise": GaussianNoise(),
-    "gaussian_noise, each step": GaussianNoise(each="step"),
-    "laplace_noise": LaplaceNoise(),
-    "top_k": TopK(),
-    "top_k, with a residual": TopK(residual=True),
-    "pruning": Pruning(),
-    "dp_sgd": DPSGD(),
-    "local_dp": LocalDP(),
-    "polarization": Polarization(),
-    "class_keys": ClassKeys(),
-    "transformation": Transformation(policy="3-1-7+43-18-18"),
-    "transformation, after a crop": Transformation(policy="3-1-7", crop_flip=True),
-    "transformation, crop alone": Transformation(crop_flip=True),
-    "transformation, more than can be tried": Transformation(policy="+".join(f"{n}-3-7-1" for n in range(8, 14))),
-    "layer_guard": LayerGuard(layers=("head",)),
-    "layer_guard, noise": LayerGuard(layers=("head",), guard=GaussianNoise()),
-    "withhold": Withhold(layers=("head",)),
-    "sumkl": SumKL(),
-    "isotropic_noise": IsotropicNoise(),
-    "max_norm": MaxNorm(),
-    "as_captured": AsCaptured(),
+    name: installed("defence")[name.partition(",")[0]](**settings) for name, settings in SETTINGS.items()
 }
 LEFT_OUT = {"withhold", "layer_guard"}
 SECRET = {"polarization", "class_keys"}
-LEARNED = {"gaussian_noise", "gaussian_noise, each step", "laplace_noise", "top_k", "pruning", "dp_sgd", "local_dp"}
+LEARNED = {
+    "gaussian_noise",
+    "gaussian_noise, each step",
+    "laplace_noise",
+    "top_k",
+    "pruning",
+    "dp_sgd",
+    "local_dp",
+    "class_keys",
+}
 LEARNED |= {name for name in DEFENCES if name.startswith("transformation")} | {"layer_guard, noise"}
 
 ATTACKS: dict[str, tuple[Attack, set[str]]] = {
@@ -62,7 +67,7 @@ ATTACKS: dict[str, tuple[Attack, set[str]]] = {
     "gradient_matching, sent": (GradientMatching(entries="sent"), LEFT_OUT),
     "gradient_matching, knowing": (GradientMatching(models_defence=True), LEFT_OUT | SECRET | {"transformation"}),
     "property_inference": (PropertyInference(), LEFT_OUT),
-    "property_inference, knowing": (PropertyInference(models_defence=True), LEFT_OUT | SECRET | LEARNED),
+    "property_inference, knowing": (PropertyInference(models_defence=True), LEFT_OUT | LEARNED),
     "gan": (GanAttack(), {"class_keys"}),
     **{f"gan, {key}": (GanAttack(class_key=key), set()) for key in ("exact", "distance", "random")},
     **{name: (installed("attack")[name](), set()) for name in ("analytic", "label_reading", "gradient_norm", "direction")},
@@ -108,3 +113,55 @@ def test_so_does_every_preset(name: str) -> None:
 )
 def test_a_chain_is_modelled_only_with_all_its_links(links: tuple[Defence, ...], adapts: bool) -> None:
     assert GradientMatching(models_defence=True).adapts_to(Chain(links=links)) is adapts
+
+
+class Momentum(Defence):
+    """A plugin that adds half of what it sent last; it says nothing about its memory."""
+
+    kind: Literal["test_momentum"] = "test_momentum"
+
+    def on_message(self, message: Message, local: Local) -> Message:
+        last = local.memory.get("last", {})
+        local.memory["last"] = {name: tensor + last.get(name, 0) / 2 for name, tensor in message.tensors.items()}
+        return dataclasses.replace(message, tensors=local.memory["last"])
+
+
+class Forgetful(Momentum):
+    """A plugin that says that it has no memory."""
+
+    kind: Literal["test_forgetful"] = "test_forgetful"
+
+    @property
+    def memoryless(self) -> bool:
+        return True
+
+
+def test_a_plugin_is_modelled_only_if_it_says_that_it_has_no_memory() -> None:
+    knowing = PropertyInference(models_defence=True)
+    assert not knowing.adapts_to(Momentum())
+    assert not knowing.adapts_to(Chain(links=(GaussianNoise(), Momentum())))
+    assert knowing.adapts_to(Forgetful())
+
+
+def second_update(defence: Defence, first: bool) -> Tensors:
+    """Return a party's update of round 1, after one of round 0 or without it."""
+    task = defence.on_agree(toy_task(shape=(3, 16, 16)))
+    party = Client("client-0", task, toy_batch(shape=(3, 16, 16)), defence, Local("client-0", seed=0), shares=Kind.UPDATE)
+    sent = [
+        party.respond(Message(Kind.PARAMETERS, "server", party.name, number, task.public_parameters()))
+        for number in ([0, 1] if first else [1])
+    ]
+    return sent[-1].tensors
+
+
+FEDERATED = [name for name in DEFENCES if name not in ("sumkl", "isotropic_noise", "max_norm", "as_captured")]
+
+
+@pytest.mark.parametrize("name", FEDERATED)
+def test_a_defence_says_rightly_whether_it_has_a_memory(name: str) -> None:
+    fresh, later = (second_update(DEFENCES[name], first) for first in (False, True))
+    assert all(torch.equal(fresh[one], later[one]) for one in later) is DEFENCES[name].memoryless
+
+
+def test_what_protects_other_messages_is_not_called_memoryless() -> None:
+    assert not any(DEFENCES[name].memoryless for name in set(DEFENCES) - set(FEDERATED))

@@ -10,11 +10,11 @@ from opacus.accountants import RDPAccountant
 
 from leaktight.core.local import Memory
 from leaktight.core.sampling import Known, Piece, Poisson
-from leaktight.defences.dp_account import count_step, notes_of
+from leaktight.defences.dp_account import budget_notes, count_step
 
 
 def spent(memory: Memory, multiplier: float = 1.0, delta: float = 1e-5) -> float:
-    return notes_of(memory, "dp_sgd", multiplier, delta)["dp_sgd.epsilon"]
+    return budget_notes(memory, "dp_sgd", multiplier, delta)["dp_sgd.epsilon"]
 
 
 def by_opacus(*steps: tuple[float, float], delta: float = 1e-5) -> float:
@@ -33,7 +33,7 @@ def test_shuffled_passes_count_each_once_and_not_as_if_they_were_sampled() -> No
             count_step(memory, Known(position[None]), 1.1, 260)
     assert by_opacus(*[(1 / 260, 1.1)] * 1300) == pytest.approx(0.89, abs=0.005)
     assert spent(memory, 1.1) == pytest.approx(10.2, abs=0.005)
-    notes = notes_of(memory, "dp_sgd", 1.1, 1e-5)
+    notes = budget_notes(memory, "dp_sgd", 1.1, 1e-5)
     assert notes["dp_sgd.participations"] == 5
     assert "dp_sgd.sample_rate" not in notes
 
@@ -45,14 +45,14 @@ def test_one_example_that_fills_batches_costs_what_it_does_in_the_worst_case() -
         count_step(memory, Known(torch.full((32,), 3)), 1.0, 145)
     assert by_opacus(*[(32 / 145, 1.0)] * 10) == pytest.approx(6.2, abs=0.1)
     assert spent(memory) == pytest.approx(5551, abs=1)
-    assert notes_of(memory, "dp_sgd", 1.0, 1e-5)["dp_sgd.repeats"] == 32
+    assert budget_notes(memory, "dp_sgd", 1.0, 1e-5)["dp_sgd.repeats"] == 32
 
 
 def test_the_example_that_took_part_in_most_steps_counts() -> None:
     memory: Memory = {}
     for positions in ([0, 1], [0, 2], [0, 3, 3]):
         count_step(memory, Known(torch.tensor(positions)), 1.0, 4)
-    notes = notes_of(memory, "dp_sgd", 1.0, 1e-5)
+    notes = budget_notes(memory, "dp_sgd", 1.0, 1e-5)
     assert notes["dp_sgd.participations"] == 4  # example 3, twice in one batch, is ahead of example 0 with three
     assert notes["dp_sgd.repeats"] == 2
     assert spent(memory) == pytest.approx(9.9972, abs=1e-3)
@@ -76,7 +76,7 @@ def test_steps_of_different_kinds_add_up() -> None:
     count_step(memory, None, 1.0, 100)
     assert spent(memory) == pytest.approx(by_opacus(*[(0.1, 1.0)] * 50, (1.0, 1.0), (1.0, 1.0)), rel=1e-9)
     assert spent(memory) == pytest.approx(9.3168, rel=1e-3)  # by dp-accounting, see test_accountant
-    notes = notes_of(memory, "dp_sgd", 1.0, 1e-5)
+    notes = budget_notes(memory, "dp_sgd", 1.0, 1e-5)
     assert (notes["dp_sgd.sample_rate"], notes["dp_sgd.participations"]) == (0.1, 2)
 
 
@@ -84,7 +84,7 @@ def test_the_largest_rate_is_noted() -> None:
     memory: Memory = {}
     for rate in (0.1, 0.3, 0.2):
         count_step(memory, Poisson(rate, 10), 1.0, 100)
-    assert notes_of(memory, "dp_sgd", 1.0, 1e-5)["dp_sgd.sample_rate"] == 0.3
+    assert budget_notes(memory, "dp_sgd", 1.0, 1e-5)["dp_sgd.sample_rate"] == 0.3
 
 
 def test_a_party_that_gets_more_examples_keeps_its_account() -> None:
@@ -102,4 +102,4 @@ def test_without_noise_nothing_is_promised() -> None:
 
 
 def test_nothing_done_is_nothing_noted() -> None:
-    assert notes_of({}, "dp_sgd", 1.0, 1e-5) == {}
+    assert budget_notes({}, "dp_sgd", 1.0, 1e-5) == {}

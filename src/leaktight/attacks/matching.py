@@ -51,8 +51,8 @@ class GradientMatching(Attack):
         sign: follow the sign of the gradient: `none`, `hard`, or `soft` (tanh, less and less bent over the search).
         box: keep pixels in [0, 1].
         decay: learning rate schedule: `none`, `steps` (a tenth at 3/8, 5/8, 7/8), or `cosine` with 50 warm-up steps.
-        labels: `given` by the threat model, `joint` soft labels searched along, or `read` off the last layer first.
-        models_defence: play the participant with its defence, and search for its secrets along with the examples. Stronger
+        labels: `given` by the threat model, `joint`, as soft labels that are searched with the examples, or `read` off the last layer first.
+        models_defence: play the participant with its defence, and search for its secrets and the examples jointly. Stronger
             against a defence that keeps something to itself, or that changes its examples and can say how; against any other it
             changes nothing.
         outcomes: what to do about the draws of a defence that changes examples: match the `expected` message, or search once for
@@ -73,7 +73,7 @@ class GradientMatching(Attack):
     local steps, the true combination is among those tried only by luck. Changes expect pixels in [0, 1]: candidates without `box`
     look to them as if cut.
 
-    What else the defence does to a batch, a gradient or a message is not replayed: noise has no inverse, and a defence that leaves
+    What else the defence does to a batch, a gradient or a message is not replayed: this attack does not model noise, and a defence that leaves
     no secret behind and changes no example (noise, pruning) is attacked as if it were not known.
 
     Example:

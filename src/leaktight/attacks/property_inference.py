@@ -22,11 +22,7 @@ from leaktight.core.random import Stream, drawn, stream
 from leaktight.core.run import MessageKey
 from leaktight.core.task import Batch
 from leaktight.core.threat import Exchange, Knows, View
-from leaktight.defences.isotropic import IsotropicNoise
 from leaktight.defences.layer_guard import LayerGuard
-from leaktight.defences.max_norm import MaxNorm
-from leaktight.defences.sumkl import SumKL
-from leaktight.defences.top_k import TopK
 from leaktight.defences.withhold import Withhold
 
 MIXTURES = (1.0, 0.4, 0.6, 0.8)
@@ -115,16 +111,15 @@ class PropertyInference(Attack):
         return frozenset({Knows.AUXILIARY, Knows.DEFENCE} if self.models_defence else {Knows.AUXILIARY})
 
     def models(self, defence: Defence) -> bool:
-        """It learns from what is there, so layers left out are modelled always; else what its own gradients go through, without a past.
+        """It learns from what is there, so layers left out are modelled always; else a defence that its own gradients go through.
 
-        A residual of earlier rounds is not in its own messages, and defences of cut gradients have no place in them.
+        The parties that it plays have no past, so only a defence that says that it is `memoryless` is modelled.
         """
         if isinstance(defence, LayerGuard):
             return self.adapts_to(defence.guard)
         if isinstance(defence, Withhold):
             return True
-        past = isinstance(defence, TopK) and defence.residual
-        return self.models_defence and not past and not isinstance(defence, IsotropicNoise | MaxNorm | SumKL)
+        return self.models_defence and defence.memoryless
 
     def run(self, view: View, rng: Stream) -> PropertyScores:
         """Learn from gradients of the attacker's own, and score every message in view."""

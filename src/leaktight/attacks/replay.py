@@ -17,7 +17,7 @@ from leaktight.core.task import Task
 from leaktight.defences.transformation import Transformation
 from leaktight.transforms.outcome import Outcome
 
-_PRIVATE = ("on_task", "on_batch", "on_gradient", "on_message")
+_HOOKS = frozenset({"on_task", "on_batch", "on_gradient", "on_message"})
 """Where a party may change what it sends."""
 
 
@@ -34,7 +34,7 @@ def replayable(defence: Defence) -> bool:
         >>> replayable(Polarization()), replayable(GaussianNoise()), replayable(Transformation(policy="3-1", crop_flip=True))
         (True, False, False)
     """
-    acts = {hook for hook in _PRIVATE if getattr(type(defence), hook) is not getattr(Defence, hook)}
+    acts = defence.hooks() & _HOOKS
     if not acts or acts & {"on_gradient", "on_message"}:
         return False
     stated = defence.states_all if isinstance(defence, Transformation) else isinstance(defence, Changing)

@@ -1,4 +1,4 @@
-"""Advice: which defence the attacks tried did not break, or got least through, at what cost."""
+"""Advice: the cheapest defence that no attack tried broke, and the best within a budget of accuracy."""
 
 from __future__ import annotations
 

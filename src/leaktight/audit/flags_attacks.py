@@ -83,7 +83,7 @@ def only_non_adaptive(records: Sequence[Record]) -> list[Flag]:
     return [
         Flag(
             "only_non_adaptive",
-            f"No attack that models the defence was run against {names}, {assumed}. Read the protection as an upper bound: who models it may get more.",
+            f"No attack that models the defence was run against {names}, {assumed}. Read the protection as an upper bound: an attacker who models the defence may get more.",
             tuple(record.cell.key for group in untried for record in group),
         )
     ]

@@ -33,15 +33,15 @@ RISKS: dict[str, tuple[str, tuple[str, ...]]] = {
 """What may be given away: what an attack then asks of the examples behind a message, and the readings that tell, the best first."""
 
 
-REST = "All layers come from the same examples: to hide one of them may hide nothing."
+CAVEAT = "All layers are computed from the same examples, so hiding one layer may hide nothing."
 """What a ranking of single layers does not show."""
 
 
-def findings(rows: Sequence[LayerRow]) -> list[str]:
+def layer_sentences(rows: Sequence[LayerRow]) -> list[str]:
     """Say for each risk that was measured which layer gives most away by itself, a sentence each; without any, by sensitivity.
 
     Example:
-        >>> findings([LayerRow("head", {"psnr": Reading(name="psnr", value=30.0)})])[0]
+        >>> layer_sentences([LayerRow("head", {"psnr": Reading(name="psnr", value=30.0)})])[0]
         'For the examples: By itself head has the highest PSNR (30.00 dB).'
     """
     found = [
@@ -49,13 +49,13 @@ def findings(rows: Sequence[LayerRow]) -> list[str]:
         for risk, (asked, names) in RISKS.items()
         if any(name in row.readings for row in rows for name in names)
     ]
-    return [*(found or [most_telling(rows)]), REST]
+    return [*(found or [most_telling(rows)]), CAVEAT]
 
 
 def most_telling(rows: Sequence[LayerRow], asked: str = UNNAMED, names: Sequence[str] = NAMES) -> str:
     """Say in one sentence which layer gives most away by itself: by what an attack on a property or on labels gets, else by what else there is.
 
-    That is no advice on what to hide: see `REST`.
+    That is no advice on what to hide: see `CAVEAT`.
 
     Args:
         rows: what was measured of each layer.

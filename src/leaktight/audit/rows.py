@@ -30,6 +30,8 @@ RECOGNISED, ANY_CLASS = "recognised", "recognised_any"
 _EXAMPLE_BY_EXAMPLE = (STATEMENT, PSNR, LABELS, "mse", "rmse_relative")
 
 Against = Literal["raw", "used"]
+Tone = Literal["leaks", "reduces", "unbroken", "unknown"]
+"""What an audit found about a defence; see `Judgement`."""
 
 
 @dataclasses.dataclass(frozen=True)

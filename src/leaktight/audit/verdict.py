@@ -8,19 +8,16 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Sequence
-from typing import Literal
 
 from leaktight.audit import verdict_captures, verdict_labels, verdict_property
 from leaktight.audit.label_leak import tells_labels, turned
 from leaktight.audit.pool import high, leakage, leaks_more
 from leaktight.audit.property_leak import tells_property
-from leaktight.audit.rows import LABELS, PSNR, STATEMENT, Row
+from leaktight.audit.rows import LABELS, PSNR, STATEMENT, Row, Tone
 from leaktight.audit.utility import utility_name
 from leaktight.audit.words import capital, counted, listed, name_of, not_broken, percent, points, title_of, undefended
 from leaktight.core.defence import Defence
 from leaktight.core.metric import Reading
-
-Tone = Literal["leaks", "reduces", "unbroken", "unknown"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,8 +29,8 @@ class Judgement:
         defence: the defence at its strength.
         worst: the row of the strongest attack against it.
         base: the strongest attack without defence in the same settings; None if there is none.
-        tone: `unbroken` if none of the attacks tried recognised anything that was without it, `reduces` if measurably less, `leaks`
-            if not, `unknown` if there is nothing to compare with.
+        tone: `unbroken` if no attack tried recognised anything, though one did without the defence; `reduces` if measurably less leaks;
+            `leaks` if not; `unknown` if there is nothing to compare with.
         sentence: the finding in words.
         attacks: the attacks that were tried and can be compared; there are stronger ones.
     """

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
 
 from leaktight.audit.label_leak import GUESSING, place_of, turned
-from leaktight.audit.rows import Row
+from leaktight.audit.rows import Row, Tone
 from leaktight.audit.words import capital, name_of, not_broken
 from leaktight.core.metric import Reading
 
@@ -44,9 +43,7 @@ def of_nothing(row: Row) -> str:
     )
 
 
-def of_defence(
-    row: Row, base: Row | None, tone: Literal["leaks", "reduces", "unbroken", "unknown"], attacks: Sequence[str]
-) -> str:
+def of_defence(row: Row, base: Row | None, tone: Tone, attacks: Sequence[str]) -> str:
     """Say what still leaks under a defence, and what did without it.
 
     Args:

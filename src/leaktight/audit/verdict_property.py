@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
 
 from leaktight.audit.label_leak import turned
 from leaktight.audit.property_leak import GUESSING, PROPERTY_AUC, UNNAMED, tells_property, whence
-from leaktight.audit.rows import Row
+from leaktight.audit.rows import Row, Tone
 from leaktight.audit.words import capital, name_of, not_broken
 from leaktight.core.metric import Reading
 
@@ -25,9 +24,7 @@ def of_nothing(row: Row) -> str:
     return f"Without defence, from one shared message {_who(row)} tells whether its examples {_asked(row)} {_well(leak)}, {_by(row)}."
 
 
-def of_defence(
-    row: Row, base: Row | None, tone: Literal["leaks", "reduces", "unbroken", "unknown"], attacks: Sequence[str]
-) -> str:
+def of_defence(row: Row, base: Row | None, tone: Tone, attacks: Sequence[str]) -> str:
     """Say what still leaks under a defence, and what did without it.
 
     Args:

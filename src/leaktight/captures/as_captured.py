@@ -24,7 +24,7 @@ class AsCaptured(Defence):
 
     kind: Literal["as_captured"] = "as_captured"
     strength: ClassVar[Strength | None] = None
-    known: ClassVar[bool] = False
+    is_public: ClassVar[bool] = False
 
     def on_message(self, message: Message, local: Local) -> Message:
         """Refuse: nobody knows what was done."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import textwrap
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,6 +11,8 @@ import typer
 
 if TYPE_CHECKING:
     from leaktight.core.value import Kinded
+
+WIDTH = 100
 
 EXAMPLES = """
 \b
@@ -23,7 +26,7 @@ def explain(
     kind: Annotated[str, typer.Argument(help="A kind or a preset; `leaktight list` names them.", show_default=False)],
 ) -> None:
     """Explain a defence, an attack, a preset, a model, a metric or anything else that a plan can name."""
-    from leaktight.attacks.presets import PRESETS
+    from leaktight.attacks.presets import ABOUT, PRESETS
     from leaktight.core import registry
     from leaktight.core.errors import unknown
 
@@ -32,17 +35,19 @@ def explain(
     if not found and not values:
         known = {name for family in registry.families() for name in registry.classes(family)} | set(PRESETS)
         raise unknown("kind or preset", kind, known)
-    parts = [explained(made) for made in found] + [explained(type(value), kind, value) for value in values]
+    parts = [explained(made) for made in found] + [explained(type(value), kind, value, ABOUT[kind]) for value in values]
     typer.echo("\n\n".join("\n".join(part) for part in parts))
 
 
-def explained(made: type[Kinded], preset: str = "", value: Kinded | None = None) -> Iterator[str]:
-    """Return the lines that explain a class, or a preset of it with its own values."""
+def explained(made: type[Kinded], preset: str = "", value: Kinded | None = None, about: str = "") -> Iterator[str]:
+    """Return the lines that explain a class, or a preset of it: what it is, and its own values."""
     from leaktight.cli.settings import settings
 
     kind = str(made.model_fields["kind"].default)
     yield f"{preset}: a preset of {kind} ({made.family})" if preset else f"{kind} ({made.family})"
     yield ""
+    if about:
+        yield from (*textwrap.wrap(about, WIDTH), "")
     yield from (inspect.getdoc(made) or "").splitlines()
     yield ""
     lines = settings(made, value)

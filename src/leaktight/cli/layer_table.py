@@ -15,7 +15,7 @@ from leaktight.audit.layer_risk import (
     LayerRow,
     correlations,
 )
-from leaktight.audit.layer_words import findings
+from leaktight.audit.layer_words import layer_sentences
 from leaktight.audit.property_leak import PROPERTY_AUC
 from leaktight.audit.rows import PSNR
 from leaktight.audit.words import title_of
@@ -49,7 +49,7 @@ def show(rows: Sequence[LayerRow], console: Console | None = None) -> None:
     for row in rows:
         table.add_row(row.layer, *(_text(row.readings.get(name)) for name in columns))
     where.print(table)
-    for sentence in findings(rows):
+    for sentence in layer_sentences(rows):
         where.print(sentence, soft_wrap=True, highlight=False)
     for one in correlations(rows):
         told = "too few layers, or no variation" if one.r is None else f"Pearson r {one.r:.2f}, p {one.p:.2g}"

@@ -10,6 +10,7 @@ import typer
 from leaktight import __version__
 from leaktight.cli import audit, certificates, explain, export, init, layers, listing, report, reproduce, search, split, train
 from leaktight.cli.interruption import interruptible, terminable
+from leaktight.cli.plain_help import PlainCommand
 from leaktight.core.errors import LeaktightError
 from leaktight.core.memory import keep_memory
 from leaktight.core.threads import rest_soon
@@ -24,7 +25,7 @@ Examples:
   leaktight init audit.toml                         write a commented plan, then
   leaktight audit audit.toml --workers 2            run it; run it again to go on after an interruption
   leaktight layers --data people.csv:income --property sex   which layers give it away
-  leaktight search --model convnet --data photos    image transformations that gradients do not see through
+  leaktight search --model convnet --data photos    image transformations that hide more (audit what it finds)
   leaktight train audit.toml --engine flower        train a plan's model, here or on Flower
   leaktight split label-party label.toml            train with a feature party on another machine, and likewise
   leaktight split feature-party feature.toml        with a label party, after `leaktight certificates` for both
@@ -35,7 +36,7 @@ Examples:
 
 app = typer.Typer(
     name="leaktight",
-    help="What do shared messages of federated learning leak, and which defence stops it at what cost in accuracy?",
+    help="What do shared messages leak, and what does each defence do about it, at what cost in accuracy?",
     epilog=EXAMPLES,
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -43,18 +44,18 @@ app = typer.Typer(
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("audit", epilog=audit.EXAMPLES)(interruptible(audit.audit))
-app.command("report", epilog=report.EXAMPLES)(interruptible(report.report))
-app.command("layers", epilog=layers.EXAMPLES)(interruptible(layers.layers))
-app.command("search", epilog=search.EXAMPLES)(interruptible(search.search))
-app.command("reproduce", epilog=reproduce.EXAMPLES)(interruptible(reproduce.reproduce))
-app.command("train", epilog=train.EXAMPLES)(interruptible(train.train))
+app.command("audit", cls=PlainCommand, epilog=audit.EXAMPLES)(interruptible(audit.audit))
+app.command("report", cls=PlainCommand, epilog=report.EXAMPLES)(interruptible(report.report))
+app.command("layers", cls=PlainCommand, epilog=layers.EXAMPLES)(interruptible(layers.layers))
+app.command("search", cls=PlainCommand, epilog=search.EXAMPLES)(interruptible(search.search))
+app.command("reproduce", cls=PlainCommand, epilog=reproduce.EXAMPLES)(interruptible(reproduce.reproduce))
+app.command("train", cls=PlainCommand, epilog=train.EXAMPLES)(interruptible(train.train))
 app.add_typer(split.app, name="split")
-app.command("certificates", epilog=certificates.EXAMPLES)(interruptible(certificates.certificates))
-app.command("export", epilog=export.EXAMPLES)(interruptible(export.export))
-app.command("init", epilog=init.EXAMPLES)(interruptible(init.init))
-app.command("list", epilog=listing.EXAMPLES)(interruptible(listing.list_kinds))
-app.command("explain", epilog=explain.EXAMPLES)(interruptible(explain.explain))
+app.command("certificates", cls=PlainCommand, epilog=certificates.EXAMPLES)(interruptible(certificates.certificates))
+app.command("export", cls=PlainCommand, epilog=export.EXAMPLES)(interruptible(export.export))
+app.command("init", cls=PlainCommand, epilog=init.EXAMPLES)(interruptible(init.init))
+app.command("list", cls=PlainCommand, epilog=listing.EXAMPLES)(interruptible(listing.list_kinds))
+app.command("explain", cls=PlainCommand, epilog=explain.EXAMPLES)(interruptible(explain.explain))
 
 
 def _version(wanted: bool) -> None:

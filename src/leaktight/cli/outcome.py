@@ -13,7 +13,7 @@ from leaktight.audit.characteristic import leading
 from leaktight.audit.flags import raise_flags
 from leaktight.audit.label_leak import TAIL, tells_labels
 from leaktight.audit.layer_risk import of_layers_alone, profiles_of
-from leaktight.audit.layer_words import REST, most_telling
+from leaktight.audit.layer_words import CAVEAT, most_telling
 from leaktight.audit.property_leak import tells_property
 from leaktight.audit.rows import LABELS, PSNR, RECOGNISED, Row
 from leaktight.audit.summary import Summary, summarise
@@ -190,7 +190,7 @@ def layers(records: Sequence[Record], summary: Summary) -> list[str]:
     bare = [profile for profile in profiles_of(records, summary.rows) if undefended(profile.place.defence)]
     lead = [f"{capital(profile.place.setting)}: " if len(bare) > 1 else "" for profile in bare]
     found = [f"{where}{most_telling(one.layers, one.place.asked)}" for where, one in zip(lead, bare, strict=True)]
-    return [*found, REST] if found else []
+    return [*found, CAVEAT] if found else []
 
 
 def interval(reading: Reading | None, digits: int = 1) -> str:

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from leaktight.cli.interruption import interruptible, told_to_stop
+from leaktight.cli.plain_help import PlainCommand
 
 EXAMPLES = """
 \b
@@ -31,7 +32,7 @@ PartyFileArgument = Annotated[
 ]
 
 
-@app.command("label-party", epilog=EXAMPLES)
+@app.command("label-party", cls=PlainCommand, epilog=EXAMPLES)
 @interruptible
 def label_party(file: PartyFileArgument) -> None:
     """Take part as the party that has the labels and the layers after the cut.
@@ -41,7 +42,7 @@ def label_party(file: PartyFileArgument) -> None:
     _take_part("label-party", file)
 
 
-@app.command("feature-party", epilog=EXAMPLES)
+@app.command("feature-party", cls=PlainCommand, epilog=EXAMPLES)
 @interruptible
 def feature_party(file: PartyFileArgument) -> None:
     """Take part as the party that has the features and the layers before the cut.

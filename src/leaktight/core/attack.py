@@ -135,7 +135,7 @@ class Attack(Kinded):
         if isinstance(defence, Chain):
             acting = [link for link in defence.links if not isinstance(link, Undefended)]
             return bool(acting) and all(map(self.adapts_to, acting))
-        return defence.known and not isinstance(defence, Undefended) and self.models(defence)
+        return defence.is_public and not isinstance(defence, Undefended) and self.models(defence)
 
     @property
     def active(self) -> bool:

@@ -16,6 +16,9 @@ from leaktight.core.secure import SecretKey
 from leaktight.core.task import Batch, Task
 from leaktight.core.value import Kinded
 
+HOOKS = ("on_agree", "on_task", "on_batch", "on_gradient", "on_message", "on_close", "on_reveal")
+"""Where a defence may act, in the order of a run."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Gradient:
@@ -58,8 +61,8 @@ class Defence(Kinded):
 
     family: ClassVar[str] = "defence"
     strength: ClassVar[Strength | None] = None
-    known: ClassVar[bool] = True
-    """Whether anybody knows what it does; not so of messages that were captured elsewhere."""
+    is_public: ClassVar[bool] = True
+    """Whether attackers can know what it does. False of messages that were captured elsewhere: nobody knows what was done to them."""
 
     @property
     def per_example(self) -> bool:
@@ -67,8 +70,8 @@ class Defence(Kinded):
         return False
 
     @property
-    def sampled(self) -> bool:
-        """Whether what it promises is stronger where each example is in a batch by a draw of its own (Poisson sampling)."""
+    def wants_poisson(self) -> bool:
+        """Whether its parties train on batches by Poisson sampling, where a scenario may draw them so: its promise is stronger then."""
         return False
 
     @property
@@ -82,9 +85,24 @@ class Defence(Kinded):
         return False
 
     @property
+    def memoryless(self) -> bool:
+        """Whether a party without a past sends the same gradients and updates as one with a past, but for draws of its own.
+
+        An attacker who plays a new party models such a defence. False unless a defence says so, and for one that protects other messages.
+        """
+        return False
+
+    @property
     def promise(self) -> Literal["dp", "noise"] | None:
-        """What its settings promise: differential privacy, noise that is new in every message, or neither."""
+        """What its settings promise: differential privacy, noise that is new in every message, or neither.
+
+        The conformance kit reads it, and checks that noise that was promised is in every tensor and is never the same twice.
+        """
         return None
+
+    def hooks(self) -> frozenset[str]:
+        """Return the hooks in which it may act: those that its class overrides."""
+        return frozenset(hook for hook in HOOKS if getattr(type(self), hook) is not getattr(Defence, hook))
 
     def stamp(self) -> Hashable:
         """Return something that changes when what the defence reads from elsewhere changes although its settings do not."""
@@ -141,6 +159,11 @@ class Undefended(Defence):
 
     kind: Literal["none"] = "none"
 
+    @property
+    def memoryless(self) -> bool:
+        """It remembers nothing."""
+        return True
+
 
 class Chain(Defence):
     """Several defences, each applied to what the one before it made, each with a scope of its own.
@@ -159,9 +182,9 @@ class Chain(Defence):
         return any(link.per_example for link in self.links)
 
     @property
-    def sampled(self) -> bool:
-        """Whether any link counts on Poisson sampling."""
-        return any(link.sampled for link in self.links)
+    def wants_poisson(self) -> bool:
+        """Whether any link wants Poisson sampling."""
+        return any(link.wants_poisson for link in self.links)
 
     @property
     def withholds(self) -> bool:
@@ -174,10 +197,19 @@ class Chain(Defence):
         return any(link.partial for link in self.links)
 
     @property
+    def memoryless(self) -> bool:
+        """Whether all links are."""
+        return all(link.memoryless for link in self.links)
+
+    @property
     def promise(self) -> Literal["dp", "noise"] | None:
         """The strongest promise of a link."""
         promises = {link.promise for link in self.links}
         return "dp" if "dp" in promises else "noise" if "noise" in promises else None
+
+    def hooks(self) -> frozenset[str]:
+        """Return the hooks of all links."""
+        return frozenset[str]().union(*(link.hooks() for link in self.links))
 
     def stamp(self) -> Hashable:
         """Return the stamps of the links."""

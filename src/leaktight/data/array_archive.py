@@ -89,7 +89,7 @@ def open_archive(path: Path) -> Iterator[ArrayArchive]:
         if file.read(len(npy.MAGIC_PREFIX)) == npy.MAGIC_PREFIX:
             raise InvalidValue(f"The file `{path}` must be an archive made by `numpy.savez`. Got a single array instead.")
         try:
-            packed = zipfile.ZipFile(_Directory(file))
+            packed = zipfile.ZipFile(_BoundedFile(file))
         except _FAULTS as error:
             raise damaged(path, error) from None
         with packed:
@@ -104,8 +104,8 @@ def damaged(path: Path, error: Exception) -> InvalidValue:
     )
 
 
-class _Directory:
-    """A file that gives out no large piece at once: an archive reads its members in small ones, and its list of them in one."""
+class _BoundedFile:
+    """A file that gives out at most `LARGEST_DIRECTORY` bytes at once, because an archive's list of members is read in one piece."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file

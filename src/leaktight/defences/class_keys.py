@@ -85,6 +85,11 @@ class ClassKeys(Defence):
     scale: Annotated[float, Field(gt=0)] | None = None
     layer_seed: int = 0
 
+    @property
+    def memoryless(self) -> bool:
+        """Keys are drawn once, and learn nothing."""
+        return True
+
     def on_agree(self, task: Task) -> Task:
         """Replace the head by an embedding, and the loss by one with keys that anybody can draw."""
         head = EmbeddingHead(_width(task), self.features, self.dimensions, self.fixed, self.layer_seed).to(task.device)

@@ -39,7 +39,7 @@ def count_step(memory: Memory, sampling: Sampling | None, multiplier: float, exa
         memory["steps"] = memory.get("steps", 0) + 1
 
 
-def notes_of(memory: Memory, name: str, multiplier: float, delta: float) -> dict[str, float]:
+def budget_notes(memory: Memory, name: str, multiplier: float, delta: float) -> dict[str, float]:
     """Return what a party has spent as notes: of its training, and apart from it of messages that only an audit asked for.
 
     Args:
@@ -53,12 +53,12 @@ def notes_of(memory: Memory, name: str, multiplier: float, delta: float) -> dict
     if own or "costs" in memory:
         notes |= {f"{name}.{EPSILON}": _epsilon(memory.get("costs"), own, multiplier, delta), f"{name}.{DELTA}": delta}
         notes |= {f"{name}.{SAMPLE_RATE}": memory["rate"]} if "rate" in memory else {}
-        notes |= _counted(name, own, memory.get("taken_repeats", 0))
+        notes |= _participation_notes(name, own, memory.get("taken_repeats", 0))
     attacked = _most(memory, ATTACKED)
     if attacked:
         name = f"{name}.{ATTACKED}"
         notes |= {f"{name}.{EPSILON}": _epsilon(None, attacked, multiplier, delta), f"{name}.{DELTA}": delta}
-        notes |= _counted(name, attacked, memory.get(f"{ATTACKED}_repeats", 0))
+        notes |= _participation_notes(name, attacked, memory.get(f"{ATTACKED}_repeats", 0))
     return notes
 
 
@@ -70,7 +70,7 @@ def _epsilon(costs: Tensor | None, squares: float, multiplier: float, delta: flo
     return accountant.epsilon((costs.cpu() + others).tolist(), delta)
 
 
-def _counted(name: str, squares: float, repeats: int) -> dict[str, float]:
+def _participation_notes(name: str, squares: float, repeats: int) -> dict[str, float]:
     found = {f"{name}.{PARTICIPATIONS}": squares} if squares else {}
     return found | ({f"{name}.{REPEATS}": float(repeats)} if repeats > 1 else {})
 

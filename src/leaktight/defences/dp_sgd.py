@@ -12,7 +12,7 @@ from leaktight.core.local import SPENT, Local
 from leaktight.core.message import Kind, Message, Tensors
 from leaktight.core.sampling import Poisson
 from leaktight.defences.clipping import clip_each, example_norms, round_to
-from leaktight.defences.dp_account import count_step, notes_of
+from leaktight.defences.dp_account import budget_notes, count_step
 from leaktight.defences.finite import finite, finite_tensors
 
 
@@ -30,14 +30,16 @@ class DPSGD(Defence):
     The party notes `dp_sgd.epsilon`, cumulative over all its steps and rounds, `dp_sgd.delta`, and what the account rests on:
 
     - `dp_sgd.sample_rate`: the \(q\) of steps by Poisson sampling.
-    - `dp_sgd.participations`: in all other steps, how often the example counts that took part in most; nothing is taken off for sampling. An
-      example that a schedule puts into a batch m times counts m^2 times (`dp_sgd.repeats` is the largest m). Where nobody says how
-      batches were chosen, every example counts in every step.
+    - `dp_sgd.participations`: without sampling, the number of steps counted for the example that took part in most. An example that is m
+      times in a batch counts as m^2 steps (`dp_sgd.repeats` is the largest m). Where nobody says how batches were chosen, every
+      example counts in every step.
     - `dp_sgd.attacked`: the same for messages that only an audit asks for. Their batches are fixed by the audit, so no amplification is
       claimed for them, and \(B\) is their real size.
 
-    Epsilon is an upper bound if batches were drawn so. `dp_sgd.clipped`, the share of gradients that were clipped, is for the party itself;
-    no epsilon covers it.
+    Epsilon is an upper bound if batches were drawn as noted. `dp_sgd.clipped`, the share of gradients that were clipped, is for the party
+    itself; no epsilon covers it.
+
+    Half precision is clipped and summed, and the noise is added, in single precision.
 
     Args:
         clip: \(C\), the norm that no example's gradient exceeds, in (0, inf); less is stronger on the message, epsilon stays.
@@ -59,14 +61,11 @@ class DPSGD(Defence):
         >>> print(*budgets_of(local.notes))
         epsilon at most 2.13 at delta 1e-05 (upper bound; Poisson sampling at rate 0.1)
 
-    Half precision is clipped and summed, and the noise is added, in single precision.
-
-    Differs from the paper: epsilon comes from Opacus' Rényi accountant, not from the moments accountant, and where nothing is sampled from
-    the exact law of the Gaussian mechanism. Two data sets are neighbours if one has an example more. Where batches are not sampled, that example
+    Differs from the paper: epsilon comes from Opacus' Rényi accountant, not from the moments accountant. Where nothing is sampled, epsilon
+    comes from the exact law of the Gaussian mechanism. Two data sets are neighbours if one has an example more. Where batches are not sampled, that example
     is replaced by one without a gradient, so that the batches of the others stay as they are. How many examples a party owns is not
-    protected; the real size of a sampled batch is, so messages tell the expected size. Earlier, batches were pieces of a shuffled data set, and
-    each sum was divided by its own size: numbers of audits under `dp_sgd` differ from those of before. Noise is drawn in floating point, and
-    the guarantee supposes that the noise and the choice of examples stay secret.
+    protected; the real size of a sampled batch is, so messages tell the expected size. Noise is drawn in floating point. The guarantee
+    supposes that the noise and the choice of examples stay secret.
 
     References:
         Abadi et al., "Deep Learning with Differential Privacy", 2016, algorithm 1; Mironov, Talwar and Zhang, "Rényi
@@ -86,12 +85,17 @@ class DPSGD(Defence):
         return True
 
     @property
+    def memoryless(self) -> bool:
+        """It remembers what was spent, and no message depends on that."""
+        return True
+
+    @property
     def promise(self) -> Literal["dp"] | None:
         """Differential privacy, unless there is no noise."""
         return "dp" if self.multiplier else None
 
     @property
-    def sampled(self) -> bool:
+    def wants_poisson(self) -> bool:
         """Poisson sampling is what keeps epsilon small."""
         return True
 
@@ -124,7 +128,7 @@ class DPSGD(Defence):
                 f"Got {private} such steps of {taken} instead; call `on_gradient` in every local step."
             )
         memory["unsent"] = 0
-        local.notes.update(notes_of(memory.get(SPENT, {}), self.kind, self.multiplier, self.delta))
+        local.notes.update(budget_notes(memory.get(SPENT, {}), self.kind, self.multiplier, self.delta))
         local.notes["dp_sgd.clipped"] = memory["clipped"] / max(1, memory["seen"])
         return finite(message, self.kind)
 

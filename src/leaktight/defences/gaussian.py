@@ -22,6 +22,8 @@ class GaussianNoise(Noise):
     This is not differential privacy: nothing bounds the message that the noise is added to, so there is no epsilon. For
     that, take `dp_sgd`.
 
+    Where messages really leave, the noise comes from a secret key (docs/secrets.md).
+
     Args:
         std: \(\sigma\), the noise's standard deviation in the message's own unit, in [0, inf); 0 is off, more is stronger.
         each: `message` adds noise once to what goes out, `step` to the gradient of every local step.

@@ -22,6 +22,8 @@ class IsotropicNoise(Defence):
 
     The noise of a row has the expected squared norm \(r^2 \max_j \|g_j\|^2\). It knows nothing about labels.
 
+    Where messages really leave, the noise comes from a secret key (docs/secrets.md).
+
     Args:
         ratio: \(r\), the noise's length relative to the batch's longest row, in [0, inf); 0 is off, more is stronger.
 

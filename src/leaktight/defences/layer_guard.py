@@ -115,6 +115,11 @@ class LayerGuard(Defence):
         return True
 
     @property
+    def memoryless(self) -> bool:
+        """Whether the guard is."""
+        return self.guard.memoryless
+
+    @property
     def promise(self) -> Literal["dp", "noise"] | None:
         """What the guard promises of its layers, which is no differential privacy of the whole."""
         return None if self.guard.promise is None else "noise"
@@ -192,14 +197,14 @@ def _fault(guard: Defence) -> str:
     """Say which defence it is that acts elsewhere too, and how; nothing if it is a defence of messages alone."""
     if isinstance(guard, Chain) and guard.links:
         return next(filter(None, map(_fault, guard.links)), "")
-    own = type(guard)
-    if own.on_message is Defence.on_message or isinstance(guard, Chain):
+    acts = guard.hooks()
+    if "on_message" not in acts:
         return f"{guard.kind} instead, which does nothing to a message"
     if isinstance(guard, LocalDP):
         return f"{guard.kind} instead, whose epsilon would leave out what the other layers tell"
     if guard.per_example:
         return f"{guard.kind} instead, which needs the gradient of each example"
-    others = [hook for hook in _HOOKS if getattr(own, hook) is not getattr(Defence, hook)]
+    others = [hook for hook in _HOOKS if hook in acts]
     if others:
         return f"{guard.kind} instead, which acts in `{others[0]}` too"
     step = Gradient({"weight": torch.zeros(2)}, per_example=False)

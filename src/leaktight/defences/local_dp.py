@@ -26,7 +26,10 @@ class LocalDP(Defence):
 
     over all tensors together, scalars included. Two participants' clipped messages differ by at most \(2C\), so each message is a Gaussian
     mechanism with multiplier \(\sigma / 2\) between any two data sets. The party notes `local_dp.epsilon`, cumulative over all its messages,
-    `local_dp.delta`, and `local_dp.messages`, how many those are. Nothing is assumed about how batches are drawn. It protects a participant as a whole, not one example of many: for that, `dp_sgd` costs far less.
+    `local_dp.delta`, and `local_dp.messages`, how many those are. Nothing is assumed about how batches are drawn. It protects
+    a participant as a whole, not one example of many: for that, `dp_sgd` costs far less.
+
+    Half precision is clipped, and the noise is added, in single precision.
 
     Args:
         clip: \(C\), the norm that no message exceeds, in (0, inf); less is stronger on the message, epsilon stays.
@@ -35,20 +38,19 @@ class LocalDP(Defence):
         delta: the probability with which the guarantee may fail, in (0, 1).
 
     Example:
+        >>> from leaktight.core.budget import budgets_of
         >>> local = Local("client-0", seed=0)
         >>> defence = LocalDP(clip=1.0, multiplier=4.0)
         >>> message = Message(Kind.UPDATE, "client-0", "server", 0, {"weight": torch.ones(100)})
         >>> sent = defence.on_message(message, local)
-        >>> round(local.notes["local_dp.epsilon"], 2)
-        2.17
+        >>> print(*budgets_of(local.notes))
+        epsilon at most 2.17 at delta 1e-05 (upper bound; whole messages, 1 of one participant, so that no sampling is assumed)
         >>> sent = defence.on_message(message, local)
-        >>> round(local.notes["local_dp.epsilon"], 2)
-        3.19
-
-    Half precision is clipped, and the noise is added, in single precision.
+        >>> print(*budgets_of(local.notes))
+        epsilon at most 3.19 at delta 1e-05 (upper bound; whole messages, 2 of one participant, so that no sampling is assumed)
 
     Differs from the paper: the noise is Gaussian and accounted for by Rényi divergence, where the definition of local privacy is
-    usually met with pure epsilon. Noise is drawn in floating point, where messages really leave from a secret key (docs/secrets.md).
+    usually met with pure epsilon. Noise is drawn in floating point. Where messages really leave, it comes from a secret key (docs/secrets.md).
 
     References:
         Kasiviswanathan et al., "What Can We Learn Privately?", 2011, section 2 (local model); Mironov, "Rényi Differential Privacy", 2017,
@@ -60,6 +62,11 @@ class LocalDP(Defence):
     clip: float = Field(default=1.0, gt=0)
     multiplier: float = Field(default=1.0, ge=0, le=10_000)
     delta: float = Field(default=1e-5, gt=0, lt=1)
+
+    @property
+    def memoryless(self) -> bool:
+        """It remembers what was spent, and no message depends on that."""
+        return True
 
     @property
     def promise(self) -> Literal["dp"] | None:

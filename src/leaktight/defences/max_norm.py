@@ -23,6 +23,8 @@ class MaxNorm(Defence):
     so that \(E \|\tilde g_i\|^2\) is the same for all. It is aimed at the norm alone: each row keeps its line through the origin,
     whose slope may tell the label, and the longest row goes out as it is. It has no setting.
 
+    Where messages really leave, the noise comes from a secret key (docs/secrets.md).
+
     Example:
         >>> from leaktight.core.message import Kind
         >>> rows = torch.cat([torch.tensor([[3.0, 4.0]]), torch.tensor([[0.3, 0.4]]).expand(5000, 2)])

@@ -34,6 +34,11 @@ class Noise(Defence):
         """Whether there is no noise at all."""
 
     @property
+    def memoryless(self) -> bool:
+        """Each draw is new."""
+        return True
+
+    @property
     def promise(self) -> Literal["noise"] | None:
         """Noise, unless it is off."""
         return None if self.off else "noise"

@@ -46,6 +46,11 @@ class Pruning(Defence):
     strength: ClassVar[Strength] = Strength("rate", "up", 0.0)
     rate: float = Field(default=0.9, ge=0, lt=1)
 
+    @property
+    def memoryless(self) -> bool:
+        """It looks at nothing but the message."""
+        return True
+
     def on_message(self, message: Message, local: Local) -> Message:
         """Zero the smallest entries of every tensor."""
         return finite(message, self.kind).map(self._pruned)

@@ -55,6 +55,8 @@ class SumKL(Defence):
     it is under the logistic loss where nothing is learned yet. A batch of one class gets noise in any case, unless its rows are zero, and no bound
     is noted for it. Where both classes are there and alike enough to meet the bound, no noise is added.
 
+    Where messages really leave, the noise comes from a secret key (docs/secrets.md).
+
     Args:
         bound: \(L\), the detection error that no detector may fall below, in (0, 0.5); more is stronger. P is then the least power that
             meets it, \(\mathrm{sumKL} \le (2 - 4 L)^2\). 0.4 if neither is given.

@@ -58,6 +58,11 @@ class TopK(Defence):
     noise: float = Field(default=0.0, ge=0)
     residual: bool = False
 
+    @property
+    def memoryless(self) -> bool:
+        """Whether there is no residual of earlier messages."""
+        return not self.residual
+
     def on_message(self, message: Message, local: Local) -> Message:
         """Keep the largest entries, and what was left out at home if asked to."""
         finite(message, self.kind)

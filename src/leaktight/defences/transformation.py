@@ -79,6 +79,11 @@ class Transformation(Defence):
             )
         return self
 
+    @property
+    def memoryless(self) -> bool:
+        """Each draw is new."""
+        return True
+
     def on_batch(self, batch: Batch, local: Local) -> Batch:
         """Change every image; the originals are not trained on."""
         self._require_images(tuple(batch.inputs.shape[1:]))

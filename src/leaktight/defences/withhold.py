@@ -49,6 +49,11 @@ class Withhold(Defence):
         """Always."""
         return True
 
+    @property
+    def memoryless(self) -> bool:
+        """It leaves out the same layers of every message."""
+        return True
+
     def on_message(self, message: Message, local: Local) -> Message:
         """Drop the tensors of these layers, or all."""
         if message.kind not in (Kind.GRADIENT, Kind.UPDATE):

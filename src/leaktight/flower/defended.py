@@ -16,8 +16,8 @@ from leaktight.core.local import Local
 from leaktight.core.message import Kind, Message
 from leaktight.core.task import Batch, Task
 from leaktight.flower.arrays import record_of
+from leaktight.flower.claimed_sampling import ClaimedSampling, LoaderSampling
 from leaktight.flower.defence_memory import load_memory, make_state_folder, save_memory
-from leaktight.flower.loader import Loader, LoaderSampling
 from leaktight.learning.gradient import gradient, require_each_once
 
 _PRIVATE = "private"
@@ -34,7 +34,7 @@ class Defended:
         task: the participant's own task, private head included.
         local: what it never sends.
         rate: the step size of private parameters.
-        loader: how the examples of each batch are chosen.
+        sampling: how the examples of each batch are chosen, by the person's word.
         folder: where memory and budget outlast the node's process.
     """
 
@@ -44,7 +44,7 @@ class Defended:
     task: Task
     local: Local
     rate: float
-    loader: Loader
+    sampling: ClaimedSampling
     folder: Path | None = None
     _start: dict[str, Tensor] = dataclasses.field(init=False, repr=False)
     _steps: int = dataclasses.field(default=0, init=False)
@@ -61,7 +61,7 @@ class Defended:
         """
         now = self.local.now
         now.batch = Batch(inputs, labels)
-        now.sampling = self.loader.next(len(labels))
+        now.sampling = self.sampling.next(len(labels))
         # A sampled batch may be empty; then there is nothing to change.
         used = now.batch = self.defence.on_batch(now.batch, self.local) if len(labels) else now.batch
         require_each_once(self.defence, Batch(inputs, labels), used)
@@ -132,7 +132,7 @@ def defended(
         rate: the step size of private parameters, such as a private head.
         sampling: how your loader chooses the examples of a batch, for the account of `dp_sgd`. `unknown` relies on nothing but that none is
             twice in a batch: every example may be in each, and each step counts in full. `passes`: from one message to the next the loader goes
-            through the data from the start, each example at most once in a pass, shuffled or not; each pass counts once. `poisson`: every
+            through the data from the start, each example at most once in a pass, shuffled or not; each pass counts once, so none may be broken off. `poisson`: every
             example is in each batch with probability `batch_size` / examples, by a secret draw of its own, as Opacus' `DPDataLoader` does; only
             then epsilon is made smaller by sampling. Batches may be empty; hand those to `backward` too.
         batch_size: the expected size of a batch, under `poisson`: what the noisy sum is divided by.
@@ -161,8 +161,8 @@ def defended(
     local = load_memory(context, defence, folder)
     local.now.examples = len(labels)
     local.now.classes = tuple(map(int, torch.unique(labels).tolist()))
-    loader = Loader(sampling, len(labels), batch_size)
-    return Defended(defence, model, context, defence.on_task(agreed, local), local, rate, loader, folder)
+    claimed = ClaimedSampling(sampling, len(labels), batch_size)
+    return Defended(defence, model, context, defence.on_task(agreed, local), local, rate, claimed, folder)
 
 
 def _form(task: Task) -> dict[str, torch.Size]:

@@ -155,14 +155,14 @@ def _fault(defence: Defence) -> str:
     if isinstance(defence, Chain):
         links = [link for link in defence.links if not isinstance(link, Undefended)]
         return next(filter(None, map(_fault, links)), "") if links else f"{defence.kind} instead, which does nothing to them"
-    own, strength = type(defence), defence.strength
+    acts, strength = defence.hooks(), defence.strength
     if strength is not None and strength.off is not None and getattr(defence, strength.field) == strength.off:
         return f"{defence.kind} with `{strength.field}` {strength.off:g} instead, which means off"
-    others = [hook for hook in _ELSEWHERE if getattr(own, hook) is not getattr(Defence, hook)]
+    others = [hook for hook in _ELSEWHERE if hook in acts]
     step = Gradient({"weight": torch.zeros(2)}, per_example=False)
     if others or defence.per_example or defence.on_gradient(step, Local("trial", seed=0)) is not step:
         return f"{defence.kind} instead, which also acts in `{(others or ['on_gradient'])[0]}`: use `leaktight.flower.defended`"
-    return f"{defence.kind} instead, which does nothing to them" if own.on_message is Defence.on_message else ""
+    return "" if "on_message" in acts else f"{defence.kind} instead, which does nothing to them"
 
 
 def _check(name: str, old: dict[str, Tensor], new: dict[str, Tensor]) -> None:

@@ -19,7 +19,6 @@ from leaktight.core.task import Batch, Task
 from leaktight.learning.collaborative import Sharing
 from leaktight.learning.gradient import gradient, require_each_once
 from leaktight.learning.optimiser import Optimiser, Sgd
-from leaktight.learning.sampling import draw_poisson
 from leaktight.learning.schedule import Schedule, Shuffled
 
 Batching = Literal["schedule", "poisson", "attacked"]
@@ -87,7 +86,7 @@ class Client:
         leaves = {name: tensor.clone().requires_grad_(True) for name, tensor in start.items()}
         steps = self.optimiser.at(message.round).over(leaves.values())
         raws, useds, shared = [], [], dict[str, Tensor]()
-        for raw, sampling in self._draws(message.round):
+        for raw, sampling in self._sampled_batches(message.round):
             self.local.now.sampling = sampling
             used, shared = self._step(leaves, raw, steps)
             raws.append(raw)
@@ -113,14 +112,14 @@ class Client:
 
     def batches(self, round: int) -> list[Batch]:
         """Return the batches of a round, as the schedule has them, or drawn."""
-        return [batch for batch, _ in self._draws(round)]
+        return [batch for batch, _ in self._sampled_batches(round)]
 
     @property
     def _size(self) -> int:
         return min(self.batch_size, len(self.data))
 
-    def _draws(self, round: int) -> Iterator[tuple[Batch, Sampling]]:
-        """Return the batches of a round, and what may be relied on about how each was chosen."""
+    def _sampled_batches(self, round: int) -> Iterator[tuple[Batch, Sampling]]:
+        """Yield the batches of a round, and what may be relied on about how each was chosen."""
         sampling: Sampling
         for step in range(round * self.local_steps, (round + 1) * self.local_steps):
             if self.batching == "poisson":
@@ -159,3 +158,20 @@ class Client:
 
     def _own(self) -> Local:
         return self.local.scope("defence")
+
+
+def draw_poisson(count: int, size: int, local: Local) -> Tensor:
+    """Return the positions of the examples that are in a batch: each with probability `size` / `count`, independently of the others.
+
+    Args:
+        count: how many examples the party owns.
+        size: the expected size of the batch, at most `count`. The batch may be larger, or empty.
+        local: the party's own; its draws are secret as far as its random stream is.
+
+    Example:
+        >>> local = Local("client-0", seed=0)
+        >>> draw_poisson(4, 4, local).tolist(), len({len(draw_poisson(100, 10, local)) for _ in range(20)}) > 1
+        ([0, 1, 2, 3], True)
+    """
+    uniforms = local.scope("sampling").draws.uniforms((count,), torch.float64)
+    return (uniforms < size / count).nonzero()[:, 0]

@@ -224,7 +224,7 @@ class Federated(Staged):
 
     def _batching(self, defence: Defence) -> Batching:
         """Return where the batches of a training come from; a schedule that has reasons of its own keeps them."""
-        return "poisson" if defence.sampled and isinstance(self.schedule, Shuffled) else "schedule"
+        return "poisson" if defence.wants_poisson and isinstance(self.schedule, Shuffled) else "schedule"
 
 
 def _snapshot(server: Server, clients: list[Client]) -> Snapshot:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from leaktight.audit.layer_risk import correlations, layer_rows
-from leaktight.audit.layer_words import findings, together
+from leaktight.audit.layer_words import layer_sentences, together
 from leaktight.audit.store import Store
 from leaktight.core.private import write_private
 from leaktight.core.record import Record
@@ -46,7 +46,7 @@ def whole_section(page: Page) -> Section | None:
         "setting": "all that was measured, without defence",
         "captions": {PLOT: "No defence"},
         "left": 0,
-        "said": [{"name": "No defence", "sentences": [*findings(rows), *together(correlations(rows))]}],
+        "said": [{"name": "No defence", "sentences": [*layer_sentences(rows), *together(correlations(rows))]}],
         "table": table_of_rows([("No defence", rows, None)]),
     }
     plots = {PLOT: figure_of(rows, least=FIRST)}

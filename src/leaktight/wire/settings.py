@@ -14,7 +14,7 @@ from leaktight.core.defence import Defence, Undefended
 from leaktight.core.device import DeviceName
 from leaktight.core.document import parse_toml
 from leaktight.core.errors import SHOWN, InvalidValue, did_you_mean, excerpt
-from leaktight.core.input_file import LARGEST_SETTINGS, read_input
+from leaktight.core.input_file import LARGEST_SETTINGS, MEBIBYTE, read_input
 from leaktight.core.private import reason
 from leaktight.core.value import Value
 from leaktight.data.source import Source
@@ -27,7 +27,6 @@ from leaktight.wire.half import Half, taken
 from leaktight.wire.party_table import PartyTable
 
 SECTIONS = ("title", "scenario", "defence", "wire")
-MEBIBYTE = 1 << 20
 Seconds = Annotated[float, Field(gt=0, le=86_400)]
 
 

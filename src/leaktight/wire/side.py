@@ -16,6 +16,7 @@ from torch import Tensor
 from leaktight.core.device import device_of
 from leaktight.core.digest import digest, tensor_parts
 from leaktight.core.errors import InvalidValue
+from leaktight.core.input_file import MEBIBYTE
 from leaktight.core.local import Local, Memory
 from leaktight.core.metric import Reading
 from leaktight.core.random import seed_of
@@ -34,7 +35,7 @@ from leaktight.wire.history import History
 from leaktight.wire.key_ring import KeyRing
 from leaktight.wire.line import Line
 from leaktight.wire.payload import HEADER_LIMIT
-from leaktight.wire.settings import MEBIBYTE, PartyFile, other
+from leaktight.wire.settings import PartyFile, other
 
 
 @dataclasses.dataclass(frozen=True)

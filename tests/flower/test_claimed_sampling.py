@@ -6,11 +6,11 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from leaktight.core.errors import InvalidValue
 from leaktight.core.sampling import Piece, Poisson
-from leaktight.flower.loader import Loader
+from leaktight.flower.claimed_sampling import ClaimedSampling
 
 
-def passes(loader, sizes):
-    return sum(loader.next(size).first for size in sizes)
+def passes(sampling, sizes):
+    return sum(sampling.next(size).first for size in sizes)
 
 
 @pytest.mark.parametrize("drop", [False, True])
@@ -21,15 +21,15 @@ def test_no_pass_of_a_real_loader_goes_uncounted(count, size, drop, epochs):
         pytest.skip("a loader that drops everything has no batches")
     data = DataLoader(TensorDataset(torch.arange(count)), batch_size=size, shuffle=False, drop_last=drop)
     sizes = [len(batch) for _ in range(epochs) for (batch,) in data]
-    assert passes(Loader("passes", count), sizes) == epochs
+    assert passes(ClaimedSampling("passes", count), sizes) == epochs
     # One that was left in the middle of a pass counts it.
-    assert passes(Loader("passes", count), sizes[:1]) == 1
+    assert passes(ClaimedSampling("passes", count), sizes[:1]) == 1
 
 
 def test_what_each_setting_relies_on():
-    assert Loader("unknown", 10).next(5) is None
-    assert Loader("passes", 10).next(5) == Piece(first=True)
-    sampled = Loader("poisson", 10, batch_size=5)
+    assert ClaimedSampling("unknown", 10).next(5) is None
+    assert ClaimedSampling("passes", 10).next(5) == Piece(first=True)
+    sampled = ClaimedSampling("poisson", 10, batch_size=5)
     assert [sampled.next(size) for size in (0, 9)] == [Poisson(0.5, 5)] * 2
 
 
@@ -45,5 +45,5 @@ def test_what_each_setting_relies_on():
 )
 def test_what_makes_no_sense_is_one_sentence(settings, sentence):
     with pytest.raises(InvalidValue) as error:
-        Loader(**{"examples": 10, **settings})
+        ClaimedSampling(**{"examples": 10, **settings})
     assert sentence in str(error.value)

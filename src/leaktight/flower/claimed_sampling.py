@@ -1,4 +1,4 @@
-"""A person's own loader: what is known about how it chooses the examples of a batch."""
+"""Claimed sampling: what a person says about how their own loader chooses the examples of a batch."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ LoaderSampling = Literal["unknown", "passes", "poisson"]
 
 
 @dataclasses.dataclass
-class Loader:
-    """What a person's own loader does, as far as an account of privacy may rely on it.
+class ClaimedSampling:
+    """How a person's own loader samples, by their word, as far as an account of privacy may rely on it.
 
     Args:
         sampling: how it chooses the examples of a batch; see `defended`.
@@ -21,8 +21,8 @@ class Loader:
         batch_size: the expected size of a batch under `poisson`.
 
     Example:
-        >>> loader = Loader("passes", examples=6)
-        >>> [loader.next(size).first for size in (4, 2, 4, 2)]
+        >>> sampling = ClaimedSampling("passes", examples=6)
+        >>> [sampling.next(size).first for size in (4, 2, 4, 2)]
         [True, False, True, False]
     """
 

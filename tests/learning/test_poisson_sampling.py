@@ -15,8 +15,8 @@ from leaktight.core.task import Batch
 from leaktight.data import Digits
 from leaktight.defences import DPSGD, GaussianNoise, Transformation
 from leaktight.learning import FedAvg, Federated, FedSGD
+from leaktight.learning.client import draw_poisson
 from leaktight.learning.gradient import gradient
-from leaktight.learning.sampling import draw_poisson
 from leaktight.learning.schedule import ByProperty
 from leaktight.models import MLP
 

@@ -17,6 +17,8 @@ from leaktight.papers.layer_leakage.tables import tables_of
 from leaktight.papers.reproduction import number, rows_where
 
 PAPER = find_paper("layer-leakage")
+# The whole run is one fixture.
+pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
 
 def test_every_table_is_full(smoke: Reproduction) -> None:

@@ -16,6 +16,7 @@ from leaktight.core.random import Stream, sealed, seed_of
 
 BLOCK = 2**17
 """How many normal numbers one thread draws at a time."""
+Work = Callable[[Tensor, "Draws", int], object]
 
 
 class Draws(abc.ABC):
@@ -46,8 +47,8 @@ class Draws(abc.ABC):
         """Fill a flat tensor in single precision with standard normal numbers, in place, by one thread."""
 
     @abc.abstractmethod
-    def branch(self, count: int) -> Sequence[Draws]:
-        """Return independent streams that follow from this one, for blocks that are drawn at the same time."""
+    def each(self, work: Work, blocks: Sequence[Tensor]) -> None:
+        """Do some work on each block, with the stream that its numbers come from and the number of its thread."""
 
     def private_normals(self, shape: Sequence[int], dtype: torch.dtype = torch.float32) -> Tensor:
         """Draw standard normal numbers for a guarantee: as `normals`, unless floating point could undo them."""
@@ -69,14 +70,14 @@ class Draws(abc.ABC):
     def many_normals(self, shape: tuple[int, ...], like: Tensor) -> Tensor:
         """Draw standard normal numbers in single precision by all of torch's threads, then of another tensor's type and device.
 
-        A large draw is cut into blocks with streams of their own, so the numbers are the same for any number of threads.
+        A large draw is cut into blocks. The numbers are the same for any number of threads.
 
         Example:
             >>> public_draws(0).many_normals((2, 3), torch.zeros(1, dtype=torch.float64)).dtype
             torch.float64
         """
         normals = torch.empty(math.prod(shape), dtype=torch.float32)
-        self._each(lambda block, own, _: own.fill(block), torch.split(normals, BLOCK))
+        self.each(lambda block, own, _: own.fill(block), torch.split(normals, BLOCK))
         return normals.view(shape).to(like)
 
     def add_normals(self, matrix: Tensor, places: Tensor, std: float) -> None:
@@ -102,27 +103,7 @@ class Draws(abc.ABC):
             own.fill(noise.view(-1))
             return matrix.index_add_(0, some, noise.to(matrix), alpha=std)
 
-        self._each(add, torch.split(places, rows))
-
-    def _each(self, work: Callable[[Tensor, Draws, int], object], blocks: Sequence[Tensor]) -> None:
-        """Do some work on each block with a stream of its own, in the thread of the given number; on one block with this stream."""
-        if len(blocks) < 2:
-            for block in blocks:
-                work(block, self, 0)
-            return
-        parts = list(zip(blocks, self.branch(len(blocks)), strict=True))
-        threads = torch.get_num_threads()
-
-        def part(thread: int) -> None:
-            for block, own in parts[thread::threads]:
-                work(block, own, thread)
-
-        with ThreadPoolExecutor(threads) as pool:
-            others = [pool.submit(part, thread) for thread in range(1, threads)]
-            part(0)
-            # Asked for, so that an error in a thread is raised here.
-            for other in others:
-                other.result()
+        self.each(add, torch.split(places, rows))
 
 
 class SeededDraws(Draws):
@@ -164,10 +145,26 @@ class SeededDraws(Draws):
         """Fill a flat tensor with standard normal numbers."""
         out.normal_(generator=self.rng)
 
-    def branch(self, count: int) -> Sequence[Draws]:
-        """Return streams whose seeds this one draws."""
-        seeds = torch.randint(2**63 - 1, (count,), generator=self.rng).tolist()
-        return [SeededDraws(torch.Generator().manual_seed(seed)) for seed in seeds]
+    def each(self, work: Work, blocks: Sequence[Tensor]) -> None:
+        """Do some work on each block in one of torch's threads, with a stream of its own whose seed this one draws; on one block with this stream."""
+        if len(blocks) < 2:
+            for block in blocks:
+                work(block, self, 0)
+            return
+        seeds = torch.randint(2**63 - 1, (len(blocks),), generator=self.rng).tolist()
+        parts = [(block, PublicSeed(seed).draws()) for block, seed in zip(blocks, seeds, strict=True)]
+        threads = torch.get_num_threads()
+
+        def part(thread: int) -> None:
+            for block, own in parts[thread::threads]:
+                work(block, own, thread)
+
+        with ThreadPoolExecutor(threads) as pool:
+            others = [pool.submit(part, thread) for thread in range(1, threads)]
+            part(0)
+            # Asked for, so that an error in a thread is raised here.
+            for other in others:
+                other.result()
 
 
 class Root(abc.ABC):

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from leaktight.audit import dependencies
-from leaktight.audit.dependencies import TELLING, file_of, trace
+from leaktight.audit.dependencies import PRESENTATION, file_of, trace
 from leaktight.core import registry
 
 Write = Callable[[dict[str, str]], None]
@@ -142,7 +142,7 @@ def test_no_part_depends_on_what_tells_results(made: Any) -> None:
         pytest.skip("not of this package")
     found = trace([made.__module__])
     assert f"{made.__module__.replace('.', '/')}.py" in found
-    assert not [file for file in found if file.split("/")[1] in TELLING or file == "leaktight/core/errors.py"]
+    assert not [file for file in found if file.split("/")[1] in PRESENTATION or file == "leaktight/core/errors.py"]
 
 
 @pytest.mark.parametrize(

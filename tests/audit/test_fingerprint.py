@@ -18,7 +18,7 @@ import torch
 import leaktight
 from leaktight.audit import content, fingerprint
 from leaktight.audit.content import MODEL, RESPONSE
-from leaktight.audit.dependencies import COMPUTING
+from leaktight.audit.dependencies import NUMERIC_PACKAGES
 from leaktight.audit.fingerprint import DATA, FORMAT, Fingerprint, Fingerprints, versions
 from leaktight.core.defence import Chain, Defence, Undefended
 from leaktight.core.probe import Attempt
@@ -224,7 +224,7 @@ def test_an_upgrade_shows(toys: ModuleType, package: ModuleType, monkeypatch: An
     assert change.endswith(", now 99.0)")
 
 
-@pytest.mark.parametrize("package", [name for name in COMPUTING.values() if name != "torch"])
+@pytest.mark.parametrize("package", [name for name in NUMERIC_PACKAGES.values() if name != "torch"])
 def test_an_upgrade_of_a_library_shows(toys: ModuleType, package: str, monkeypatch: Any) -> None:
     before, plain = made(toys.ToyScenario()), metadata.version
     monkeypatch.setattr(fingerprint.metadata, "version", lambda name: "99.0" if name == package else plain(name))

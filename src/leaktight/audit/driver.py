@@ -11,7 +11,7 @@ from typing import Any, get_args
 
 from leaktight.audit.crew import Workers
 from leaktight.audit.engine import Engine, engine_of
-from leaktight.audit.fingerprint import Fingerprint, listed
+from leaktight.audit.fingerprint import Fingerprint, list_first
 from leaktight.audit.job import Job, Outcome, refused, without_record
 from leaktight.audit.plan import Plan, changed_in
 from leaktight.audit.rehearsal import rehearse
@@ -184,7 +184,7 @@ class _Drive:
         if changes:
             # What changed for most is named first.
             names = Counter(name for one in changes for name in one).most_common()
-            _log.warning("Computed again: %s changed (%s).", listed(name for name, _ in names), count)
+            _log.warning("Computed again: %s changed (%s).", list_first(name for name, _ in names), count)
 
     def _submit(self, job: Job) -> None:
         self._out += 1

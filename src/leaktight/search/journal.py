@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from leaktight.audit.fingerprint import Fingerprint, listed
+from leaktight.audit.fingerprint import Fingerprint, list_first
 from leaktight.core.digest import digest
 from leaktight.core.document import parse_json
 from leaktight.core.errors import LeaktightError
@@ -69,7 +69,7 @@ class Journal:
         if before is not None and lines[0] != first:
             if _held(first, "") == {**before, "parts": dict(fingerprint.parts)}:
                 parts = Fingerprint({str(name): str(text) for name, text in dict(before["parts"]).items()})
-                what, count = listed(fingerprint.changes(parts)), len(lines) - 1
+                what, count = list_first(fingerprint.changes(parts)), len(lines) - 1
                 _log.warning("Computed again: %s changed (%d %s).", what, count, "score" if count == 1 else "scores")
             return
         ended = [line for line in lines if line.endswith(b"\n")]

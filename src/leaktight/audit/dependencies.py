@@ -55,7 +55,7 @@ def digest_loaded(name: str) -> str:
     """Return a digest of what a module does: of its file, and where it is loaded and does something else, of that too."""
     content, module = parsed(name), sys.modules.get(name)
     # What a person's own constants hold counts only where code that is used names them.
-    lines = deviations(module, content, constants=_is_ours(name)) if module is not None else []
+    lines = deviations(module, content, constants=is_ours(name)) if module is not None else []
     return digest(content.digest, *lines) if lines else content.digest
 
 
@@ -83,7 +83,7 @@ def trace(modules: Iterable[str], alone: Iterable[str] = (), look: Callable[[str
         if name in seen:
             continue
         seen.add(name)
-        if not _is_ours(name):
+        if not is_ours(name):
             waiting += _follow_own(name, files, look)
         elif is_checkout():
             waiting += _follow_ours(name, files, look)
@@ -110,7 +110,7 @@ def file_of(name: str) -> Path | None:
 def is_own(name: str) -> bool:
     """Return whether a module is a person's own code: not of Leaktight, of Python or of an installed package that is no plugin."""
     top = name.partition(".")[0]
-    if _is_ours(name) or top in NUMERIC_PACKAGES:
+    if is_ours(name) or top in NUMERIC_PACKAGES:
         return False
     path = file_of(name) or file_of(top)
     if path is None:
@@ -125,13 +125,13 @@ def _follow_ours(name: str, files: dict[str, str], look: Callable[[str], str]) -
     for package in _parents(name):
         if parsed(package).top_level_digest:
             files.setdefault(title_of_file(package), parsed(package).top_level_digest)
-    yield from (module for target in content.imports if _is_ours(module := _target(target)) and not _is_presentation(module))
+    yield from (module for target in content.imports if is_ours(module := _target(target)) and not _is_presentation(module))
 
 
 def _target(target: Import) -> str:
     """Return the module that defines what is imported, through packages of Leaktight that only hand it on."""
     module, name = target
-    if not _is_ours(module) or not name or not _is_package(module):
+    if not is_ours(module) or not name or not _is_package(module):
         return module
     if name in parsed(module).names:
         return _target(parsed(module).names[name])
@@ -157,7 +157,7 @@ def _follow_own(name: str, files: dict[str, str], look: Callable[[str], str]) ->
     files[title_of_file(name)] = look(name)
     yield from _parents(name)
     for module, taken in content.imports:
-        if not _is_ours(module):
+        if not is_ours(module):
             yield from (*_parents(module), module)
             if taken and file_of(f"{module}.{taken}"):
                 yield f"{module}.{taken}"
@@ -168,11 +168,11 @@ def _follow_own(name: str, files: dict[str, str], look: Callable[[str], str]) ->
 def _namespace_modules(name: str) -> Iterator[str]:
     """Return where the functions and classes in the namespace of a person's own module come from, however they got there."""
     module = sys.modules.get(name)
-    if module is None or _is_ours(name) or name.partition(".")[0] in NUMERIC_PACKAGES:
+    if module is None or is_ours(name) or name.partition(".")[0] in NUMERIC_PACKAGES:
         return
     for value in list(vars(module).values()):
         origin = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
-        if isinstance(value, ModuleType | FunctionType | type) and isinstance(origin, str) and not _is_ours(origin):
+        if isinstance(value, ModuleType | FunctionType | type) and isinstance(origin, str) and not is_ours(origin):
             yield origin
 
 
@@ -261,7 +261,8 @@ def _parents(name: str) -> list[str]:
     return [".".join(parts[:count]) for count in range(1, len(parts))]
 
 
-def _is_ours(name: str) -> bool:
+def is_ours(name: str) -> bool:
+    """Return whether a module is of Leaktight."""
     return name.partition(".")[0] == PACKAGE
 
 

@@ -15,7 +15,7 @@ from types import CellType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from leaktight.audit.bytecode import Names, digest_bytecode, names_of
-from leaktight.audit.dependencies import file_of, is_own, parsed, title_of_file
+from leaktight.audit.dependencies import file_of, is_ours, is_own, parsed, title_of_file
 from leaktight.audit.live_module import defaults_of, functions_in, is_generated, is_typed
 from leaktight.audit.plain import is_changeable, text_of
 from leaktight.core.digest import digest
@@ -84,7 +84,9 @@ class _Walk:
             self._visit(value.__func__, certain)
         elif isinstance(value, type):
             for each in value.__mro__:
-                self._class(each, certain)
+                if ("class", each, certain) not in self._seen:
+                    self._seen.add(("class", each, certain))
+                    self._class(each, certain)
         elif isinstance(value, FunctionType):
             self._function(value, certain)
         else:
@@ -96,8 +98,7 @@ class _Walk:
                 self._arguments(value, certain)
 
     def _function(self, function: FunctionType, certain: bool) -> None:
-        for function_inside in functions_in(getattr(function, "__wrapped__", None)):
-            self._visit(function_inside, certain)
+        self._visit(getattr(function, "__wrapped__", None), certain)
         module, name = str(function.__globals__.get("__name__", "")), function.__code__.co_qualname
         names, cells = names_of(function.__code__), _cells(function)
         if not self._is_own(module) or is_generated(function):
@@ -150,10 +151,11 @@ class _Walk:
     def _class(self, made: type, certain: bool) -> None:
         module, name = made.__module__, made.__qualname__
         if not self._is_own(module):
-            # Somebody may have put a function of their own into it.
-            for function in (function for value in vars(made).values() for function in functions_in(value)):
-                if self._is_own(str(function.__globals__.get("__name__", ""))):
-                    self._visit(function, certain)
+            # Somebody may have put a function of their own into a class of Leaktight.
+            for value in vars(made).values() if is_ours(module) else ():
+                for function in functions_in(value):
+                    if self._is_own(str(function.__globals__.get("__name__", ""))):
+                        self._visit(function, certain)
             return
         if is_typed(module):
             self._add(module, name, f"{name} of {[base.__qualname__ for base in made.__bases__]}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import inspect
 import sys
 from collections.abc import Iterator, Mapping
 from importlib.machinery import SourceFileLoader
@@ -79,10 +78,8 @@ def functions_in(member: Any) -> Iterator[FunctionType]:
     elif isinstance(member, functools.partial | functools.cached_property):
         inner = [member.func]
     else:
-        # Statically: an object may answer to any name.
-        inner = (
-            [inspect.getattr_static(member, "__wrapped__", None)] if callable(member) and not isinstance(member, type) else []
-        )
+        own = getattr(member, "__dict__", None)
+        inner = [own.get("__wrapped__")] if isinstance(own, dict) else []
     for part in inner:
         if part is not None and part is not member:
             yield from functions_in(part)

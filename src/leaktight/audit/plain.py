@@ -38,7 +38,7 @@ def text_of(value: Any, folders: Iterable[str] = ()) -> str | None:
 
 def _text(value: Any, places: tuple[str, ...]) -> str | None:
     if isinstance(value, enum.Enum):
-        return f"{type(value).__qualname__}.{value.name}"
+        return _text(value.value, places)
     if isinstance(value, str):
         start = max((folder for folder in places if value.startswith(folder)), key=len, default="")
         return repr(f".{value[len(start) :]}" if start else str(value))

@@ -64,16 +64,17 @@ def parse_module(path: Path, module: str) -> ParsedModule:
         tree = ast.parse(content) if path.suffix == ".py" else None
         if tree is not None:
             code = _functions(compile(tree, path, "exec", dont_inherit=True))
-            _drop_docstrings(tree)
+            nodes = list(ast.walk(tree))
+            _drop_docstrings(nodes)
             package = module if path.name == "__init__.py" else module.rpartition(".")[0]
             return ParsedModule(
                 digest=digest(ast.dump(tree)),
                 top_level_digest=_top_level(tree),
-                imports=tuple(dict.fromkeys(pair for pair, _ in _imports(ast.walk(tree), package))),
+                imports=tuple(dict.fromkeys(pair for pair, _ in _imports(nodes, package))),
                 names={name: pair for pair, name in _imports(tree.body, package)},
                 code=code,
-                defined=_defined(tree),
-                literals=_literals(tree),
+                defined=_defined(tree, nodes),
+                literals=_literals(tree, nodes),
             )
     # Python 2, a template, or an expression nested deeper than Python can follow: a file that was never loaded may hold anything.
     except (SyntaxError, ValueError, RecursionError):
@@ -88,11 +89,11 @@ def _functions(code: CodeType) -> dict[str, tuple[CodeType, ...]]:
     return found
 
 
-def _defined(tree: ast.Module) -> frozenset[str]:
+def _defined(tree: ast.Module, nodes: list[ast.AST]) -> frozenset[str]:
     """Return what is always defined, and never deleted."""
     deleted = {
         name.id
-        for node in ast.walk(tree)
+        for node in nodes
         if isinstance(node, ast.Delete)
         for name in node.targets
         if isinstance(name, ast.Name)
@@ -113,7 +114,7 @@ def _statements(body: list[ast.stmt], above: str = "") -> Iterator[tuple[str, as
             yield above + target.id, node
 
 
-def _literals(tree: ast.Module) -> dict[str, str]:
+def _literals(tree: ast.Module, nodes: list[ast.AST]) -> dict[str, str]:
     found: dict[str, str] = {}
     several = set[str]()
     for name, node in _statements(tree.body):
@@ -128,7 +129,7 @@ def _literals(tree: ast.Module) -> dict[str, str]:
             except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
                 several.add(key)
     # A name that is assigned again, in a condition or a loop too, may hold anything.
-    stores = Counter(node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
+    stores = Counter(node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
     several |= {name for name in found if stores[name.rpartition(".")[2]] > 1}
     return {key: text for key, text in found.items() if key not in several and text}
 
@@ -143,9 +144,9 @@ def _defaults(arguments: ast.arguments) -> Iterator[tuple[str, ast.expr]]:
             yield argument.arg, default
 
 
-def _drop_docstrings(tree: ast.Module) -> None:
+def _drop_docstrings(nodes: list[ast.AST]) -> None:
     """Remove texts that stand alone: docstrings, and what is said below a constant."""
-    for node in ast.walk(tree):
+    for node in nodes:
         for block in _BLOCKS:
             statements = getattr(node, block, None)
             if isinstance(statements, list):

@@ -22,6 +22,7 @@ from leaktight.audit.content import RESPONSE
 from leaktight.audit.engine import Advance, InProcess
 from leaktight.audit.job import Outcome
 from leaktight.audit.store import STORE_FILE, TRAINING_FOLDER
+from leaktight.audit.words import capital
 from leaktight.core.probe import Attempt
 from leaktight.core.record import Record, Status
 from leaktight.data import Digits
@@ -102,7 +103,7 @@ def test_a_changed_module_behind_an_own_model_is_computed_again_here_and_by_work
     write("x.square()")
     new = numbers(audit.run(ours, tmp_path / "out"))
     # All but the control, which has a network of its own.
-    assert said(caplog) == ["Computed again: our_layers/activation.py changed (3 of 4 cells)."]
+    assert said(caplog) == ["our_layers/activation.py changed, so 3 of 4 cells are computed again."]
     assert new == numbers(audit.run(ours, tmp_path / "fresh", workers=2))
     assert new[0] != old[0]
     assert numbers(audit.run(ours, tmp_path / "out")) == new
@@ -116,7 +117,7 @@ def test_a_changed_environment_that_a_model_reads_is_computed_again(
     old = numbers(audit.run(ours, tmp_path / "out"))
     monkeypatch.setenv("OUR_SLOPE", "3")
     new = numbers(audit.run(ours, tmp_path / "out"))
-    assert said(caplog) == [f"Computed again: {RESPONSE} changed (3 of 4 cells)."]
+    assert said(caplog) == [f"{capital(RESPONSE)} changed, so 3 of 4 cells are computed again."]
     assert new == numbers(audit.run(ours, tmp_path / "fresh"))
     assert new[0] != old[0]
 
@@ -186,7 +187,7 @@ def test_in_a_checkout_a_changed_defence_is_computed_again_and_a_changed_sentenc
     with (package / "report" / "render.py").open("a") as file:
         file.write('\n\nSENTENCE = "This is shown in other words."\n')
     second, complaint = run()
-    assert complaint == "Computed again: leaktight/defences/gaussian.py changed (1 of 5 cells).\n"
+    assert complaint == "leaktight/defences/gaussian.py changed, so 1 of 5 cells is computed again.\n"
     assert second["computed"] == [
         "training with gaussian_noise(std=0.02)",
         "analytic against gaussian_noise(std=0.02), batch 1, initial",
@@ -221,7 +222,7 @@ def test_a_flipped_byte_in_a_record_is_named_and_computed_again(
     [noisy] = [record for record in records if record.cell.defence.kind == "toy_noise"]
     flip(tmp_path / "out" / STORE_FILE, f'"seconds": {noisy.seconds}'[:-1].encode())
     assert numbers(audit.run(toy, tmp_path / "out")) == whole
-    assert said(caplog) == ["The record of a against toy_noise, batch 1, initial is damaged: computed again."]
+    assert said(caplog) == ["The record of a against toy_noise, batch 1, initial is damaged and is computed again."]
     assert (lines(tmp_path / "trained"), lines(tmp_path / "attacked")) == (2, 4)
 
 
@@ -234,7 +235,7 @@ def test_a_flipped_byte_in_a_training_run_is_named_and_computed_again(
     content = path.read_bytes()
     path.write_bytes(content[:-2] + bytes([content[-2] ^ 1]) + content[-1:])
     assert numbers(audit.run(toy, tmp_path / "out", workers=2)) == whole
-    assert said(caplog) == [f"The training run `{path}` is damaged: computed again."]
+    assert said(caplog) == [f"The training run `{path}` is damaged and is computed again."]
     assert lines(tmp_path / "trained") == 3
     assert path.read_bytes() == content
 
@@ -259,5 +260,7 @@ def test_a_changed_training_run_without_cells_is_told_of_too(
         audit.run(toy, out, engine=Interrupted(out / TRAINING_FOLDER))
     monkeypatch.setattr(leaktight, "__version__", "99.0")
     audit.run(toy, out)
-    assert said(caplog) == [f"Computed again: the version of leaktight ({before}, now 99.0) changed (2 of 2 training runs)."]
+    assert said(caplog) == [
+        f"The version of leaktight ({before}, now 99.0) changed, so 2 of 2 training runs are computed again."
+    ]
     assert lines(tmp_path / "trained") == 4

@@ -73,7 +73,11 @@ def test_relative_imports_of_a_package_start_in_it(tmp_path: Path) -> None:
 def test_a_package_that_only_hands_on_starts_nothing(tmp_path: Path) -> None:
     text = '"""Parts."""\nfrom pkg.a import A\n__all__ = ["A"]\n\ndef make():\n    return A()\n'
     assert source(tmp_path, text).top_level_digest == ""
-    assert source(tmp_path, f"{text}A.scale = 2\n").top_level_digest != source(tmp_path, f"{text}A.scale = 3\n").top_level_digest != ""
+    assert (
+        source(tmp_path, f"{text}A.scale = 2\n").top_level_digest
+        != source(tmp_path, f"{text}A.scale = 3\n").top_level_digest
+        != ""
+    )
 
 
 @pytest.mark.parametrize("text", [b"print 'python 2'\n", b"x = '\x00'", b"\xff\xfe", b"x = " + b"-" * 5000 + b"1"])

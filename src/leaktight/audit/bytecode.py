@@ -81,11 +81,11 @@ def all_code(code: CodeType) -> Iterator[CodeType]:
 
 @lru_cache(maxsize=4096)
 def digest_bytecode(code: CodeType) -> str:
-    """Return a digest of what code does: lines, file names, comments and docstrings leave no trace in it.
+    r"""Return a digest of what code does: lines, file names, comments and docstrings leave no trace in it.
 
     Example:
-        >>> one = compile("def f(x):\\n    return x + 1", "one.py", "exec")
-        >>> two = compile("# Why.\\ndef f(x):\\n    'What.'\\n    return x + 1", "two.py", "exec")
+        >>> one = compile("def f(x):\n    return x + 1", "one.py", "exec")
+        >>> two = compile("# Why.\ndef f(x):\n    'What.'\n    return x + 1", "two.py", "exec")
         >>> digest_bytecode(one) == digest_bytecode(two)
         True
     """

@@ -41,11 +41,12 @@ _INSTALLED = frozenset({"site-packages", "dist-packages"})
 
 @dataclasses.dataclass(frozen=True)
 class _Reading:
-    """What was read of a file, when, and which module was loaded then."""
+    """What was read of a file, when, which module was loaded then, and what the file says now if that was not loaded."""
 
     module: ModuleType | None
     token: Hashable
     content: ParsedModule
+    edited: ParsedModule | None = None
 
 
 _read: dict[str, _Reading] = {}
@@ -203,13 +204,16 @@ def parsed(name: str) -> ParsedModule:
     A file that cannot be read has no code that anything could agree with: what is loaded counts in its place.
     """
     module, known, token = sys.modules.get(name), _read.get(name), _token(name)
-    if known is not None and known.module is module and known.token == token:
-        return known.content
-    content = _parse(name)
-    if known is not None and known.module is module is not None and deviations(module, content, constants=True):
-        content = known.content
-    _read[name] = _Reading(module, token, content)
-    return content
+    is_same = known is not None and known.module is module
+    if known is None or not is_same or known.token != token:
+        before, known = known, _Reading(module, token, _parse(name))
+        if before is not None and is_same and module is not None and deviations(module, known.content, constants=True):
+            known = _Reading(module, token, before.content, known.content)
+    elif known.edited is not None and module is not None and not deviations(module, known.edited, constants=True):
+        # It was loaded again into the same module.
+        known = _Reading(module, token, known.edited)
+    _read[name] = known
+    return known.content
 
 
 def _token(name: str) -> Hashable:

@@ -16,7 +16,7 @@ import leaktight
 from leaktight.audit.content import MODEL, RESPONSE, Content, contents, digest_data
 from leaktight.audit.dependencies import NUMERIC_PACKAGES, VERSION, digest_loaded, trace
 from leaktight.audit.live_code import reach
-from leaktight.audit.words import listed
+from leaktight.audit.words import capital, listed
 from leaktight.core.defence import Chain, Defence
 from leaktight.core.digest import digest
 from leaktight.core.factory import load_object, references
@@ -74,6 +74,26 @@ def list_first(names: Iterable[str]) -> str:
     """
     each = list(dict.fromkeys(names))
     return listed([*each[:_SHOWN], f"{len(each) - _SHOWN} more"] if len(each) > _SHOWN + 1 else each)
+
+
+def explain(names: Iterable[str], share: str, number: int) -> str:
+    """Say why something is computed again.
+
+    Args:
+        names: what changed.
+        share: what is computed again, in words.
+        number: how many that are.
+
+    Example:
+        >>> explain(["models.py"], "1 of 12 cells", 1)
+        'models.py changed, so 1 of 12 cells is computed again.'
+        >>> explain(["the data", "models.py"], "3 scores", 3)
+        'The data and models.py changed, so 3 scores are computed again.'
+    """
+    each = list(names)
+    # The name of a file or a class stays as it is.
+    start = list_first([capital(each[0]) if " " in each[0] else each[0], *each[1:]])
+    return f"{start} changed, so {share} {'is' if number == 1 else 'are'} computed again."
 
 
 class Fingerprints:

@@ -10,7 +10,6 @@ import functools
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
 from types import CellType, FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -36,7 +35,7 @@ def reach(roots: Iterable[Any]) -> dict[str, str]:
 
     Example:
         >>> import math
-        >>> reach([math.sqrt, Path])
+        >>> reach([math.sqrt, dict])
         {}
     """
     roots = list(roots)
@@ -135,9 +134,6 @@ class _Walk:
             self._module(value, names, certain)
         else:
             self._value(module, name, value, certain)
-            home = getattr(value, "__module__", module)
-            if certain and isinstance(value, FunctionType | type) and home != module and name in parsed(module).defined:
-                self._add(module, name, f"{name} is {home}.{value.__qualname__}")
 
     def _module(self, module: ModuleType, names: Names, certain: bool) -> None:
         """Follow the attributes of a module that a function names."""
@@ -170,6 +166,8 @@ class _Walk:
         """Add a plain value that the module's file does not tell; follow any other."""
         text = text_of(value, self._folders(module))
         if text is None:
+            if certain and not is_typed(module) and _is_replaced(module, name, value):
+                self._add(module, name, f"{name} is {[digest_bytecode(function.__code__) for function in functions_in(value)]}")
             if (id(value), certain) not in self._seen:
                 self._visit(value, certain)
                 for part in _parts(value):
@@ -187,6 +185,16 @@ class _Walk:
     def _add(self, module: str, name: str, line: str) -> None:
         title = name.partition(".")[0].partition("(")[0].partition(" ")[0] if is_typed(module) else title_of_file(module)
         self.lines.setdefault(title, set()).add(line)
+
+
+def _is_replaced(module: str, name: str, value: Any) -> bool:
+    """Return whether something else is now under the name of a function or a class in a file."""
+    if name not in parsed(module).defined:
+        return False
+    if isinstance(value, type):
+        return (value.__module__, value.__qualname__) != (module, name)
+    origins = [(function.__globals__.get("__name__"), function.__code__.co_qualname) for function in functions_in(value)]
+    return (module, name) not in origins
 
 
 def _cells(function: FunctionType) -> dict[str, Any]:

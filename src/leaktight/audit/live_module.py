@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import sys
 from collections.abc import Iterator, Mapping
 from importlib.machinery import SourceFileLoader
@@ -10,7 +11,7 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from leaktight.audit.bytecode import digest_bytecode, names_of
-from leaktight.audit.plain import text_of
+from leaktight.audit.plain import is_changeable, text_of
 from leaktight.audit.syntax import ParsedModule
 
 
@@ -78,8 +79,9 @@ def functions_in(member: Any) -> Iterator[FunctionType]:
     elif isinstance(member, functools.partial | functools.cached_property):
         inner = [member.func]
     else:
-        own = getattr(member, "__dict__", None)
-        inner = [own.get("__wrapped__")] if isinstance(own, dict) else []
+        # Statically: an object may answer to any name, or raise.
+        is_simple = type(member).__module__ == "builtins" and not isinstance(member, FunctionType)
+        inner = [] if is_simple else [inspect.getattr_static(member, "__wrapped__", None)]
     for part in inner:
         if part is not None and part is not member:
             yield from functions_in(part)
@@ -112,7 +114,8 @@ def _function(function: FunctionType, namespace: Mapping[str, Any], parsed: Pars
 
 def _constants(members: Mapping[str, Any], functions: Mapping[int, FunctionType], parsed: ParsedModule) -> list[str]:
     """Return numbers and texts that are not what the file says, without those that the module's own functions count or remember with."""
-    texts = {key: text_of(members[key]) for key in parsed.literals.keys() & members.keys()}
+    held = {key: members[key] for key in parsed.literals.keys() & members.keys()}
+    texts = {key: text_of(value) for key, value in held.items() if not is_changeable(value)}
     changed = {key: text for key, text in texts.items() if text is not None and text != parsed.literals[key]}
     names = [names_of(function.__code__) for function in functions.values() if changed]
     stored = {name for used in names for name in (*used.stored, *used.stored_attributes)}

@@ -91,13 +91,7 @@ def _functions(code: CodeType) -> dict[str, tuple[CodeType, ...]]:
 
 def _defined(tree: ast.Module, nodes: list[ast.AST]) -> frozenset[str]:
     """Return what is always defined, and never deleted."""
-    deleted = {
-        name.id
-        for node in nodes
-        if isinstance(node, ast.Delete)
-        for name in node.targets
-        if isinstance(name, ast.Name)
-    }
+    deleted = {name.id for node in nodes if isinstance(node, ast.Delete) for name in node.targets if isinstance(name, ast.Name)}
     named = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
     return frozenset(name for name, node in _statements(tree.body) if isinstance(node, named) and node.name not in deleted)
 

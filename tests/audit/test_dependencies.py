@@ -179,3 +179,13 @@ def test_processes_agree_on_the_files_whatever_was_loaded_before(write: Write, t
     words = [sys.executable, "-c", f"import sys; sys.path[:] = {sys.path!r}\n{code}"]
     said = subprocess.run(words, check=True, capture_output=True, text=True, cwd=tmp_path).stdout
     assert said.strip() == str(sorted(trace(["dep_model"]).items()))
+
+
+def test_modules_whose_files_were_removed_differ_by_what_they_do(write: Write, tmp_path: Path) -> None:
+    found = []
+    for factor in (1, 2):
+        write({"dep_model.py": f"def net(x):\n    return x * {factor}\n"})
+        importlib.import_module("dep_model")
+        (tmp_path / "dep_model.py").unlink()
+        found.append(trace(["dep_model"])["dep_model.py"])
+    assert found[0] != found[1]

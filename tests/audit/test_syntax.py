@@ -88,3 +88,30 @@ def test_what_cannot_be_parsed_counts_byte_by_byte(tmp_path: Path, text: bytes) 
 
 def test_native_code_counts_byte_by_byte(tmp_path: Path) -> None:
     assert source(tmp_path, b"\x7fELF1", file="own.so").digest != source(tmp_path, b"\x7fELF2", file="own.so").digest
+
+
+def test_literals_are_known_by_the_names_they_are_given(tmp_path: Path) -> None:
+    text = """
+LIMIT: int = 3
+BOTH = ("a", 1)
+MADE = float("1")
+TWICE = 1
+if LIMIT:
+    TWICE = 2
+for LOOPED in (1, 2):
+    pass
+
+class Net:
+    slope = 0.5
+    def run(self, x, /, by=2, *, LIMIT=4, other=BOTH):
+        LIMIT = [LIMIT for LIMIT in x]
+"""
+    found = source(tmp_path, text).literals
+    assert found == {"LIMIT": "3", "BOTH": "('a', 1)", "Net.slope": "0.5", "Net.run(by)": "2", "Net.run(LIMIT)": "4"}
+
+
+def test_functions_and_classes_are_known_by_their_qualified_names(tmp_path: Path) -> None:
+    text = "def f():\n    def g(): pass\nclass A:\n    def h(self): pass\nif f:\n    def i(): pass\ndef j(): pass\ndel j\n"
+    found = source(tmp_path, text)
+    assert found.defined == {"f", "A", "A.h"}
+    assert {"f", "f.<locals>.g", "A.h", "i", "j"} <= found.code.keys()

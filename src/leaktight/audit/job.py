@@ -22,7 +22,10 @@ from leaktight.core.scenario import Progress
 PACE = 0.25
 """How many seconds lie at least between two reports of a job's progress."""
 
-ELSEWHERE = "The worker and the audit differ in {what}. Install the same on every machine, with the data under the same paths."
+ELSEWHERE = (
+    "The worker and the audit differ in {what}. Install the same on every machine, with the data under the same paths. "
+    "If code was changed after it was loaded here, restart Python."
+)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -16,6 +16,7 @@ from leaktight.core.digest import digest
 Import = tuple[str, str]
 """A module, and the name that is taken from it; an empty one takes the module itself."""
 _BLOCKS = ("body", "orelse", "finalbody")
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _LOADERS = frozenset({"import_module", "__import__"})
 
 
@@ -74,7 +75,7 @@ def parse_module(path: Path, module: str) -> ParsedModule:
                 names={name: pair for pair, name in _imports(tree.body, package)},
                 code=code,
                 defined=_defined(tree, nodes),
-                literals=_literals(tree, nodes),
+                literals=_literals(tree),
             )
     # Python 2, a template, or an expression nested deeper than Python can follow: a file that was never loaded may hold anything.
     except (SyntaxError, ValueError, RecursionError):
@@ -108,7 +109,7 @@ def _statements(body: list[ast.stmt], above: str = "") -> Iterator[tuple[str, as
             yield above + target.id, node
 
 
-def _literals(tree: ast.Module, nodes: list[ast.AST]) -> dict[str, str]:
+def _literals(tree: ast.Module) -> dict[str, str]:
     found: dict[str, str] = {}
     several = set[str]()
     for name, node in _statements(tree.body):
@@ -123,9 +124,20 @@ def _literals(tree: ast.Module, nodes: list[ast.AST]) -> dict[str, str]:
             except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
                 several.add(key)
     # A name that is assigned again, in a condition or a loop too, may hold anything.
-    stores = Counter(node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
-    several |= {name for name in found if stores[name.rpartition(".")[2]] > 1}
+    stores = Counter(_stored(tree.body))
+    several |= {name for name in found if stores[name] > 1}
     return {key: text for key, text in found.items() if key not in several and text}
+
+
+def _stored(body: Iterable[ast.AST], above: str = "") -> Iterator[str]:
+    """Return the qualified names that a module and its classes assign, as often as they do."""
+    for node in body:
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield above + node.id
+        elif isinstance(node, ast.ClassDef):
+            yield from _stored(node.body, f"{above}{node.name}.")
+        elif not isinstance(node, _SCOPES):
+            yield from _stored(ast.iter_child_nodes(node), above)
 
 
 def _defaults(arguments: ast.arguments) -> Iterator[tuple[str, ast.expr]]:

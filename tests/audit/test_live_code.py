@@ -16,10 +16,12 @@ from leaktight.audit.fingerprint import Fingerprint, Fingerprints
 from leaktight.audit.live_code import reach
 
 NOISE = '''
+import functools
 import os
 from typing import ClassVar
 
 import own_helper
+import torch
 from leaktight.core.defence import Defence
 from own_helper import bend
 
@@ -43,6 +45,8 @@ def make(power):
 
 
 raised = make(3)
+shifted = functools.partial(torch.add, other=2.0)
+KERNEL = torch.tensor([1.0, 2.0])
 
 
 def remember(t):
@@ -74,7 +78,7 @@ class Noise(Base):
         from own_late import late
 
         kept = remember(scale(self.low(message))) * SETTINGS["slope"] * FROM_OUTSIDE
-        return late(bend(own_helper.push(raised(kept)))), HERE
+        return late(bend(own_helper.push(raised(shifted(kept) * KERNEL)))), HERE
 '''
 HELPER = "STEP = 1\n\n\ndef bend(t):\n    return t + STEP\n\n\ndef push(t):\n    return -t\n"
 LATE = "import os\nMORE = 2.0\nSTART = float(os.getpid())\n\n\ndef late(t):\n    return t * MORE + START\n"
@@ -113,6 +117,8 @@ EDITS = {
     "a default": ("noise", "by=2.0", "by=200.0"),
     "a constant": ("noise", "SCALE = 1.0", "SCALE = 100.0"),
     "a closure": ("noise", "make(3)", "make(4)"),
+    "an argument": ("noise", "other=2.0", "other=200.0"),
+    "a tensor": ("noise", "[1.0, 2.0]", "[1.0, 200.0]"),
     "a setting": ("noise", '"slope": 1.0', '"slope": 100.0'),
     "a class attribute": ("noise", "floor: ClassVar[float] = 0.5", "floor: ClassVar[float] = 50.0"),
     "a method": ("noise", "t.clamp(self.floor)", "t.clamp(-self.floor)"),

@@ -13,6 +13,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import CellType, FunctionType, MethodType, ModuleType
 from typing import Any
 
+import numpy as np
+from torch import Tensor
+
 from leaktight.audit.bytecode import Names, digest_bytecode, names_of
 from leaktight.audit.dependencies import file_of, is_ours, is_own, parsed, title_of_file
 from leaktight.audit.live_module import defaults_of, functions_in, is_generated, is_typed
@@ -39,7 +42,7 @@ def reach(roots: Iterable[Any]) -> dict[str, str]:
         {}
     """
     roots = list(roots)
-    first = _Walk(frozenset())
+    first = _Walk()
     first.visit_all(roots)
     walk = _Walk(frozenset(first.stored))
     walk.visit_all(roots)
@@ -50,13 +53,14 @@ class _Walk:
     """One way through everything that objects reach.
 
     Args:
-        memories: what the code assigns itself: it is left out.
+        memories: what the code assigns itself, which is left out; None to find that out first.
     """
 
-    def __init__(self, memories: frozenset[Place]) -> None:
+    def __init__(self, memories: frozenset[Place] | None = None) -> None:
+        self._is_first = memories is None
         self.lines: dict[str, set[str]] = {}
         self.stored: set[Place] = set()
-        self._memories = memories
+        self._memories = memories or frozenset()
         self._seen: set[tuple[Any, ...]] = set()
         self._kept: list[Any] = []
         self._is_own = functools.cache(is_own)
@@ -91,10 +95,8 @@ class _Walk:
         else:
             for function in functions_in(value):
                 self._visit(function, certain)
-            if self._is_own(type(value).__module__):
+            if self._is_own(str(type(value).__module__)):
                 self._visit(type(value), certain)
-            if isinstance(value, functools.partial):
-                self._arguments(value, certain)
 
     def _function(self, function: FunctionType, certain: bool) -> None:
         self._visit(getattr(function, "__wrapped__", None), certain)
@@ -145,7 +147,7 @@ class _Walk:
             self._global(module.__name__, name, vars(module)[name], names, certain)
 
     def _class(self, made: type, certain: bool) -> None:
-        module, name = made.__module__, made.__qualname__
+        module, name = str(made.__module__), made.__qualname__
         if not self._is_own(module):
             # Somebody may have put a function of their own into a class of Leaktight.
             for value in vars(made).values() if is_ours(module) else ():
@@ -164,23 +166,21 @@ class _Walk:
 
     def _value(self, module: str, name: str, value: Any, certain: bool) -> None:
         """Add a plain value that the module's file does not tell; follow any other."""
+        if self._is_first and isinstance(value, Tensor | np.ndarray):
+            return
         text = text_of(value, self._folders(module))
         if text is None:
             if certain and not is_typed(module) and _is_replaced(module, name, value):
                 self._add(module, name, f"{name} is {[digest_bytecode(function.__code__) for function in functions_in(value)]}")
             if (id(value), certain) not in self._seen:
                 self._visit(value, certain)
-                for part in _parts(value):
-                    # What is in it may depend on what was loaded before.
-                    self._value(module, name, part, certain and not is_changeable(value))
+                for number, part in enumerate(_parts(value)):
+                    # What is in a list or a dictionary may depend on what was loaded before.
+                    self._value(module, f"{name} {number}", part, certain and not is_changeable(value))
             return
         literal = None if is_typed(module) else parsed(module).literals.get(name)
         if text != literal and (literal is not None or certain):
             self._add(module, name, f"{name} {text}")
-
-    def _arguments(self, made: functools.partial[Any], certain: bool) -> None:
-        for value in (*made.args, *made.keywords.values()):
-            self._visit(value, certain)
 
     def _add(self, module: str, name: str, line: str) -> None:
         title = name.partition(".")[0].partition("(")[0].partition(" ")[0] if is_typed(module) else title_of_file(module)
@@ -208,19 +208,17 @@ def _cells(function: FunctionType) -> dict[str, Any]:
 
 
 def _parts(value: Any) -> Iterator[Any]:
-    """Return what is in a collection that is not plain as a whole."""
+    """Return what is in a collection that is not plain as a whole, and what a function is called with."""
     if isinstance(value, Mapping):
         yield from value.values()
     elif isinstance(value, list | tuple | set | frozenset):
         yield from value
+    elif isinstance(value, functools.partial):
+        yield from (*value.args, *(part for pair in sorted(value.keywords.items()) for part in pair))
 
 
 def _folders(module: str) -> tuple[str, ...]:
     """Return the folders in which a module may stand elsewhere on another machine."""
     path = file_of(module)
-    inside = (
-        [str(path.absolute().parents[up]) for up in range(min(module.count(".") + 1, len(path.absolute().parents) - 1))]
-        if path
-        else []
-    )
-    return tuple(folder for folder in {*inside, os.getcwd()} if folder != os.sep)
+    above = list(path.absolute().parents)[: module.count(".") + 1] if path is not None else []
+    return tuple(folder for folder in {*map(str, above), os.getcwd()} if folder != os.sep)

@@ -155,8 +155,8 @@ def test_an_attackers_own_code_is_part_of_what_its_training_is_made_from(
     before = {cell.label: Trainings(tmp_path).course(cell).fingerprint for cell in cells}
     plain = fingerprint.trace
 
-    def edited(modules: Any, alone: Any) -> dict[str, str]:
-        found = plain(modules, alone)
+    def edited(modules: Any, *others: Any) -> dict[str, str]:
+        found = plain(modules, *others)
         return {**found, "leaktight_toys.py": "edited"} if "leaktight_toys.py" in found else found
 
     monkeypatch.setattr(fingerprint, "trace", edited)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from leaktight.audit import dependencies
-from leaktight.audit.dependencies import TELLING, file_of, trace
+from leaktight.audit.dependencies import PRESENTATION, file_of, trace
 from leaktight.core import registry
 
 Write = Callable[[dict[str, str]], None]
@@ -142,7 +142,7 @@ def test_no_part_depends_on_what_tells_results(made: Any) -> None:
         pytest.skip("not of this package")
     found = trace([made.__module__])
     assert f"{made.__module__.replace('.', '/')}.py" in found
-    assert not [file for file in found if file.split("/")[1] in TELLING or file == "leaktight/core/errors.py"]
+    assert not [file for file in found if file.split("/")[1] in PRESENTATION or file == "leaktight/core/errors.py"]
 
 
 @pytest.mark.parametrize(
@@ -179,3 +179,13 @@ def test_processes_agree_on_the_files_whatever_was_loaded_before(write: Write, t
     words = [sys.executable, "-c", f"import sys; sys.path[:] = {sys.path!r}\n{code}"]
     said = subprocess.run(words, check=True, capture_output=True, text=True, cwd=tmp_path).stdout
     assert said.strip() == str(sorted(trace(["dep_model"]).items()))
+
+
+def test_modules_whose_files_were_removed_differ_by_what_they_do(write: Write, tmp_path: Path) -> None:
+    found = []
+    for factor in (1, 2):
+        write({"dep_model.py": f"def net(x):\n    return x * {factor}\n"})
+        importlib.import_module("dep_model")
+        (tmp_path / "dep_model.py").unlink()
+        found.append(trace(["dep_model"])["dep_model.py"])
+    assert found[0] != found[1]

@@ -161,7 +161,7 @@ def test_cells_made_from_something_else_are_computed_again_and_it_is_said(
     steps: list[audit.Step] = []
     again = audit.run(plan, out, progress=steps.append)
     assert [record.message for record in caplog.records] == [
-        f"Computed again: the version of leaktight ({before}, now 99.0) changed (14 of 14 cells)."
+        f"The version of leaktight ({before}, now 99.0) changed, so 14 of 14 cells are computed again."
     ]
     assert timeless(again) == timeless(first)
     assert (steps[-1].done, steps[-1].kept) == (17, 0)

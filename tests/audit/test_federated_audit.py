@@ -93,8 +93,8 @@ def test_own_models_and_data_are_computed_again_when_they_were_edited(
     sys.path.remove(str(tmp_path))
     # The control has a model of its own, which nobody edited.
     assert [record.message for record in caplog.records] == [
-        "Computed again: edited_models.py changed (2 of 3 cells).",
-        "Computed again: the data and edited_models.py changed (3 of 3 cells).",
+        "edited_models.py changed, so 2 of 3 cells are computed again.",
+        "The data and edited_models.py changed, so 3 of 3 cells are computed again.",
     ]
     assert first[0].reading("accuracy") is not None
     assert edited[0].reading("mse", "raw") != first[0].reading("mse", "raw") != replaced[0].reading("mse", "raw")

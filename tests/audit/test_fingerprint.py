@@ -18,8 +18,9 @@ import torch
 import leaktight
 from leaktight.audit import content, fingerprint
 from leaktight.audit.content import MODEL, RESPONSE
-from leaktight.audit.dependencies import COMPUTING
+from leaktight.audit.dependencies import NUMERIC_PACKAGES, digest_loaded
 from leaktight.audit.fingerprint import DATA, FORMAT, Fingerprint, Fingerprints, versions
+from leaktight.audit.live_code import reach
 from leaktight.core.defence import Chain, Defence, Undefended
 from leaktight.core.probe import Attempt
 from leaktight.data import Factory as OwnData
@@ -120,6 +121,23 @@ def test_each_model_is_looked_at_once_in_a_run_and_each_data_set_once(data: Npz,
             fingerprints.of(Federated(data=data, model=MLP()), seed, defence)
     assert hashed.count(["train x", "train y", "test x", "test y"]) == 1
     assert len(hashed) == 3
+
+
+def test_each_module_is_looked_at_once_in_a_run_and_what_is_reached_once_for_each_set_of_classes(
+    mine: Federated, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[str] = []
+    reached: list[frozenset[Any]] = []
+    monkeypatch.setattr(fingerprint, "digest_loaded", lambda name: looked.append(name) or digest_loaded(name))
+    monkeypatch.setattr(fingerprint, "reach", lambda roots: reached.append(roots) or reach(roots))
+    fingerprints = Fingerprints()
+    for number in range(200):
+        noise = GaussianNoise if number % 2 else LaplaceNoise
+        fingerprints.of(mine, 0, Chain(links=(noise(), Undefended())) if number % 3 else noise())
+        fingerprints.of(mine.model_copy(update={"rounds": number + 1}), 0, Undefended())
+    assert {"own_model", "own_activation", "leaktight.defences.gaussian"} <= set(looked)
+    assert len(looked) == len(set(looked))
+    assert len(reached) == len(set(reached)) == 5
 
 
 def test_what_an_own_module_imports_shows(mine: Federated, own: Write) -> None:
@@ -224,7 +242,7 @@ def test_an_upgrade_shows(toys: ModuleType, package: ModuleType, monkeypatch: An
     assert change.endswith(", now 99.0)")
 
 
-@pytest.mark.parametrize("package", [name for name in COMPUTING.values() if name != "torch"])
+@pytest.mark.parametrize("package", [name for name in NUMERIC_PACKAGES.values() if name != "torch"])
 def test_an_upgrade_of_a_library_shows(toys: ModuleType, package: str, monkeypatch: Any) -> None:
     before, plain = made(toys.ToyScenario()), metadata.version
     monkeypatch.setattr(fingerprint.metadata, "version", lambda name: "99.0" if name == package else plain(name))

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from leaktight.audit import probe_batch
-from leaktight.audit.probe_batch import respond
+from leaktight.audit.probe_batch import digest_response
 from leaktight.core.random import sealed, stream
 
 BATCH = torch.rand(4, 6, generator=stream(0)), torch.tensor([0, 1, 2, 0])
@@ -21,7 +21,7 @@ def network(activation: nn.Module | None = None) -> nn.Module:
 
 
 def ask(model: nn.Module) -> str:
-    return respond(model, (BATCH[0],), BATCH[1])
+    return digest_response(model, (BATCH[0],), BATCH[1])
 
 
 class Own(nn.Module):

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
 
 import leaktight
@@ -22,6 +23,7 @@ from leaktight.audit.content import RESPONSE
 from leaktight.audit.engine import Advance, InProcess
 from leaktight.audit.job import Outcome
 from leaktight.audit.store import STORE_FILE, TRAINING_FOLDER
+from leaktight.audit.words import capital
 from leaktight.core.probe import Attempt
 from leaktight.core.record import Record, Status
 from leaktight.data import Digits
@@ -102,7 +104,7 @@ def test_a_changed_module_behind_an_own_model_is_computed_again_here_and_by_work
     write("x.square()")
     new = numbers(audit.run(ours, tmp_path / "out"))
     # All but the control, which has a network of its own.
-    assert said(caplog) == ["Computed again: our_layers/activation.py changed (3 of 4 cells)."]
+    assert said(caplog) == ["our_layers/activation.py changed, so 3 of 4 cells are computed again."]
     assert new == numbers(audit.run(ours, tmp_path / "fresh", workers=2))
     assert new[0] != old[0]
     assert numbers(audit.run(ours, tmp_path / "out")) == new
@@ -116,7 +118,7 @@ def test_a_changed_environment_that_a_model_reads_is_computed_again(
     old = numbers(audit.run(ours, tmp_path / "out"))
     monkeypatch.setenv("OUR_SLOPE", "3")
     new = numbers(audit.run(ours, tmp_path / "out"))
-    assert said(caplog) == [f"Computed again: {RESPONSE} changed (3 of 4 cells)."]
+    assert said(caplog) == [f"{capital(RESPONSE)} changed, so 3 of 4 cells are computed again."]
     assert new == numbers(audit.run(ours, tmp_path / "fresh"))
     assert new[0] != old[0]
 
@@ -186,7 +188,7 @@ def test_in_a_checkout_a_changed_defence_is_computed_again_and_a_changed_sentenc
     with (package / "report" / "render.py").open("a") as file:
         file.write('\n\nSENTENCE = "This is shown in other words."\n')
     second, complaint = run()
-    assert complaint == "Computed again: leaktight/defences/gaussian.py changed (1 of 5 cells).\n"
+    assert complaint == "leaktight/defences/gaussian.py changed, so 1 of 5 cells is computed again.\n"
     assert second["computed"] == [
         "training with gaussian_noise(std=0.02)",
         "analytic against gaussian_noise(std=0.02), batch 1, initial",
@@ -221,8 +223,23 @@ def test_a_flipped_byte_in_a_record_is_named_and_computed_again(
     [noisy] = [record for record in records if record.cell.defence.kind == "toy_noise"]
     flip(tmp_path / "out" / STORE_FILE, f'"seconds": {noisy.seconds}'[:-1].encode())
     assert numbers(audit.run(toy, tmp_path / "out")) == whole
-    assert said(caplog) == ["The record of a against toy_noise, batch 1, initial is damaged: computed again."]
+    assert said(caplog) == ["The record of a against toy_noise, batch 1, initial is damaged and is computed again."]
     assert (lines(tmp_path / "trained"), lines(tmp_path / "attacked")) == (2, 4)
+
+
+def test_several_damaged_records_are_named_in_one_sentence(toy: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    records = audit.run(toy, tmp_path / "out")
+    noisy, bare = (
+        next(record for record in records if (record.cell.defence.kind, record.cell.purpose) == (kind, "measure"))
+        for kind in ("toy_noise", "none")
+    )
+    for record in (noisy, bare):
+        flip(tmp_path / "out" / STORE_FILE, f'"seconds": {record.seconds}'[:-1].encode())
+    assert numbers(audit.run(toy, tmp_path / "out")) == numbers(records)
+    [sentence] = said(caplog)
+    start, names = sentence.split(": ")
+    assert start == "2 records are damaged and are computed again"
+    assert set(names.removesuffix(".").split("; ")) == {f"a against {kind}, batch 1, initial" for kind in ("toy_noise", "none")}
 
 
 def test_a_flipped_byte_in_a_training_run_is_named_and_computed_again(
@@ -234,7 +251,7 @@ def test_a_flipped_byte_in_a_training_run_is_named_and_computed_again(
     content = path.read_bytes()
     path.write_bytes(content[:-2] + bytes([content[-2] ^ 1]) + content[-1:])
     assert numbers(audit.run(toy, tmp_path / "out", workers=2)) == whole
-    assert said(caplog) == [f"The training run `{path}` is damaged: computed again."]
+    assert said(caplog) == [f"The training run `{path}` is damaged and is computed again."]
     assert lines(tmp_path / "trained") == 3
     assert path.read_bytes() == content
 
@@ -259,5 +276,125 @@ def test_a_changed_training_run_without_cells_is_told_of_too(
         audit.run(toy, out, engine=Interrupted(out / TRAINING_FOLDER))
     monkeypatch.setattr(leaktight, "__version__", "99.0")
     audit.run(toy, out)
-    assert said(caplog) == [f"Computed again: the version of leaktight ({before}, now 99.0) changed (2 of 2 training runs)."]
+    assert said(caplog) == [
+        f"The version of leaktight ({before}, now 99.0) changed, so 2 of 2 training runs are computed again."
+    ]
     assert lines(tmp_path / "trained") == 4
+
+
+NOISE = """
+from typing import Literal
+from leaktight.core.defence import Defence
+
+def push(tensor):
+    return tensor * 1.5
+
+class OurNoise(Defence):
+    kind: Literal["our_noise"] = "our_noise"
+
+    def on_message(self, message, local):
+        return message.map(push)
+"""
+EDITED = """
+import json, logging, sys
+from pathlib import Path
+logging.basicConfig(format="%(message)s", stream=sys.stderr)
+import our_noise
+from leaktight import audit
+if sys.argv[2] == "edit":
+    file = Path(our_noise.__file__)
+    file.write_text(file.read_text().replace("1.5", "-150.0"))
+document = {"scenario": {"data": "digits", "model": "mlp", "rounds": 1}, "attacks": ["analytic"], "grid": {"victims": 2}}
+plan = audit.parse_plan({**document, "defences": [{"kind": "our_noise"}]})
+records = audit.run(plan, sys.argv[1])
+print(json.dumps([[reading.value for reading in record.readings] for record in records if record.cell.defence.kind == "our_noise"]))
+"""
+
+
+def test_numbers_of_code_that_was_edited_after_it_was_loaded_are_not_taken_for_the_new_code(tmp_path: Path) -> None:
+    (tmp_path / "our_noise.py").write_text(NOISE)
+
+    def run(how: str, out: str = "out") -> tuple[Any, str]:
+        words = [sys.executable, "-B", "-c", EDITED, str(tmp_path / out), how]
+        place = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(Path(leaktight.__file__).parents[1])])}
+        done = subprocess.run(words, env=place, check=True, capture_output=True, text=True, cwd=tmp_path)
+        return json.loads(done.stdout), done.stderr
+
+    old, _ = run("edit")
+    new, complaint = run("leave")
+    assert complaint == "our_noise.py changed, so 1 of 4 cells is computed again.\n"
+    assert new != old
+    assert run("leave") == (new, "")
+
+
+SCRIPT = """
+import os, sys, time
+from typing import ClassVar, Literal
+from leaktight import audit
+from leaktight.core.defence import Defence
+
+SLOPE = float(os.environ.get("OUR_SLOPE", "1.5"))
+SHARES = {"a": 1.0}
+CALLS = 0
+
+def push(tensor, by=2.0):
+    global CALLS
+    CALLS += 1
+    return tensor * by * SLOPE * SHARES["a"]
+
+class OurScript(Defence):
+    kind: Literal["our_script"] = "our_script"
+    least: ClassVar[float] = 0.5
+
+    def on_message(self, message, local):
+        return message.map(lambda tensor: push(tensor) * self.least)
+
+if __name__ == "__main__":
+    started = time.time()
+    document = {"scenario": {"data": "digits", "model": "mlp", "rounds": 1}, "attacks": ["analytic"], "grid": {"victims": 2}}
+    plan = audit.parse_plan({**document, "defences": [{"kind": "our_script"}]})
+    for out, workers in (("one", 1), ("one", 2), ("two", 2)):
+        computed = []
+        records = audit.run(plan, out, workers=workers, progress=lambda step: step.status and computed.append(step.text))
+        print(len(computed), sorted({record.status.value for record in records}))
+"""
+
+
+def test_workers_agree_on_code_in_a_script(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(SCRIPT)
+    place = {**os.environ, "PYTHONPATH": str(Path(leaktight.__file__).parents[1])}
+    words = [sys.executable, "-B", "script.py"]
+    done = subprocess.run(words, env=place, check=True, capture_output=True, text=True, cwd=tmp_path)
+    assert done.stdout.splitlines() == ["7 ['done']", "0 ['done']", "7 ['done']"]
+    assert done.stderr == ""
+
+
+DATA = """
+import numpy as np
+
+def load():
+    with np.load(PATH) as held:
+        return held["x"], held["y"], held["x"], held["y"]
+"""
+
+
+def test_a_file_that_an_own_data_function_reads_is_read_again_in_every_run(
+    tmp_path: Path, write: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "ours.npz"
+    (tmp_path / "our_data.py").write_text(DATA.replace("PATH", repr(str(path))))
+    plan = audit.parse_plan(
+        {
+            "scenario": {"data": "our_data:load", "model": "mlp", "rounds": 1, "participants": 1},
+            "attacks": ["analytic"],
+            "grid": {"victims": 2},
+        }
+    )
+    inputs = np.random.default_rng(0).random((12, 1, 2, 2)).astype(np.float32)
+    found = []
+    for pixels in (inputs, 1 - inputs):
+        np.savez(path, x=pixels, y=np.arange(12) % 2)
+        found.append(numbers(audit.run(plan, tmp_path / "out")))
+    assert said(caplog) == ["The data changed, so 3 of 3 cells are computed again."]
+    assert found[1] == numbers(audit.run(plan, tmp_path / "fresh"))
+    assert found[0] != found[1]

@@ -16,7 +16,8 @@ import torch
 from leaktight.audit import gallery
 from leaktight.audit import store as module
 from leaktight.audit.fingerprint import Fingerprint, versions
-from leaktight.audit.store import LOCK_FILE, STORE_FILE, STORE_FORMAT, Store
+from leaktight.audit.store import LOCK_FILE, STORE_FILE, Store
+from leaktight.audit.store_integrity import STORE_FORMAT
 from leaktight.core.errors import InvalidValue, LeaktightError
 from leaktight.core.metric import Reading
 from leaktight.core.record import Record, Status
@@ -308,7 +309,7 @@ def test_a_report_leaves_a_damaged_record_out_and_says_so(damaged: Any, plan: An
         assert len(reader.records()) == len(plan.cells()) - 1
         assert reader.missing() == 1
     path = store.folder / STORE_FILE
-    assert [said.message for said in caplog.records] == [f"1 record is damaged in `{path}` and left out. Run the audit again."]
+    assert [said.message for said in caplog.records] == [f"1 record in `{path}` is damaged and left out. Run the audit again."]
 
 
 def test_damaged_pictures_are_not_shown(damaged: Any, plan: Any) -> None:

@@ -131,7 +131,7 @@ def test_a_truncated_file_is_trained_again_with_a_warning(
     with caplog.at_level(logging.WARNING):
         mended = Trainings(folder).get(course)
     assert count(tmp_path) == 2
-    assert "is damaged: computed again" in caplog.text
+    assert "is damaged and is computed again" in caplog.text
     assert mended.utility == whole.utility
     Trainings(folder).get(course)
     assert count(tmp_path) == 2
@@ -185,7 +185,7 @@ def test_a_flipped_byte_is_named_and_trained_again(course: Course, tmp_path: Pat
     content = path.read_bytes()
     path.write_bytes(content[:-3] + bytes([content[-3] ^ 64]) + content[-2:])
     assert not Trainings(tmp_path / "training").has(course)
-    assert [said.message for said in caplog.records] == [f"The training run `{path}` is damaged: computed again."]
+    assert [said.message for said in caplog.records] == [f"The training run `{path}` is damaged and is computed again."]
     assert not path.exists()
     mended = Trainings(tmp_path / "training").get(course)
     assert same(dict(mended.snapshots["end"].parameters), dict(whole.snapshots["end"].parameters))

@@ -65,7 +65,7 @@ def test_results_made_with_another_version_are_computed_again_and_it_is_said(
     monkeypatch.setattr("leaktight.__version__", "99.0")
     said = leaktight(*words)
     assert said.code == 0
-    assert said.err == f"Computed again: the version of leaktight ({__version__}, now 99.0) changed (4 of 4 cells).\n"
+    assert said.err == f"The version of leaktight ({__version__}, now 99.0) changed, so 4 of 4 cells are computed again.\n"
 
 
 def test_an_interruption_says_how_to_go_on(leaktight: Call, plan_file: str, monkeypatch: Any) -> None:

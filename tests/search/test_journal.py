@@ -59,7 +59,9 @@ def test_a_damaged_line_is_named_and_costs_no_other(path: Path, rubbish: bytes, 
     first, second, third = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(first + rubbish + second + third)
     assert known(path) == BOTH
-    assert [record.message for record in caplog.records] == [f"The journal `{path}` is damaged in 1 line: computed again."]
+    assert [record.message for record in caplog.records] == [
+        f"The journal `{path}` is damaged in 1 line, which is computed again."
+    ]
     assert path.read_bytes() == first + second + third
 
 
@@ -82,7 +84,7 @@ def test_scores_of_other_settings_are_left_behind(path: Path, caplog: pytest.Log
 def test_scores_of_other_code_are_left_behind_and_it_is_said(path: Path, caplog: pytest.LogCaptureFixture) -> None:
     edited = Fingerprint({**MADE.parts, "models.py": "8d"})
     assert known(path, made=edited) == {}
-    assert [record.message for record in caplog.records] == ["Computed again: models.py changed (2 scores)."]
+    assert [record.message for record in caplog.records] == ["models.py changed, so 2 scores are computed again."]
     caplog.clear()
     assert known(path, made=edited) == {}
     assert caplog.text == ""

@@ -229,7 +229,7 @@ def test_a_damaged_model_file_is_named_and_made_again(tmp_path: Path, damage: An
     model.write_bytes(damage(whole))
     assert search(few, tmp_path / "policy.toml") == first
     assert model.read_bytes() == whole
-    assert [said.message for said in caplog.records] == [f"The model `{model}` is damaged: computed again."]
+    assert [said.message for said in caplog.records] == [f"The model `{model}` is damaged and is computed again."]
 
 
 def test_scores_of_other_code_are_computed_again_and_it_is_said(
@@ -240,8 +240,8 @@ def test_scores_of_other_code_are_computed_again_and_it_is_said(
     scored = len(lines(tmp_path / "policy.toml"))
     plain = fingerprint.trace
 
-    def edited(modules: Any, alone: Any) -> dict[str, str]:
-        files = plain(modules, alone)
+    def edited(*asked: Any) -> dict[str, str]:
+        files = plain(*asked)
         assert {"leaktight/probes/privacy_score.py", "leaktight/transforms/library.py"} <= files.keys()
         return {**files, "leaktight/probes/privacy_score.py": "edited"}
 
@@ -249,7 +249,7 @@ def test_scores_of_other_code_are_computed_again_and_it_is_said(
     told: list[Step] = []
     assert search(few, tmp_path / "policy.toml", progress=told.append) == first
     what = "leaktight/probes/privacy_score.py"
-    assert [said.message for said in caplog.records] == [f"Computed again: {what} changed ({scored} scores)."]
+    assert [said.message for said in caplog.records] == [f"{what} changed, so {scored} scores are computed again."]
     assert told[0].text == "training a little"
     assert len(lines(tmp_path / "policy.toml")) == scored
     caplog.clear()

@@ -9,7 +9,7 @@ from functools import lru_cache, singledispatch
 import torch
 from torch import Tensor, nn
 
-from leaktight.audit.probe_batch import EXAMPLES, respond
+from leaktight.audit.probe_batch import EXAMPLES, digest_response
 from leaktight.captures import Captured
 from leaktight.captures.tensors import LARGEST_FILE
 from leaktight.core.digest import digest, tensor_parts
@@ -33,11 +33,11 @@ class Content:
 
     Args:
         parts: a digest of each thing, by a name that a person knows.
-        modules: where the classes of its model come from.
+        classes: the classes of its model's layers.
     """
 
     parts: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    modules: frozenset[str] = frozenset()
+    classes: frozenset[type] = frozenset()
 
 
 @singledispatch
@@ -76,7 +76,7 @@ def _(scenario: Captured, seed: int) -> Content:
     task = scenario.task(scenario.captures()[0])
     inputs = trial_inputs(task.model, task.shape).cpu()
     found = _of_model(task.model, (task.model,), (inputs,), torch.zeros(len(inputs), dtype=torch.long))
-    return Content({CAPTURES: digest(*files), **found.parts}, found.modules)
+    return Content({CAPTURES: digest(*files), **found.parts}, found.classes)
 
 
 class _Joined(nn.Module):
@@ -93,8 +93,8 @@ class _Joined(nn.Module):
 
 def _of_model(model: nn.Module, halves: tuple[nn.Module, ...], inputs: tuple[Tensor, ...], labels: Tensor) -> Content:
     tensors = [part for half in halves for part in (str(half), *tensor_parts(half.state_dict()))]
-    modules = frozenset(type(layer).__module__ for half in halves for layer in half.modules())
-    return Content({MODEL: digest(*tensors), RESPONSE: respond(model, inputs, labels)}, modules)
+    classes = frozenset(type(layer) for half in halves for layer in half.modules())
+    return Content({MODEL: digest(*tensors), RESPONSE: digest_response(model, inputs, labels)}, classes)
 
 
 @lru_cache(maxsize=KEPT)

@@ -6,9 +6,10 @@ installed package its version. Leaktight's own code counts in a checkout; an ins
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 import sysconfig
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from functools import cache
 from importlib import metadata
 from importlib.machinery import ModuleSpec, PathFinder
@@ -17,13 +18,15 @@ from pathlib import Path
 from types import FunctionType, ModuleType
 
 import leaktight
-from leaktight.audit.syntax import Import, Source, read_source
+from leaktight.audit.live_module import deviations, is_typed
+from leaktight.audit.syntax import Import, ParsedModule, parse_module
+from leaktight.core.digest import digest
 from leaktight.core.registry import PLUGINS
 
 PACKAGE = "leaktight"
-TELLING = frozenset({"audit", "report", "flower", "wire", "papers", "cli", "testing", "core.errors"})
+PRESENTATION = frozenset({"audit", "report", "flower", "wire", "papers", "cli", "testing", "core.errors"})
 """Parts of Leaktight that are not followed into: they plan, carry and tell results, and a changed sentence there changes no number."""
-COMPUTING = {
+NUMERIC_PACKAGES = {
     "torch": "torch",
     "numpy": "numpy",
     "scipy": "scipy",
@@ -34,15 +37,36 @@ COMPUTING = {
 """The packages whose versions count in every result, by the name under which they are imported."""
 VERSION = "the version of "
 _INSTALLED = frozenset({"site-packages", "dist-packages"})
-_read: dict[str, tuple[object, Source]] = {}
 
 
-def trace(modules: Iterable[str], alone: Iterable[str] = ()) -> dict[str, str]:
+@dataclasses.dataclass(frozen=True)
+class _Reading:
+    """What was read of a file, when, which module was loaded then, and what the file says now if that was not loaded."""
+
+    module: ModuleType | None
+    token: Hashable
+    content: ParsedModule
+    edited: ParsedModule | None = None
+
+
+_read: dict[str, _Reading] = {}
+
+
+def digest_loaded(name: str) -> str:
+    """Return a digest of what a module does: of its file, and where it is loaded and does something else, of that too."""
+    content, module = parsed(name), sys.modules.get(name)
+    # What a person's own constants hold counts only where code that is used names them.
+    lines = deviations(module, content, constants=is_ours(name)) if module is not None else []
+    return digest(content.digest, *lines) if lines else content.digest
+
+
+def trace(modules: Iterable[str], alone: Iterable[str] = (), look: Callable[[str], str] = digest_loaded) -> dict[str, str]:
     """Return a digest for each file that modules depend on, and the version of each installed package, by a name that a person knows.
 
     Args:
         modules: names of modules; their imports are followed.
         alone: names of modules of Leaktight; their imports are not followed.
+        look: returns the digest of a module, and may remember it.
 
     Example:
         >>> files = trace(["leaktight.defences.gaussian"])
@@ -51,19 +75,19 @@ def trace(modules: Iterable[str], alone: Iterable[str] = ()) -> dict[str, str]:
     """
     files: dict[str, str] = {}
     for name in alone if is_checkout() else ():
-        files[_title(name)] = _source(name).does
+        files[title_of_file(name)] = look(name)
     roots = list(modules)
-    # Of the others, what they hold depends on what was called before.
-    waiting, seen = [*roots, *(name for root in roots for name in _held(root))], set[str]()
+    # Only of the roots: what other modules hold depends on what was called before.
+    waiting, seen = [*roots, *(name for root in roots for name in _namespace_modules(root))], set[str]()
     while waiting:
         name = waiting.pop()
         if name in seen:
             continue
         seen.add(name)
-        if not _is_ours(name):
-            waiting += _follow_own(name, files)
+        if not is_ours(name):
+            waiting += _follow_own(name, files, look)
         elif is_checkout():
-            waiting += _follow_ours(name, files)
+            waiting += _follow_ours(name, files, look)
     return dict(sorted(files.items()))
 
 
@@ -78,66 +102,78 @@ def file_of(name: str) -> Path | None:
     module = sys.modules.get(name)
     if module is not None:
         file = getattr(module, "__file__", None)
-        return Path(file) if file else None
+        # Code that comes through a pipe calls its file `<stdin>`.
+        return Path(file) if file and not is_typed(name) else None
     spec = _spec(name)
     return Path(spec.origin) if spec is not None and spec.has_location and spec.origin else None
 
 
-def _follow_ours(name: str, files: dict[str, str]) -> Iterator[str]:
+def is_own(name: str) -> bool:
+    """Return whether a module is a person's own code: not of Leaktight, of Python or of an installed package that is no plugin."""
+    top = name.partition(".")[0]
+    if is_ours(name) or top in NUMERIC_PACKAGES:
+        return False
+    path = file_of(name) or file_of(top)
+    if path is None:
+        return is_typed(name)
+    return top in plugin_packages() or not (_is_installed(path) or _is_standard(path))
+
+
+def _follow_ours(name: str, files: dict[str, str], look: Callable[[str], str]) -> Iterator[str]:
     """Add a module of Leaktight and return what it imports: of a package, only the modules whose names it takes."""
-    source = _source(name)
-    files[_title(name)] = source.does
+    content = parsed(name)
+    files[title_of_file(name)] = look(name)
     for package in _parents(name):
-        if _source(package).starts:
-            files.setdefault(_title(package), _source(package).starts)
-    yield from (module for target in source.imports if _is_ours(module := _target(target)) and not _is_telling(module))
+        if parsed(package).top_level_digest:
+            files.setdefault(title_of_file(package), parsed(package).top_level_digest)
+    yield from (module for target in content.imports if is_ours(module := _target(target)) and not _is_presentation(module))
 
 
 def _target(target: Import) -> str:
     """Return the module that defines what is imported, through packages of Leaktight that only hand it on."""
     module, name = target
-    if not _is_ours(module) or not name or not _is_package(module):
+    if not is_ours(module) or not name or not _is_package(module):
         return module
-    if name in _source(module).names:
-        return _target(_source(module).names[name])
+    if name in parsed(module).names:
+        return _target(parsed(module).names[name])
     return f"{module}.{name}" if file_of(f"{module}.{name}") else module
 
 
-def _follow_own(name: str, files: dict[str, str]) -> Iterator[str]:
+def _follow_own(name: str, files: dict[str, str], look: Callable[[str], str]) -> Iterator[str]:
     """Add a module that is not of Leaktight and return every module that was loaded with it."""
     path = file_of(name)
     if path is None:
         # A folder without code of its own, something built in, or an optional import that is not there.
         return
     top = name.partition(".")[0]
-    if top in COMPUTING:
+    if top in NUMERIC_PACKAGES:
         return
     if top not in plugin_packages():
         if _is_installed(path):
-            files.update(_versions(top) or {_title(name): _source(name).does})
+            files.update(_versions(top) or {title_of_file(name): parsed(name).digest})
             return
         if _is_standard(path):
             return
-    source = _source(name)
-    files[_title(name)] = source.does
+    content = parsed(name)
+    files[title_of_file(name)] = look(name)
     yield from _parents(name)
-    for module, taken in source.imports:
-        if not _is_ours(module):
+    for module, taken in content.imports:
+        if not is_ours(module):
             yield from (*_parents(module), module)
             if taken and file_of(f"{module}.{taken}"):
                 yield f"{module}.{taken}"
-        elif not _is_telling(defining := _target((module, taken))):
+        elif not _is_presentation(defining := _target((module, taken))):
             yield defining
 
 
-def _held(name: str) -> Iterator[str]:
+def _namespace_modules(name: str) -> Iterator[str]:
     """Return where the functions and classes in the namespace of a person's own module come from, however they got there."""
     module = sys.modules.get(name)
-    if module is None or _is_ours(name) or name.partition(".")[0] in COMPUTING:
+    if module is None or is_ours(name) or name.partition(".")[0] in NUMERIC_PACKAGES:
         return
     for value in list(vars(module).values()):
         origin = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
-        if isinstance(value, ModuleType | FunctionType | type) and isinstance(origin, str) and not _is_ours(origin):
+        if isinstance(value, ModuleType | FunctionType | type) and isinstance(origin, str) and not is_ours(origin):
             yield origin
 
 
@@ -162,22 +198,40 @@ def _distributions() -> dict[str, list[str]]:
     return dict(metadata.packages_distributions())
 
 
-def _source(name: str) -> Source:
-    """Return what a module's file does, as it was when first asked for: a module that was loaded and then edited still does what it did."""
-    path, module = file_of(name), sys.modules.get(name)
-    known = _read.get(name)
-    if known is not None and module is not None and known[0] is module:
-        return known[1]
+def parsed(name: str) -> ParsedModule:
+    """Return what a module's file does: of one that was edited and not loaded again, what it did before, if it was looked at then.
+
+    A file that cannot be read has no code that anything could agree with: what is loaded counts in its place.
+    """
+    module, known, token = sys.modules.get(name), _read.get(name), _token(name)
+    is_same = known is not None and known.module is module
+    if known is None or not is_same or known.token != token:
+        before, known = known, _Reading(module, token, _parse(name))
+        if before is not None and is_same and module is not None and deviations(module, known.content, constants=True):
+            known = _Reading(module, token, before.content, known.content)
+    elif known.edited is not None and module is not None and not deviations(module, known.edited, constants=True):
+        # It was loaded again into the same module.
+        known = _Reading(module, token, known.edited)
+    _read[name] = known
+    return known.content
+
+
+def _token(name: str) -> Hashable:
+    """Return what changes when a module's file is written; None for one that cannot be read."""
     try:
+        path = file_of(name)
         state = path.stat() if path is not None else None
-        token = (str(path), state.st_size, state.st_mtime_ns) if state else None
-        if known is None or token is None or known[0] != token:
-            known = token, read_source(path, name) if path is not None else Source("")
     except OSError:
-        # It was removed after it was loaded.
-        known = None, Source("")
-    _read[name] = (module if module is not None else known[0]), known[1]
-    return known[1]
+        return None
+    return (str(path), state.st_size, state.st_mtime_ns) if state is not None else None
+
+
+def _parse(name: str) -> ParsedModule:
+    path = file_of(name)
+    try:
+        return parse_module(path, name) if path is not None else ParsedModule("")
+    except OSError:
+        return ParsedModule("")
 
 
 def _spec(name: str) -> ModuleSpec | None:
@@ -197,7 +251,7 @@ def _spec(name: str) -> ModuleSpec | None:
     return PathFinder.find_spec(name, list(places))
 
 
-def _title(name: str) -> str:
+def title_of_file(name: str) -> str:
     """Return the name of a module's file, from the folder that its package is in."""
     path = file_of(name)
     if path is None or name in ("__main__", "__mp_main__"):
@@ -211,13 +265,14 @@ def _parents(name: str) -> list[str]:
     return [".".join(parts[:count]) for count in range(1, len(parts))]
 
 
-def _is_ours(name: str) -> bool:
+def is_ours(name: str) -> bool:
+    """Return whether a module is of Leaktight."""
     return name.partition(".")[0] == PACKAGE
 
 
-def _is_telling(name: str) -> bool:
+def _is_presentation(name: str) -> bool:
     parts = name.split(".")
-    return not TELLING.isdisjoint({".".join(parts[1:2]), ".".join(parts[1:3])})
+    return not PRESENTATION.isdisjoint({".".join(parts[1:2]), ".".join(parts[1:3])})
 
 
 def _is_package(name: str) -> bool:

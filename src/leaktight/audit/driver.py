@@ -11,17 +11,18 @@ from typing import Any, get_args
 
 from leaktight.audit.crew import Workers
 from leaktight.audit.engine import Engine, engine_of
-from leaktight.audit.fingerprint import Fingerprint, listed
+from leaktight.audit.fingerprint import Fingerprint, explain
 from leaktight.audit.job import Job, Outcome, refused, without_record
 from leaktight.audit.plan import Plan, changed_in
 from leaktight.audit.rehearsal import rehearse
 from leaktight.audit.store import TRAINING_FOLDER, Store
 from leaktight.audit.trainings import Course, Trainings
-from leaktight.audit.words import attack_of
+from leaktight.audit.words import attack_of, count
 from leaktight.core.device import DeviceName, device_of
 from leaktight.core.errors import InvalidValue, unknown
 from leaktight.core.record import Cell, Record, Status
 from leaktight.core.scenario import Scenario
+from leaktight.data import Factory
 
 _log = logging.getLogger(__name__)
 
@@ -88,6 +89,7 @@ def run(
     """
     if isinstance(workers, int) and workers < 1:
         raise InvalidValue(f"The number of workers must be at least 1. Got {workers} instead.")
+    Factory.start_run()
     plan = on_device(plan, device)
     rehearse(plan)
     folder = Path(out)
@@ -155,9 +157,10 @@ class _Drive:
         damaged = self._store.remove_damaged()
         if damaged:
             names = [described(Job(planned[key])) if key in planned else "a cell of another plan" for key in damaged]
-            what = "The record of" if len(damaged) == 1 else f"{len(damaged)} records are damaged:"
-            end = " is damaged: computed again." if len(damaged) == 1 else "; computed again."
-            _log.warning("%s %s%s", what, "; ".join(names), end)
+            if len(names) == 1:
+                _log.warning("The record of %s is damaged and is computed again.", *names)
+            else:
+                _log.warning("%d records are damaged and are computed again: %s.", len(names), "; ".join(names))
 
     def _remove_outdated(self, planned: Mapping[str, Cell]) -> tuple[list[list[str]], list[Cell]]:
         """Forget records that were made from something else.
@@ -176,15 +179,15 @@ class _Drive:
 
     def _say_what_changed(self, cells: Sequence[Sequence[str]], planned: int, courses: Sequence[Course]) -> None:
         """Say once why something is computed again: for how many cells, or, if there were none yet, for how many training runs."""
-        changes, count = list(cells), f"{len(cells)} of {_counted(planned, 'cell')}"
+        changes, share = list(cells), f"{len(cells)} of {count(planned, 'cell')}"
         if not cells:
             before = {course.key: self._trainings.outdated(course) for course in courses}
             changes = [self._trainings.fingerprint(c).changes(made) for c in courses if (made := before[c.key]) is not None]
-            count = f"{len(changes)} of {_counted(len(courses), 'training run')}"
+            share = f"{len(changes)} of {count(len(courses), 'training run')}"
         if changes:
             # What changed for most is named first.
             names = Counter(name for one in changes for name in one).most_common()
-            _log.warning("Computed again: %s changed (%s).", listed(name for name, _ in names), count)
+            _log.warning(explain((name for name, _ in names), share, len(changes)))
 
     def _submit(self, job: Job) -> None:
         self._out += 1
@@ -223,10 +226,6 @@ class _Drive:
     def _show(self, text: str, status: Status | None) -> None:
         if self._progress is not None:
             self._progress(Step(self._done + sum(self._parts.values()), self._total, self._kept, text, status))
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def described(job: Job) -> str:

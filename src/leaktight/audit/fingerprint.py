@@ -6,7 +6,7 @@ import dataclasses
 import inspect
 import platform
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cached_property
+from functools import cache, cached_property
 from importlib import metadata
 from typing import Any
 
@@ -14,8 +14,9 @@ import torch
 
 import leaktight
 from leaktight.audit.content import MODEL, RESPONSE, Content, contents, digest_data
-from leaktight.audit.dependencies import COMPUTING, VERSION, file_of, trace
-from leaktight.audit.syntax import digest_code
+from leaktight.audit.dependencies import NUMERIC_PACKAGES, VERSION, digest_loaded, trace
+from leaktight.audit.live_code import reach
+from leaktight.audit.words import capital, listed
 from leaktight.core.defence import Chain, Defence
 from leaktight.core.digest import digest
 from leaktight.core.factory import load_object, references
@@ -64,17 +65,35 @@ class Fingerprint:
         return f"{name} ({old}, now {new})" if name.startswith(VERSION) and old and new else name
 
 
-def listed(names: Iterable[str]) -> str:
+def list_first(names: Iterable[str]) -> str:
     """Return names as the beginning of a sentence, the first few of them.
 
     Example:
-        >>> listed(["a.py"]), listed(["a.py", "b.py"]), listed("abcdef")
+        >>> list_first(["a.py"]), list_first(["a.py", "b.py"]), list_first("abcdef")
         ('a.py', 'a.py and b.py', 'a, b, c and 3 more')
     """
     each = list(dict.fromkeys(names))
-    if len(each) > _SHOWN + 1:
-        each = [*each[:_SHOWN], f"{len(each) - _SHOWN} more"]
-    return " and ".join([", ".join(each[:-1]), each[-1]] if len(each) > 1 else each)
+    return listed([*each[:_SHOWN], f"{len(each) - _SHOWN} more"] if len(each) > _SHOWN + 1 else each)
+
+
+def explain(names: Iterable[str], share: str, number: int) -> str:
+    """Say why something is computed again.
+
+    Args:
+        names: what changed.
+        share: what is computed again, in words.
+        number: how many that are.
+
+    Example:
+        >>> explain(["models.py"], "1 of 12 cells", 1)
+        'models.py changed, so 1 of 12 cells is computed again.'
+        >>> explain(["the data", "models.py"], "3 scores", 3)
+        'The data and models.py changed, so 3 scores are computed again.'
+    """
+    each = list(names)
+    # The name of a file or a class stays as it is.
+    start = list_first([capital(each[0]) if " " in each[0] else each[0], *each[1:]])
+    return f"{start} changed, so {share} {'is' if number == 1 else 'are'} computed again."
 
 
 class Fingerprints:
@@ -84,10 +103,13 @@ class Fingerprints:
         self._contents: dict[tuple[str, int], Content] = {}
         self._data: dict[tuple[type, str], str] = {}
         self._files: dict[tuple[frozenset[str], tuple[str, ...]], dict[str, str]] = {}
+        self._reached: dict[frozenset[Any], dict[str, str]] = {}
+        # A module may be changed between two runs, not within one.
+        self._look = cache(digest_loaded)
         self._whole: dict[tuple[Any, ...], Fingerprint] = {}
         # Within one minor version of Python, a syntax tree is always written in the same way.
         python = {"python": ".".join(platform.python_version_tuple()[:2])}
-        self._versions = {f"{VERSION}{name}": text for name, text in {**_computing(), **python}.items()}
+        self._versions = {f"{VERSION}{name}": text for name, text in {**_numeric_versions(), **python}.items()}
         self._versions[FORMAT] = f"{torch.get_default_dtype()} {torch.get_float32_matmul_precision()}"
 
     def of(
@@ -117,17 +139,27 @@ class Fingerprints:
         # After what a person's functions load is loaded.
         every = list(_nested((scenario, *values)))
         code = _code(every)
-        roots = frozenset((*through, *content.modules, *(module for module, _ in code)))
-        if (roots, alone) not in self._files:
-            self._files[roots, alone] = trace(roots, alone)
+        modules = (*(module for module, _ in code), *(made.__module__ for made in content.classes))
+        files = self._of_files(frozenset((*through, *modules)), alone)
+        reached = self._of_reach(frozenset((*content.classes, *(made for _, made in code))))
         return {
-            **self._files[roots, alone],
-            **{name: digest_code(made) for module, made in code if (name := _typed(module, made))},
+            **files,
+            **{name: digest(files[name], text) if name in files else text for name, text in reached.items()},
             **content.parts,
             **_stamps(every),
             **({DATA: digest(*data)} if data else {}),
             **self._versions,
         }
+
+    def _of_files(self, roots: frozenset[str], alone: tuple[str, ...]) -> dict[str, str]:
+        if (roots, alone) not in self._files:
+            self._files[roots, alone] = trace(roots, alone, self._look)
+        return self._files[roots, alone]
+
+    def _of_reach(self, roots: frozenset[Any]) -> dict[str, str]:
+        if roots not in self._reached:
+            self._reached[roots] = reach(roots)
+        return self._reached[roots]
 
     def _of_source(self, source: Source) -> str:
         place = type(source), source.key
@@ -138,14 +170,14 @@ class Fingerprints:
 
 def versions() -> dict[str, str]:
     """Return the versions that a result depends on, and what it was made on."""
-    return {**_computing(), "python": platform.python_version(), "platform": platform.platform()}
+    return {**_numeric_versions(), "python": platform.python_version(), "platform": platform.platform()}
 
 
-def _computing() -> dict[str, str]:
+def _numeric_versions() -> dict[str, str]:
     """Return the version of everything that computes."""
     return {
         "leaktight": leaktight.__version__,
-        **{name: metadata.version(name) for name in COMPUTING.values()},
+        **{name: metadata.version(name) for name in NUMERIC_PACKAGES.values()},
         # With what it was built for.
         "torch": str(torch.__version__),
     }
@@ -179,12 +211,6 @@ def _code(values: Iterable[Value]) -> list[tuple[str, Any]]:
             made = own if inspect.isroutine(own) or inspect.isclass(own) else type(own)
             found += [(reference.partition(":")[0], made), (str(made.__module__), made)]
     return found
-
-
-def _typed(module: str, made: Any) -> str:
-    """Return the name of code that was typed into a terminal or a notebook, and so has no file; empty for all other."""
-    is_code = inspect.isfunction(made) or inspect.isclass(made)
-    return str(made.__qualname__) if is_code and module == made.__module__ and file_of(module) is None else ""
 
 
 def _stamps(values: Iterable[Value]) -> dict[str, str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from leaktight.audit import gallery
-from leaktight.audit.fingerprint import Fingerprint, listed
+from leaktight.audit.fingerprint import Fingerprint, list_first
 from leaktight.audit.runner import measure
 from leaktight.audit.trainings import Course, Trainings
 from leaktight.core.errors import LeaktightError, Refusal
@@ -22,7 +22,10 @@ from leaktight.core.scenario import Progress
 PACE = 0.25
 """How many seconds lie at least between two reports of a job's progress."""
 
-ELSEWHERE = "The worker and the audit differ in {what}. Install the same on every machine, with the data under the same paths."
+ELSEWHERE = (
+    "The worker and the audit differ in {what}. Install the same on every machine, with the data under the same paths. "
+    "If code was changed after it was loaded here, restart Python."
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,7 +105,7 @@ def answer(content: bytes, trainings: Trainings, progress: Progress | None = Non
         asked = Fingerprint(parts or {})
         here = trainings.fingerprint(job.task) if parts else asked
         if here.digest != asked.digest:
-            raise LeaktightError(ELSEWHERE.format(what=listed(here.changes(asked))))
+            raise LeaktightError(ELSEWHERE.format(what=list_first(here.changes(asked))))
     # As in `perform`: a person's own data and model are looked at here, too.
     except Exception as error:
         status, reason = verdict(error)

@@ -16,11 +16,11 @@ from leaktight.models.trial import Failure, attempt
 
 EXAMPLES = 4
 _PRECISIONS = ((torch.float64, 5), (torch.float32, 2))
-"""In double precision another processor or number of threads changes no digit that is looked at. Not every model runs in it."""
+"""In double precision, rounding by another processor or number of threads lies far below the digits compared. Not every model runs in it."""
 _TINY = 1e-9
 
 
-def respond(model: nn.Module, inputs: tuple[Tensor, ...], labels: Tensor) -> str:
+def digest_response(model: nn.Module, inputs: tuple[Tensor, ...], labels: Tensor) -> str:
     """Return a digest of a model's outputs, and of its gradient under cross entropy, on a batch.
 
     They are rounded, so that machines that compute alike agree. A model that is random on purpose, or fails, has a digest that says so: it
@@ -28,14 +28,14 @@ def respond(model: nn.Module, inputs: tuple[Tensor, ...], labels: Tensor) -> str
 
     Args:
         model: what is asked; it is copied.
-        inputs: what it is called with, on the CPU; whole numbers and floating point ones that hold ids stay as they are.
+        inputs: what it is called with, on the CPU; integers keep their type, and floats are converted.
         labels: one class for each example.
 
     Example:
         >>> layer = nn.Linear(2, 2, bias=False)
         >>> batch = (torch.eye(2),), torch.tensor([0, 1])
-        >>> before = respond(layer, *batch)
-        >>> before == respond(layer, *batch), before == respond(nn.Sequential(layer, nn.Tanh()), *batch)
+        >>> before = digest_response(layer, *batch)
+        >>> before == digest_response(layer, *batch), before == digest_response(nn.Sequential(layer, nn.Tanh()), *batch)
         (True, False)
     """
     reason = ""

@@ -16,38 +16,27 @@ from typing import Any, Self
 from leaktight.audit import gallery
 from leaktight.audit.fingerprint import Fingerprint, versions
 from leaktight.audit.plan import Plan
-from leaktight.audit.store_integrity import check_content, check_file, parse_value
+from leaktight.audit.store_integrity import (
+    PICTURE_COLUMNS,
+    RECORD_COLUMNS,
+    check_file,
+    check_format,
+    is_whole,
+    make_tables,
+    parse_value,
+)
+from leaktight.audit.words import count
 from leaktight.core.digest import digest
 from leaktight.core.errors import InvalidValue, LeaktightError
 from leaktight.core.private import private_file, private_folder
 from leaktight.core.record import Record, Status
 
-STORE_FORMAT = 3
 STORE_FILE = "audit.sqlite"
 LOCK_FILE = "audit.lock"
 TRAINING_FOLDER = "training"
 PATIENCE = 30.0
 """How many seconds a reader or writer waits for another to finish its transaction."""
 
-_APPLICATION = 0x1EAC7161
-_SCHEMA = """
-CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL);
-CREATE TABLE cells (
-    key TEXT PRIMARY KEY, status TEXT NOT NULL, record TEXT NOT NULL, fingerprint TEXT NOT NULL, versions TEXT NOT NULL,
-    checksum TEXT NOT NULL, gallery BLOB NOT NULL, gallery_checksum TEXT NOT NULL
-);
-CREATE TABLE fingerprints (digest TEXT PRIMARY KEY, parts TEXT NOT NULL);
-CREATE TABLE planned (position INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE);
-"""
-
-
-def _bytes(*columns: str) -> str:
-    """Return columns in SQL, each as bytes whatever it has become: a damaged text may be none."""
-    return ", ".join(f"coalesce(CAST(cells.{column} AS BLOB), x'')" for column in columns)
-
-
-_CHECKED = _bytes("key", "status", "record", "fingerprint", "versions", "checksum")
-_PICTURES = _bytes("gallery", "gallery_checksum")
 _PLANNED = "planned JOIN cells USING (key)"
 _log = logging.getLogger(__name__)
 
@@ -129,7 +118,7 @@ class Store:
     def settled(self) -> dict[str, str]:
         """Return the digest of the fingerprint of every cell that was done or refused, by its key."""
         ended = (Status.DONE, Status.REFUSED)
-        return {key: made for key, status, _, made, _ in self._sound("cells") if status in ended}
+        return {key: made for key, status, _, made, _ in self._read_checked("cells") if status in ended}
 
     def fingerprint(self, made: str) -> Fingerprint:
         """Return the fingerprint with a digest; one without parts if it is not known."""
@@ -142,11 +131,11 @@ class Store:
 
     def remove_damaged(self) -> list[str]:
         """Remove every cell whose record or pictures are not what was written, and return their keys."""
-        rows = self._rows(f"SELECT rowid, {_CHECKED}, {_PICTURES} FROM cells NOT INDEXED")  # noqa: S608
+        rows = self._rows(f"SELECT rowid, {RECORD_COLUMNS}, {PICTURE_COLUMNS} FROM cells NOT INDEXED")  # noqa: S608
         damaged = {
             rowid: str(key, "utf-8", "replace")
             for rowid, key, *rest, checksum, pictures, of_pictures in rows
-            if digest(key, *rest).encode() != checksum or digest(pictures).encode() != of_pictures
+            if not (is_whole(checksum, key, *rest) and is_whole(of_pictures, pictures))
         }
         with explained(self.folder / STORE_FILE), self._transaction():
             self._connection.executemany("DELETE FROM cells WHERE rowid = ?", [(rowid,) for rowid in damaged])
@@ -160,18 +149,18 @@ class Store:
 
     def records(self) -> list[Record]:
         """Return the records of the plan's cells, in the plan's order; cells that were not computed yet have none."""
-        rows = self._sound(f"{_PLANNED} ORDER BY position")
+        rows = self._read_checked(f"{_PLANNED} ORDER BY position")
         return [Record.model_validate(parse_value(text, self.folder / STORE_FILE)) for _, _, text, _, _ in rows]
 
     def missing(self) -> int:
         """Return how many cells of the plan have no record yet, or a damaged one."""
         [(count,)] = self._rows("SELECT count(*) FROM planned")
-        return int(count) - len(self._sound(_PLANNED, tell=False))
+        return int(count) - len(self._read_checked(_PLANNED, tell=False))
 
     def gallery(self, key: str) -> gallery.Gallery:
         """Return a cell's pictures: private, and empty for a cell that has none or damaged ones."""
-        rows = self._rows(f"SELECT {_PICTURES} FROM cells WHERE key = ?", key)  # noqa: S608
-        return gallery.decode(rows[0][0]) if rows and digest(rows[0][0]).encode() == rows[0][1] else {}
+        rows = self._rows(f"SELECT {PICTURE_COLUMNS} FROM cells WHERE key = ?", key)  # noqa: S608
+        return gallery.decode(rows[0][0]) if rows and is_whole(rows[0][1], rows[0][0]) else {}
 
     def plan(self) -> Plan:
         """Return the plan that was last begun."""
@@ -183,7 +172,7 @@ class Store:
     def versions(self) -> dict[str, str]:
         """Return what the plan's records were made with: every version, if it was more than one."""
         found: dict[str, dict[str, None]] = {}
-        for *_, text in self._sound(f"{_PLANNED} ORDER BY cells.rowid", tell=False):
+        for *_, text in self._read_checked(f"{_PLANNED} ORDER BY cells.rowid", tell=False):
             for name, version in parse_value(text, self.folder / STORE_FILE).items():
                 found.setdefault(name, {})[version] = None
         return {name: " and ".join(several) for name, several in found.items()}
@@ -205,19 +194,19 @@ class Store:
         with explained(self.folder / STORE_FILE):
             return self._connection.execute(query, values).fetchall()
 
-    def _sound(self, origin: str, tell: bool = True) -> list[tuple[str, str, str, str, str]]:
+    def _read_checked(self, rows: str, tell: bool = True) -> list[tuple[str, str, str, str, str]]:
         """Return key, status, record, fingerprint and versions of every row whose checksum fits.
 
         Args:
-            origin: which rows, as SQL.
+            rows: which rows, as SQL.
             tell: whether to say how many are left out.
         """
-        rows = self._rows(f"SELECT {_CHECKED} FROM {origin}")  # noqa: S608
-        sound = [row for *row, checksum in rows if digest(*row).encode() == checksum]
-        if tell and len(sound) < len(rows):
-            count = len(rows) - len(sound)
-            what = "1 record is damaged" if count == 1 else f"{count} records are damaged"
-            _log.warning("%s in `%s` and left out. Run the audit again.", what, self.folder / STORE_FILE)
+        read = self._rows(f"SELECT {RECORD_COLUMNS} FROM {rows}")  # noqa: S608
+        sound = [row for *row, checksum in read if is_whole(checksum, *row)]
+        if tell and len(sound) < len(read):
+            number = len(read) - len(sound)
+            what, verb = count(number, "record"), "is" if number == 1 else "are"
+            _log.warning("%s in `%s` %s damaged and left out. Run the audit again.", what, self.folder / STORE_FILE, verb)
         return [(row[0].decode(), row[1].decode(), row[2].decode(), row[3].decode(), row[4].decode()) for row in sound]
 
     @cached_property
@@ -252,23 +241,10 @@ class Store:
             self._check_format()
             return
         with self._transaction():
-            for statement in filter(str.strip, _SCHEMA.split(";")):
-                self._connection.execute(statement)
-            self._connection.execute(f"PRAGMA application_id = {_APPLICATION}")
-            self._connection.execute(f"PRAGMA user_version = {STORE_FORMAT}")
+            make_tables(self._connection)
 
     def _check_format(self) -> None:
-        path = self.folder / STORE_FILE
-        [(application,)] = self._connection.execute("PRAGMA application_id").fetchall()
-        if application != _APPLICATION:
-            raise InvalidValue(f"The file `{path}` is not an audit store. Choose another folder.")
-        [(version,)] = self._connection.execute("PRAGMA user_version").fetchall()
-        if version != STORE_FORMAT:
-            raise InvalidValue(
-                f"The store `{path}` has format {version}, and this release reads format {STORE_FORMAT}. "
-                "Use the release that wrote it, or choose another folder."
-            )
-        check_content(self._connection, path, _SCHEMA.split(";"))
+        check_format(self._connection, self.folder / STORE_FILE)
 
 
 def locked(path: Path) -> sqlite3.Connection:

@@ -4,37 +4,47 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from types import CodeType, FunctionType
-from typing import Any
+from types import CodeType
 
+from leaktight.audit.bytecode import all_code
+from leaktight.audit.plain import text_of
 from leaktight.core.digest import digest
 
 Import = tuple[str, str]
 """A module, and the name that is taken from it; an empty one takes the module itself."""
 _BLOCKS = ("body", "orelse", "finalbody")
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _LOADERS = frozenset({"import_module", "__import__"})
 
 
 @dataclasses.dataclass(frozen=True)
-class Source:
+class ParsedModule:
     """What a file of code does.
 
     Args:
-        does: the digest of its syntax tree without docstrings, so that a comment or another layout changes nothing.
-        starts: the digest of what its top level does besides importing and defining; empty if there is nothing else.
+        digest: the digest of its syntax tree without docstrings, so that a comment or another layout changes nothing.
+        top_level_digest: the digest of what its top level does besides importing and defining; empty if there is nothing else.
         imports: what it imports, anywhere in it.
         names: what its top level imports, by the names it gets there.
+        code: the compiled code of its functions, by their qualified names; one name may stand for several.
+        defined: the qualified names of the functions and classes at its top level and in its classes.
+        literals: numbers, texts and collections of them that are written down there, by the qualified names that they are given:
+            `LIMIT`, `Net.slope`, and `scale(by)` for the default of an argument.
     """
 
-    does: str
-    starts: str = ""
+    digest: str
+    top_level_digest: str = ""
     imports: tuple[Import, ...] = ()
     names: Mapping[str, Import] = dataclasses.field(default_factory=dict)
+    code: Mapping[str, tuple[CodeType, ...]] = dataclasses.field(default_factory=dict)
+    defined: frozenset[str] = frozenset()
+    literals: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
-def read_source(path: Path, module: str) -> Source:
+def parse_module(path: Path, module: str) -> ParsedModule:
     r"""Return what a file does.
 
     Args:
@@ -47,59 +57,102 @@ def read_source(path: Path, module: str) -> Source:
         ...     one, other = Path(folder) / "one.py", Path(folder) / "other.py"
         ...     _ = one.write_text("def f():\n    return 1\n")
         ...     _ = other.write_text("def f():  # why\n    'What.'\n    return (1)\n")
-        ...     read_source(one, "one").does == read_source(other, "other").does
+        ...     parse_module(one, "one").digest == parse_module(other, "other").digest
         True
     """
     content = path.read_bytes()
     try:
         tree = ast.parse(content) if path.suffix == ".py" else None
         if tree is not None:
-            _drop_docstrings(tree)
+            code = _functions(compile(tree, path, "exec", dont_inherit=True))
+            nodes = list(ast.walk(tree))
+            _drop_docstrings(nodes)
             package = module if path.name == "__init__.py" else module.rpartition(".")[0]
-            return Source(
-                does=digest(ast.dump(tree)),
-                starts=_starts(tree),
-                imports=tuple(dict.fromkeys(pair for pair, _ in _imports(ast.walk(tree), package))),
+            return ParsedModule(
+                digest=digest(ast.dump(tree)),
+                top_level_digest=_top_level(tree),
+                imports=tuple(dict.fromkeys(pair for pair, _ in _imports(nodes, package))),
                 names={name: pair for pair, name in _imports(tree.body, package)},
+                code=code,
+                defined=_defined(tree, nodes),
+                literals=_literals(tree),
             )
     # Python 2, a template, or an expression nested deeper than Python can follow: a file that was never loaded may hold anything.
     except (SyntaxError, ValueError, RecursionError):
         pass
-    return Source(digest(content))
+    return ParsedModule(digest(content))
 
 
-def digest_code(made: Any) -> str:
-    """Return the digest of a function, or of a class's own functions, that is in no file.
-
-    Example:
-        >>> digest_code(lambda x: x + 1) == digest_code(lambda x: x + 2)
-        False
-    """
-    if isinstance(made, FunctionType):
-        return digest(*_code_parts(made.__code__))
-    functions = {name: _function(member) for name, member in vars(made).items()}
-    return digest(*(f"{name} {digest_code(member)}" for name, member in functions.items() if member is not None))
+def _functions(code: CodeType) -> dict[str, tuple[CodeType, ...]]:
+    found: dict[str, tuple[CodeType, ...]] = {}
+    for each in all_code(code):
+        found[each.co_qualname] = (*found.get(each.co_qualname, ()), each)
+    return found
 
 
-def _function(member: Any) -> FunctionType | None:
-    """Return the function behind what a class holds, if it is one."""
-    inner = member.fget if isinstance(member, property) else getattr(member, "__func__", member)
-    return inner if isinstance(inner, FunctionType) else None
+def _defined(tree: ast.Module, nodes: list[ast.AST]) -> frozenset[str]:
+    """Return what is always defined, and never deleted."""
+    deleted = {name.id for node in nodes if isinstance(node, ast.Delete) for name in node.targets if isinstance(name, ast.Name)}
+    named = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    return frozenset(name for name, node in _statements(tree.body) if isinstance(node, named) and node.name not in deleted)
 
 
-def _code_parts(code: CodeType) -> Iterator[Any]:
-    yield code.co_code
-    yield repr((code.co_names, code.co_varnames, code.co_freevars))
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _code_parts(constant)
+def _statements(body: list[ast.stmt], above: str = "") -> Iterator[tuple[str, ast.stmt]]:
+    """Return the statements of a module and of its classes, each with the qualified name that it defines or assigns; empty for others."""
+    for node in body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield above + node.name, node
+        if isinstance(node, ast.ClassDef):
+            yield from _statements(node.body, f"{above}{node.name}.")
+        target = node.targets[0] if isinstance(node, ast.Assign) and len(node.targets) == 1 else getattr(node, "target", None)
+        if isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(target, ast.Name):
+            yield above + target.id, node
+
+
+def _literals(tree: ast.Module) -> dict[str, str]:
+    found: dict[str, str] = {}
+    several = set[str]()
+    for name, node in _statements(tree.body):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            pairs = [(f"{name}({argument})", default) for argument, default in _defaults(node.args)]
         else:
-            yield repr(sorted(map(repr, constant)) if isinstance(constant, frozenset) else constant)
+            pairs = [(name, node.value)] if isinstance(node, ast.Assign | ast.AnnAssign) and node.value else []
+        for key, expression in pairs:
+            several |= {key} & found.keys()
+            try:
+                found[key] = text_of(ast.literal_eval(expression)) or ""
+            except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+                several.add(key)
+    # A name that is assigned again, in a condition or a loop too, may hold anything.
+    stores = Counter(_stored(tree.body))
+    several |= {name for name in found if stores[name] > 1}
+    return {key: text for key, text in found.items() if key not in several and text}
 
 
-def _drop_docstrings(tree: ast.Module) -> None:
+def _stored(body: Iterable[ast.AST], above: str = "") -> Iterator[str]:
+    """Return the qualified names that a module and its classes assign, as often as they do."""
+    for node in body:
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield above + node.id
+        elif isinstance(node, ast.ClassDef):
+            yield from _stored(node.body, f"{above}{node.name}.")
+        elif not isinstance(node, _SCOPES):
+            yield from _stored(ast.iter_child_nodes(node), above)
+
+
+def _defaults(arguments: ast.arguments) -> Iterator[tuple[str, ast.expr]]:
+    """Return the arguments of a function that have a default."""
+    plain = [*arguments.posonlyargs, *arguments.args]
+    if arguments.defaults:
+        yield from zip((argument.arg for argument in plain[-len(arguments.defaults) :]), arguments.defaults, strict=True)
+    for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
+        if default is not None:
+            yield argument.arg, default
+
+
+def _drop_docstrings(nodes: list[ast.AST]) -> None:
     """Remove texts that stand alone: docstrings, and what is said below a constant."""
-    for node in ast.walk(tree):
+    for node in nodes:
         for block in _BLOCKS:
             statements = getattr(node, block, None)
             if isinstance(statements, list):
@@ -111,7 +164,7 @@ def _is_text(statement: ast.stmt) -> bool:
     return isinstance(value, ast.Constant) and isinstance(value.value, str)
 
 
-def _starts(tree: ast.Module) -> str:
+def _top_level(tree: ast.Module) -> str:
     idle = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
     left = [ast.dump(statement) for statement in tree.body if not isinstance(statement, idle) and not _is_list(statement)]
     return digest(*left) if left else ""

@@ -143,9 +143,9 @@ class Trainings:
             content = self.shelf.read(self.name(course))
             return None if content is None else decode(content)
         except LeaktightError:
-            _log.warning("The training run `%s` is damaged: computed again.", path)
+            _log.warning("The training run `%s` is damaged and is computed again.", path)
         except OSError as error:
-            _log.warning("The training run `%s` cannot be read (%s): computed again.", path, reason(error))
+            _log.warning("The training run `%s` cannot be read (%s) and is computed again.", path, reason(error))
         return None
 
     def _done(self, course: Course, progress: Progress | None) -> Training:

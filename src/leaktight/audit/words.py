@@ -264,6 +264,16 @@ def points(value: float) -> str:
     return f"{100 * value + 0.0:.1f}".replace("-0.0", "0.0")
 
 
+def count(number: int, noun: str) -> str:
+    """Return a number of things, with the noun in its right form.
+
+    Example:
+        >>> count(1, "cell"), count(3, "cell"), count(0, "training run")
+        ('1 cell', '3 cells', '0 training runs')
+    """
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def counted(reading: Reading) -> str:
     """Show a share as a count.
 
@@ -271,5 +281,5 @@ def counted(reading: Reading) -> str:
         >>> counted(Reading(name="hits", value=0.875, n=8)), counted(Reading(name="hits", value=0, n=8))
         ('7 of 8', 'none of 8')
     """
-    count = round(reading.value * reading.n)
-    return f"all {count}" if count == reading.n > 1 else f"{count or 'none'} of {reading.n}"
+    number = round(reading.value * reading.n)
+    return f"all {number}" if number == reading.n > 1 else f"{number or 'none'} of {reading.n}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -40,6 +40,7 @@ class Factory(Source):
     kind: Literal["factory"] = "factory"
     function: Reference
     classes: Annotated[int, Field(ge=2)] | None = None
+    _run: ClassVar[int] = 0
 
     def read(self) -> Data:
         """Call the function and bring what it returns into form."""
@@ -59,9 +60,13 @@ class Factory(Source):
         return Data(train_batch, test_batch, self.classes or highest + 1)
 
     def stamp(self) -> Hashable:
-        """Return the function itself: a module that was reloaded has another."""
-        found: Hashable = load_object(self.function)
-        return found
+        """Return the function itself, since a module that was reloaded has another, and the run: it may read from anywhere."""
+        return load_object(self.function), Factory._run
+
+    @classmethod
+    def start_run(cls) -> None:
+        """Let every function be called again when its data are next asked for: what it reads may have changed since the last run."""
+        Factory._run += 1
 
     def _batch(self, name: str, inputs: NDArray[Any], labels: NDArray[Any]) -> Batch:
         ids = as_ids(labels, f"The {name} labels of `{self.function}`")

@@ -9,7 +9,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from leaktight.audit.fingerprint import Fingerprint, listed
+from leaktight.audit.fingerprint import Fingerprint, explain
+from leaktight.audit.words import count
 from leaktight.core.digest import digest
 from leaktight.core.document import parse_json
 from leaktight.core.errors import LeaktightError
@@ -54,9 +55,10 @@ class Journal:
         first = _line({"format": FORMAT, "settings": settings, "parts": dict(fingerprint.parts)}, "")
         try:
             lines = read_input(path, LARGEST_JOURNAL).splitlines(keepends=True)
-            self.known = {job: answer for line in lines[1:] if (found := _score(line, self._seal)) for job, answer in (found,)}
+            scores = [(line, score) for line in lines[1:] if (score := _score(line, self._seal))]
+            self.known = dict(score for _, score in scores)
             self._tell(path, lines, first, fingerprint)
-            whole = first + b"".join(line for line in lines[1:] if _score(line, self._seal))
+            whole = first + b"".join(line for line, _ in scores)
             if whole != b"".join(lines):
                 write_private(path, whole)
             self._file = path.open("ab")
@@ -69,14 +71,14 @@ class Journal:
         if before is not None and lines[0] != first:
             if _held(first, "") == {**before, "parts": dict(fingerprint.parts)}:
                 parts = Fingerprint({str(name): str(text) for name, text in dict(before["parts"]).items()})
-                what, count = listed(fingerprint.changes(parts)), len(lines) - 1
-                _log.warning("Computed again: %s changed (%d %s).", what, count, "score" if count == 1 else "scores")
+                number = len(lines) - 1
+                _log.warning(explain(fingerprint.changes(parts), count(number, "score"), number))
             return
         ended = [line for line in lines if line.endswith(b"\n")]
         damaged = len(ended) - len(self.known) - (before is not None)
         if damaged:
-            what = "1 line" if damaged == 1 else f"{damaged} lines"
-            _log.warning("The journal `%s` is damaged in %s: computed again.", path, what)
+            verb = "is" if damaged == 1 else "are"
+            _log.warning("The journal `%s` is damaged in %s, which %s computed again.", path, count(damaged, "line"), verb)
 
     def add(self, job: Job, answer: Answer) -> None:
         """Write a score down."""

@@ -22,6 +22,7 @@ from leaktight.core.interval import bootstrap
 from leaktight.core.private import check_writable, private_folder, write_private
 from leaktight.core.random import stream
 from leaktight.core.threads import one_thread
+from leaktight.data import Factory
 from leaktight.search.candidates import Candidate, Indices, drawn
 from leaktight.search.chosen import chosen
 from leaktight.search.exhaustive import exhaust
@@ -63,6 +64,7 @@ def search(settings: Search, out: str | Path, workers: Workers = 1, progress: Pr
         raise InvalidValue(
             f"The file for the policy must not end in `{KEPT}`, as the folder beside it does. Got `{path}` instead."
         )
+    Factory.start_run()
     with one_thread(), contextlib.ExitStack() as stack:
         material(settings)  # what is wrong with the data is said before the long part
         key, fingerprint = _scoring(settings).key, _fingerprint(settings)
@@ -91,9 +93,9 @@ def _fingerprint(settings: Search) -> Fingerprint:
     return Fingerprints().of(settings.scenario(), settings.seed, settings.optimiser, through=through)
 
 
-def _train(settings: Search, path: Path, origin: str, progress: Progress | None) -> None:
+def _train(settings: Search, path: Path, fingerprint: str, progress: Progress | None) -> None:
     """Make sure that the model that is trained a little is in its file."""
-    if path.exists() and _is_trained(path, origin):
+    if path.exists() and _is_trained(path, fingerprint):
         return
     task = material(settings).task
 
@@ -102,20 +104,20 @@ def _train(settings: Search, path: Path, origin: str, progress: Progress | None)
             progress(Step(done, total, 0, "training a little", None))
 
     parameters = semi_trained(settings, task, told)
-    about = {"origin": origin}
+    about = {"fingerprint": fingerprint}
     write_private(path, pack(parameters, {**about, "checksum": digest_archive(parameters, about)}))
 
 
-def _is_trained(path: Path, origin: str) -> bool:
+def _is_trained(path: Path, fingerprint: str) -> bool:
     """Return whether a file holds the model that was made from this; a damaged one is named."""
     try:
         values, about = read_archive(path)
         checksum = about.pop("checksum", "")
         if checksum == digest_archive(values, about):
-            return bool(about["origin"] == origin)
+            return bool(about["fingerprint"] == fingerprint)
     except (LeaktightError, OSError):
         pass
-    _log.warning("The model `%s` is damaged: computed again.", path)
+    _log.warning("The model `%s` is damaged and is computed again.", path)
     return False
 
 

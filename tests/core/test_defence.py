@@ -17,7 +17,7 @@ from leaktight.defences import ClassKeys, GaussianNoise, Polarization, TopK, Wit
         (Chain(), set()),
         (Chain(links=(Undefended(), TopK(), Chain(links=(Polarization(),)))), {"on_task", "on_message"}),
     ],
-    ids=str,
+    ids=lambda value: str(sorted(value)) if isinstance(value, set) else str(value),
 )
 def test_a_defence_names_the_hooks_in_which_it_may_act(defence: Defence, hooks: set[str]) -> None:
     assert defence.hooks() == hooks

@@ -51,7 +51,7 @@ def test_values_that_differ_have_texts_that_differ(one: Any, two: Any) -> None:
 @pytest.mark.parametrize(
     "value",
     [object(), print, (1, object()), {"a": print}, {print}, np.array([object()]), torch.zeros(2, device="meta")],
-    ids=str,
+    ids=["object", "function", "tuple", "dictionary", "set", "array", "tensor"],
 )
 def test_what_has_no_text_that_lasts_has_none(value: Any) -> None:
     assert text_of(value) is None

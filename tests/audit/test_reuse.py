@@ -311,6 +311,7 @@ print(json.dumps([[reading.value for reading in record.readings] for record in r
 """
 
 
+@pytest.mark.long
 def test_numbers_of_code_that_was_edited_after_it_was_loaded_are_not_taken_for_the_new_code(tmp_path: Path) -> None:
     (tmp_path / "our_noise.py").write_text(NOISE)
 
@@ -360,6 +361,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.long
 def test_workers_agree_on_code_in_a_script(tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text(SCRIPT)
     place = {**os.environ, "PYTHONPATH": str(Path(leaktight.__file__).parents[1])}

@@ -105,8 +105,8 @@ def test_kill_and_interrupt_lose_nothing(start: Start, tmp_path: Path) -> None:
         assert store.missing() == 0
 
 
-def test_a_request_to_terminate_ends_it_like_ctrl_c(command: list[str], tmp_path: Path) -> None:
-    running = start(command, tmp_path)
+def test_a_request_to_terminate_ends_it_like_ctrl_c(start: Start, tmp_path: Path) -> None:
+    running = start()
     wait_for(2, tmp_path)
     running.send_signal(signal.SIGTERM)
     _, said = running.communicate()

@@ -53,7 +53,7 @@ def test_the_commands_of_the_readme_train_from_nothing(leaktight: Call, files: d
     assert (said.code, codes) == (0, [0])
     assert "Done: 6 steps; " in said.out
     assert "Test AUC: " in said.out
-    assert "label-party.safetensors (for its owner alone)" in said.out
+    assert "label-party.model.safetensors (for its owner alone)" in said.out
     # Two sentences, and no bar, as nobody watches.
     assert sorted(line.split(" ")[0] for line in said.err.splitlines()) == ["Connecting", "Waiting"]
 

@@ -21,7 +21,10 @@ from leaktight.captures.truth import write_truth
 from leaktight.core.certificates import make_certificates
 from leaktight.core.task import Batch
 
-pytestmark = pytest.mark.skipif(not os.path.exists("/proc/self/clear_refs"), reason="peaks of memory are read from /proc")
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(not os.path.exists("/proc/self/clear_refs"), reason="peaks of memory are read from /proc"),
+]
 MOST_MEMORY, MOST_SECONDS = 1 << 30, 10.0
 Commands = tuple[tuple[str, ...], ...]
 MODEL = """

@@ -9,7 +9,7 @@ from leaktight.papers.reproduction import number, rows_where
 
 PAPER = find_paper("polarization-network")
 # The whole run is one fixture; on a busy machine it may take its time.
-pytestmark = pytest.mark.timeout(900)
+pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
 
 def test_every_table_is_full(smoke: Reproduction) -> None:

@@ -233,42 +233,6 @@ KINDS: dict[str, Kind] = {
     ),
     "journal": Kind(inputs.FILES, "p.search/journal.jsonl", (SEARCH,), also(settings('"digits"'), "p.search")),
 }
-USUAL: dict[str, tuple[str, ...]] = {
-    "plan": (*inputs.TOML, *inputs.PLAN),
-    "party file": ("a named pipe", "a device without end", "lists 100,000 deep"),
-    "policy": ("a policy of 900,000 characters", "lists 100,000 deep"),
-    "ranking": ("a named pipe", "200 GB of holes", "tables 100,000 deep", "a number of 5,000 digits"),
-    "npz": (
-        "4 TB declared",
-        "4 GB from 4 MB",
-        "4 GB behind a header of ten bytes",
-        "a pickle",
-        "two members of one name",
-        "a password",
-        "20,000 members",
-        "3 GiB of holes in a member",
-    ),
-    "csv": ("a device without end", "200 GB of holes", "NUL bytes", "a million columns", "one label of 100,000 characters"),
-    "csv.gz": ("4 GB of rows", "a cut gzip"),
-    "idx.gz": ("4 GB from 4 MB",),
-    "cifar": ("9 GiB of holes", "a named pipe"),
-    "image": ("30,000 x 30,000 pixels", "PostScript", "4 MiB of words"),
-    "manifest": ("a named pipe", "tables 100,000 deep", "a rate beyond all numbers", "a path"),
-    "message": (
-        "a named pipe",
-        "200 GB of holes",
-        "3.9 GiB of holes behind a header",
-        "a million tensors",
-        "tensors that overlap",
-    ),
-    "truth": ("a named pipe", "a tensor beyond the file"),
-    "checkpoint": ("a named pipe", "200 GB of holes", "an order 100,000 deep"),
-    "key": ("a named pipe", "200 GB of holes"),
-    "store": ("a damaged database", "a view without end", "200 GB of holes", "a folder"),
-    "record": ("a record 100,000 deep",),
-    "journal": ("a named pipe",),
-}
-"""What every run of the tests tries; the rest takes minutes more."""
 CASES = [(kind, name) for kind, one in KINDS.items() for name in one.inputs]
 UNNAMED = {"images that make a network of a billion parameters", "a record that is none"}
 """What is wrong with these is not a file's fault alone, so that the sentence speaks of something else."""
@@ -280,7 +244,7 @@ HARMLESS = {
 
 
 def case(kind: str, name: str) -> Any:
-    return pytest.param(kind, name, id=f"{kind}: {name}", marks=[] if name in USUAL.get(kind, ()) else [pytest.mark.long])
+    return pytest.param(kind, name, id=f"{kind}: {name}")
 
 
 def one_sentence(said: str) -> bool:

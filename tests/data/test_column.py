@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
@@ -15,6 +15,7 @@ def learn(cells, categorical=False, fill=False, most_words=200):
 
 @settings(deadline=None, max_examples=40)
 @given(st.lists(st.floats(-1e6, 1e6).map(lambda value: round(value, 3)), min_size=2, max_size=30))
+@example([51.219] * 5)
 def test_numbers_are_standardised_as_scikit_learn_does(values):
     cells = [str(value) for value in values]
     ours = learn(cells).encode(cells)[:, 0]

@@ -197,7 +197,9 @@ def fitted(
         values = scaled(name, present, logarithm)
         deviation = float(values.std())
         constant = deviation <= 1e-12 * max(1.0, float(np.abs(values).max()))
-        return Numbers(name, fill, float(values.mean()), 1.0 if constant else deviation, logarithm)
+        # The mean of equal numbers may be rounded to a neighbour of theirs.
+        mean = float(values[0] if constant else values.mean())
+        return Numbers(name, fill, mean, 1.0 if constant else deviation, logarithm)
     if words == "hashed":
         return Hashed(name, fill, buckets)
     known = tuple(sorted(set(present)))

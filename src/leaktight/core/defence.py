@@ -9,6 +9,7 @@ from typing import ClassVar, Literal, Self
 
 from pydantic import SerializeAsAny
 
+from leaktight.core.channel import Channel
 from leaktight.core.errors import InvalidValue
 from leaktight.core.local import Local
 from leaktight.core.message import Message, Tensors
@@ -18,6 +19,8 @@ from leaktight.core.value import Kinded
 
 HOOKS = ("on_agree", "on_task", "on_batch", "on_gradient", "on_message", "on_close", "on_reveal")
 """Where a defence may act, in the order of a run."""
+ACTING = frozenset({"on_task", "on_batch", "on_gradient", "on_message"})
+"""Where a party may change what it sends."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -99,6 +102,16 @@ class Defence(Kinded):
         The conformance kit reads it, and checks that noise that was promised is in every tensor and is never the same twice.
         """
         return None
+
+    def channel(self, task: Task) -> Channel:
+        """State how messages of gradients and updates come about under this defence, for attackers who know it.
+
+        A defence that overrides no hook changes nothing. One that does, and states nothing, is attacked as if it were off, and audits say so.
+
+        Args:
+            task: the public task, after `on_agree`.
+        """
+        return Channel(complete=not self.hooks() & ACTING)
 
     def hooks(self) -> frozenset[str]:
         """Return the hooks in which it may act: those that its class overrides."""
@@ -206,6 +219,13 @@ class Chain(Defence):
         """The strongest promise of a link."""
         promises = {link.promise for link in self.links}
         return "dp" if "dp" in promises else "noise" if "noise" in promises else None
+
+    def channel(self, task: Task) -> Channel:
+        """State what all links do, one after the other."""
+        whole = Channel()
+        for link in self.links:
+            whole = whole.then(link.channel(task))
+        return whole
 
     def hooks(self) -> frozenset[str]:
         """Return the hooks of all links."""

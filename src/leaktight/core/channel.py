@@ -60,7 +60,8 @@ class Noise:
     def scale(self, factor: Scale) -> Noise:
         """Return the law of so many times this noise."""
         along = None if self.along is None else self.along * factor
-        return Noise(self.variance * factor * factor, self.laplace * abs(factor), along)
+        size = factor.abs() if isinstance(factor, Tensor) else abs(factor)
+        return Noise(self.variance * factor**2, self.laplace * size, along)
 
     def __add__(self, other: Noise) -> Noise:
         """Return the law of the sum with independent noise; of two Laplace laws the other's is taken for a Gaussian of the same variance."""

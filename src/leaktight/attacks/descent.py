@@ -18,12 +18,16 @@ from leaktight.core.value import Kinded
 class Walk(abc.ABC):
     """The state of one search over many rows."""
 
+    recovers: bool = False
+    """Whether it goes back where an objective is not finite; else such a row ends."""
+
     @abc.abstractmethod
-    def step(self, points: Tensor, gradients: Tensor, rate: float) -> tuple[Tensor, Tensor]:
+    def step(self, points: Tensor, values: Tensor, gradients: Tensor, rate: float) -> tuple[Tensor, Tensor]:
         """Return the next points, and which rows have come to rest.
 
         Args:
             points: (rows, dimensions).
+            values: the objective at the points; infinite where it is not a number.
             gradients: the objective's gradient at the points.
             rate: what the schedule multiplies the learning rate with.
         """
@@ -91,7 +95,7 @@ class _AdamWalk(Walk):
         self.first, self.second = torch.zeros_like(points), torch.zeros_like(points)
         self.steps = 0
 
-    def step(self, points: Tensor, gradients: Tensor, rate: float) -> tuple[Tensor, Tensor]:
+    def step(self, points: Tensor, values: Tensor, gradients: Tensor, rate: float) -> tuple[Tensor, Tensor]:
         self.steps += 1
         self.first.lerp_(gradients, 0.1)
         self.second.mul_(0.999).addcmul_(gradients, gradients, value=0.001)
@@ -108,7 +112,7 @@ class _SgdWalk(Walk):
         self.learning_rate, self.momentum = learning_rate, momentum
         self.velocity = torch.zeros_like(points)
 
-    def step(self, points: Tensor, gradients: Tensor, rate: float) -> tuple[Tensor, Tensor]:
+    def step(self, points: Tensor, values: Tensor, gradients: Tensor, rate: float) -> tuple[Tensor, Tensor]:
         self.velocity = self.momentum * self.velocity + gradients
         moved = points - self.learning_rate * rate * (gradients + self.momentum * self.velocity)
         return moved, torch.zeros(len(points), dtype=torch.bool, device=points.device)

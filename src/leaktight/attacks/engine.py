@@ -1,42 +1,74 @@
-"""The matching engine: find examples whose gradient matches the observed one, for many victims at once.
+"""The search engine: minimise an objective over many rows at once.
 
-One row is one candidate of one victim. The objective of a row is written for one victim, mapped over rows, differentiated, and
-traced once into a flat graph of tensor operations, which runs without the cost of the transformations. Rows that have come to
-rest leave the batch; a row that meets a NaN ends alone.
+One row is one candidate of one victim. The objective is written for one row, mapped over rows, differentiated, and traced once into a
+flat graph of tensor operations, which runs without the cost of the transformations. Rows that have come to rest leave the batch; a row
+that meets a NaN ends alone. The engine knows nothing of gradients and messages: those are in the objective.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterator, Sequence
-from typing import Literal
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Literal
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch._guards import TracingContext, tracing
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from leaktight.attacks.descent import Descent
-from leaktight.attacks.distance import Distance
-from leaktight.attacks.initial import InitialName, initial
-from leaktight.attacks.layout import Layout
-from leaktight.attacks.prior import total_variation
-from leaktight.attacks.replay import Replay
-from leaktight.core.message import Tensors
-from leaktight.core.random import Stream
-from leaktight.core.task import Normalise
 
-Evaluate = Callable[[Tensor, Tensors, Tensors, Tensor], tuple[Tensor, Tensor]]
+Named = Mapping[str, Any]
+"""Tensors by name, or nested mappings of them."""
+Evaluate = Callable[..., tuple[Tensor, Tensor]]
 Watch = Callable[[int, Tensor, Tensor], None]
 """Is told before each step how many there were, the victim of each row that still moves, and the rows' points."""
 
 # How many bytes a chunk of rows may take, and after how many evaluations resting rows are dropped.
 MEMORY = 1 << 30
 DROP_EVERY = 50
+# Over how many evaluations an objective is watched for having settled.
+SETTLE_OVER = 10
 
-PIXELS, LOGITS = "pixels", "logits"
+
+@dataclasses.dataclass(frozen=True)
+class Problem:
+    """What is minimised.
+
+    Args:
+        objective: (point, shared, own, row, weight) to the objective of one row; `weight` multiplies what the messages say.
+        shared: what is the same for all rows.
+        own: what each victim has of its own, stacked.
+        rows: what each row has of its own, stacked: the hypothesis that it tries. Rows of a victim follow each other.
+        group: (points, owners) to what the rows of a victim say about each other, one number for each row; None if nothing.
+        project: brings points back to where they may be.
+        bytes_per_row: how much memory an evaluation of a row takes, about.
+    """
+
+    objective: Callable[[Tensor, Named, Named, Named, Tensor], Tensor]
+    shared: Named
+    own: Named
+    rows: Named = dataclasses.field(default_factory=dict)
+    group: Callable[[Tensor, Tensor], Tensor] | None = None
+    project: Callable[[Tensor], Tensor] | None = None
+    bytes_per_row: int = 1 << 20
+
+
+@dataclasses.dataclass(frozen=True)
+class Phase:
+    """A stretch of a search.
+
+    Args:
+        evaluations: how many gradients of the objective a row may use.
+        weight: what multiplies the messages' part of the objective: below 1 their law is taken wider than it is.
+        keep: how many rows of each victim go on to the next phase, those with the lowest objective.
+    """
+
+    evaluations: int
+    weight: float = 1.0
+    keep: int = 1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,36 +76,28 @@ class Search:
     """How to search.
 
     Args:
-        distance: between the candidate's and the observed tensors.
-        entries: match all entries of a message, or those that were `sent`: not zero.
         descent: how candidates move.
-        evaluations: how many gradients of the objective a row may use.
-        start: where candidates start.
-        restarts: candidates per victim; the one with the lowest objective is kept.
-        tv: weight of total variation.
-        tv_colours: whether total variation looks across colours too.
+        phases: the stretches of the search, in order.
         sign: use the sign of the objective's gradient, of every unknown: not, hard, or softening over the search.
-        box: keep pixels in [0, 1].
         decay: the schedule of the learning rate.
         stop: the objective at which a row rests.
+        settle: a row rests when ten evaluations lowered its objective by less than this; 0 for never.
     """
 
-    distance: Distance
-    entries: Literal["all", "sent"]
     descent: Descent
-    evaluations: int
-    start: InitialName
-    restarts: int
-    tv: float
-    tv_colours: bool
-    sign: Literal["none", "hard", "soft"]
-    box: bool
-    decay: Literal["none", "steps", "cosine"]
-    stop: float
+    phases: tuple[Phase, ...]
+    sign: Literal["none", "hard", "soft"] = "none"
+    decay: Literal["none", "steps", "cosine"] = "none"
+    stop: float = -math.inf
+    settle: float = 0.0
 
-    def rate(self, evaluation: int) -> float:
+    @property
+    def evaluations(self) -> int:
+        """How many gradients of the objective a row may use in all."""
+        return sum(phase.evaluations for phase in self.phases)
+
+    def rate(self, share: float, evaluation: int) -> float:
         """Return what the learning rate is multiplied with."""
-        share = evaluation / self.evaluations
         if self.decay == "steps":
             return float(0.1 ** sum(share >= eighths / 8 for eighths in (3, 5, 7)))
         if self.decay == "cosine":
@@ -81,164 +105,86 @@ class Search:
             return warm * (1 + math.cos(math.pi * share)) / 2
         return 1.0
 
-    def bent(self, gradients: Tensor, evaluation: int) -> Tensor:
+    def bend(self, gradients: Tensor, share: float) -> Tensor:
         """Return the gradient that candidates follow."""
         if self.sign == "hard":
             return gradients.sign()
         if self.sign == "soft":
-            scale = 1 - evaluation / self.evaluations
-            return (gradients * scale).tanh() / scale
+            return (gradients * (1 - share)).tanh() / (1 - share)
         return gradients
 
 
 @dataclasses.dataclass(frozen=True)
-class Victims:
-    """Messages of one form, stacked along the first dimension.
-
-    Args:
-        replay: how the attacker models the senders.
-        parameters: what they were sent; stacked, or one for all if `same` is set.
-        same: whether all were sent the same parameters.
-        wanted: what they sent, stacked.
-        targets: known label probabilities (victims, examples, classes); None if they are searched for too.
-        secrets: where to start the search for what the senders keep to themselves, (victims * restarts, ...) by name; empty if
-            the attacker models no secret.
-        starts: where to start the search for examples, (victims * restarts, examples, ...) in natural units; None if they are drawn.
-    """
-
-    replay: Replay
-    parameters: Tensors
-    same: bool
-    wanted: Tensors
-    targets: Tensor | None
-    secrets: Tensors = dataclasses.field(default_factory=dict)
-    starts: Tensor | None = None
-
-    def __len__(self) -> int:
-        return len(next(iter(self.wanted.values())))
-
-
-@dataclasses.dataclass(frozen=True)
 class Found:
-    """The best candidate of each victim by the attacker's own objective."""
+    """The best row of each victim by the objective: its number among all rows, its point, and its objective."""
 
-    inputs: Tensor
-    targets: Tensor
+    rows: Tensor
+    points: Tensor
     objective: Tensor
-
-    @classmethod
-    def best(cls, several: Sequence[Found]) -> Found:
-        """Return for each victim what the search with the lowest objective found."""
-        objectives = torch.stack([found.objective for found in several])
-        chosen, place = objectives.argmin(0), torch.arange(objectives.shape[1], device=objectives.device)
-        inputs, targets = (torch.stack([getattr(f, name) for f in several]) for name in ("inputs", "targets"))
-        return cls(inputs[chosen, place], targets[chosen, place], objectives[chosen, place])
 
 
 class Engine:
-    """Searches for the examples behind the messages of some victims.
+    """Minimises the objective of some victims.
 
     Args:
-        victims: the messages.
-        search: how to search.
+        problem: what is minimised.
+        search: how.
         watch: who looks on; None for nobody.
     """
 
-    def __init__(self, victims: Victims, search: Search, watch: Watch | None = None) -> None:
-        self.victims, self.search, self.replay, self.watch = victims, search, victims.replay, watch
-        self.shape, self.classes = self.replay.task.shape, self.replay.task.classes
-        self.layout = self._layout()
-        self.device = self.replay.task.device
-        self.spread = {name: _spread(tensor) for name, tensor in self.victims.secrets.items()}
-        self.shift, self.scale = _units(self.replay.task.model.normalise, self.shape, self.device)
+    def __init__(self, problem: Problem, search: Search, watch: Watch | None = None) -> None:
+        self.problem, self.search, self.watch = problem, search, watch
         self._graphs: dict[int, Evaluate] = {}
 
-    def run(self, rng: Stream) -> Found:
-        """Search all victims and restarts, as many rows at a time as fit into memory."""
-        return self.run_from(self._start(len(self.victims) * self.search.restarts, rng))
+    def run(self, points: Tensor, victims: int) -> Found:
+        """Search from these points, as many consecutive ones for each victim; all rows at once, as far as they fit into memory."""
+        rows = torch.arange(len(points), device=points.device)
+        owners = rows // (len(points) // victims)
+        values = points.new_full((len(points),), math.inf)
+        before = 0
+        for phase in self.search.phases:
+            points, values = self._phase(phase, before, points, owners, rows)
+            before += phase.evaluations
+            kept = _best(values, victims, phase.keep)
+            points, values, owners, rows = points[kept], values[kept], owners[kept], rows[kept]
+        best = _best(values, victims, 1)
+        return Found(rows[best], points[best], values[best])
 
-    def run_from(self, points: Tensor) -> Found:
-        """Search from these points, `restarts` consecutive ones for each victim."""
-        rows, points = len(points), points.to(self.device)
-        owners = torch.arange(len(self.victims), device=self.device).repeat_interleave(self.search.restarts)
-        parts = [self._descend(points[chunk], owners[chunk]) for chunk in self._chunks(rows)]
-        best, values = torch.cat([part[0] for part in parts]), torch.cat([part[1] for part in parts])
-        values = values.view(-1, self.search.restarts)
-        chosen = values.argmin(1)
-        picked = best.view(len(self.victims), self.search.restarts, -1)[torch.arange(len(self.victims)), chosen]
-        inputs, targets, _ = self._unpack(picked, self.victims.targets)
-        return Found(inputs, targets, values.gather(1, chosen[:, None])[:, 0])
+    def values(self, points: Tensor, owners: Tensor, rows: Tensor) -> Tensor:
+        """Return the objective at these points; a row's hypothesis is that of its number in `rows`."""
+        parts = []
+        for chunk in self._chunks(len(points)):
+            arguments = self._arguments(owners[chunk], rows[chunk], 1.0)
+            parts.append(self._traced(points[chunk], arguments)(points[chunk], *arguments)[0])
+        return torch.cat(parts)
 
-    def messages(self, points: Tensor, owners: Tensor) -> dict[str, Tensor]:
-        """Return what the senders would have sent at these points, one row for each; `owners` are the rows' victims."""
-        _, parameters, targets = self._arguments(owners)
-        with torch.no_grad():
-            mapped = torch.func.vmap(self._message, in_dims=(0, None if self.victims.same else 0, 0))
-            found: dict[str, Tensor] = mapped(points, parameters, targets)[0]
-        return found
+    def _phase(self, phase: Phase, before: int, points: Tensor, owners: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
+        parts = [
+            self._descend(phase, before, points[chunk], owners[chunk], rows[chunk]) for chunk in self._chunks(len(points))
+        ]
+        return torch.cat([part[0] for part in parts]), torch.cat([part[1] for part in parts])
 
-    def _layout(self) -> Layout:
-        """Return the unknowns of a row: pixels, label logits if labels are searched for, and the sender's secrets."""
-        logits = {LOGITS: (self.replay.examples, self.classes)} if self.victims.targets is None else {}
-        secrets = {name: tuple(tensor.shape[1:]) for name, tensor in self.victims.secrets.items()}
-        return Layout({PIXELS: (self.replay.examples, *self.shape), **logits, **secrets})
+    def _arguments(self, owners: Tensor, rows: Tensor, weight: float) -> tuple[Any, ...]:
+        own, row = _take(self.problem.own, owners), _take(self.problem.rows, rows)
+        return self.problem.shared, own, row, torch.tensor(weight, device=owners.device), owners
 
-    def _start(self, rows: int, rng: Stream) -> Tensor:
-        if self.victims.starts is None:
-            pixels = initial(self.search.start, rows * self.replay.examples, self.shape, rng)
-        else:
-            pixels = ((self.victims.starts.to(self.device) - self.shift) / self.scale).cpu()
-        unknowns = {PIXELS: pixels}
-        if self.victims.targets is None:
-            unknowns[LOGITS] = torch.randn(rows, self.replay.examples * self.classes, generator=rng)
-        secrets = {name: tensor.cpu() / self.spread[name] for name, tensor in self.victims.secrets.items()}
-        return self.layout.pack({**unknowns, **secrets})
-
-    def _unpack(self, points: Tensor, targets: Tensor | None) -> tuple[Tensor, Tensor, dict[str, Tensor]]:
-        """Return the pixels, label probabilities and secrets that points stand for; any leading dimensions."""
-        unknowns = self.layout.unpack(points)
-        inputs = unknowns.pop(PIXELS) * self.scale + self.shift
-        if targets is None:
-            targets = unknowns.pop(LOGITS).softmax(-1)
-        return inputs, targets, {name: tensor * self.spread[name] for name, tensor in unknowns.items()}
-
-    def _message(self, point: Tensor, parameters: Tensors, targets: Tensor) -> tuple[dict[str, Tensor], Tensor]:
-        """Return the message of one row, and its pixels."""
-        inputs, targets, secrets = self._unpack(point, None if self.victims.targets is None else targets)
-        return self.replay(parameters, inputs, targets, secrets), inputs
-
-    def _objective(self, point: Tensor, wanted: Tensors, parameters: Tensors, targets: Tensor) -> Tensor:
-        """Return the objective of one row."""
-        found, inputs = self._message(point, parameters, targets)
-        if self.search.entries == "sent":
-            found = {name: torch.where(wanted[name] != 0, tensor, 0.0) for name, tensor in found.items()}
-        value = self.search.distance(found, wanted)
-        if self.search.tv:
-            seen = (inputs - self.shift) / self.scale
-            value = value + self.search.tv * total_variation(seen, colours=self.search.tv_colours)
-        return value
-
-    def _arguments(self, owners: Tensor) -> tuple[Tensors, Tensors, Tensor]:
-        wanted = {name: tensor[owners] for name, tensor in self.victims.wanted.items()}
-        parameters = self.victims.parameters
-        if not self.victims.same:
-            parameters = {name: tensor[owners] for name, tensor in parameters.items()}
-        known = self.victims.targets
-        return wanted, parameters, torch.zeros(len(owners), device=self.device) if known is None else known[owners]
-
-    def _evaluate(self, points: Tensor, arguments: tuple[Tensors, Tensors, Tensor]) -> Evaluate:
+    def _evaluate(self, points: Tensor, arguments: tuple[Any, ...]) -> Evaluate:
         """Return what evaluates this many rows; it is traced once."""
         if len(points) not in self._graphs:
             self._graphs[len(points)] = self._traced(points, arguments)
         return self._graphs[len(points)]
 
-    def _traced(self, points: Tensor, arguments: tuple[Tensors, Tensors, Tensor]) -> Evaluate:
+    def _traced(self, points: Tensor, arguments: tuple[Any, ...]) -> Evaluate:
         """Return (values, gradients) of all rows as one flat graph for exactly these shapes."""
-        both = torch.func.grad_and_value(self._objective)
-        mapped = torch.func.vmap(both, in_dims=(0, 0, None if self.victims.same else 0, 0))
+        both = torch.func.grad_and_value(self.problem.objective)
+        mapped = torch.func.vmap(both, in_dims=(0, None, 0, 0, None))
 
-        def plain(points: Tensor, wanted: Tensors, parameters: Tensors, targets: Tensor) -> tuple[Tensor, Tensor]:
-            gradients, values = mapped(points, wanted, parameters, targets)
+        def plain(points: Tensor, shared: Named, own: Named, row: Named, weight: Tensor, owners: Tensor) -> tuple[Tensor, Tensor]:
+            gradients, values = mapped(points, shared, own, row, weight)
+            if self.problem.group is not None:
+                group = self.problem.group
+                further, (each,) = torch.func.grad(lambda p: (group(p, owners).sum(), (group(p, owners),)), has_aux=True)(points)
+                gradients, values = gradients + further, values + each
             return values, gradients
 
         # One mode for the shapes of all results: else tracing makes a new one for each, with a record of the whole call stack.
@@ -247,95 +193,72 @@ class Engine:
         graph.graph.eliminate_dead_code()
         graph.recompile()
 
-        def evaluate(points: Tensor, wanted: Tensors, parameters: Tensors, targets: Tensor) -> tuple[Tensor, Tensor]:
+        def evaluate(*inputs: Any) -> tuple[Tensor, Tensor]:
             with torch.no_grad():
-                found: tuple[Tensor, Tensor] = graph(points, wanted, parameters, targets)
+                found: tuple[Tensor, Tensor] = graph(*inputs)
             return found
 
         return evaluate
 
-    def _descend(self, points: Tensor, owners: Tensor) -> tuple[Tensor, Tensor]:
+    def _descend(self, phase: Phase, before: int, points: Tensor, owners: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
         """Search from these points; return each row's best point and its objective."""
-        found, lowest = torch.empty_like(points), points.new_full((len(points),), math.inf)
-        rows = torch.arange(len(points), device=self.device)
+        found, lowest = points.clone(), points.new_full((len(points),), math.inf)
+        places = torch.arange(len(points), device=points.device)
         best, value = points, lowest.clone()
-        done = torch.zeros(len(points), dtype=torch.bool, device=self.device)
-        arguments = self._arguments(owners)
+        done = torch.zeros(len(points), dtype=torch.bool, device=points.device)
+        arguments = self._arguments(owners, rows, phase.weight)
         evaluate = self._evaluate(points, arguments)
         walk = self.search.descent.walk(points)
-        for evaluation in range(self.search.evaluations + 1):
+        earlier = value
+        for evaluation in range(phase.evaluations + 1):
             if self.watch is not None:
-                self.watch(evaluation, owners, points)
+                self.watch(before + evaluation, owners, points)
             values, gradients = evaluate(points, *arguments)
             healthy = values.isfinite() & gradients.sum(1).isfinite()
             better = healthy & (values < value)
             best, value = torch.where(better[:, None], points, best), torch.where(better, values, value)
-            done |= ~healthy | (values <= self.search.stop)
-            if evaluation == self.search.evaluations or bool(done.all()):
+            done |= ~(healthy | walk.recovers) | (values <= self.search.stop)
+            if self.search.settle and evaluation % SETTLE_OVER == 0:
+                done |= earlier - value < self.search.settle
+                earlier = value
+            if evaluation == phase.evaluations or bool(done.all()):
                 break
-            gradients = self.search.bent(gradients.masked_fill(~healthy[:, None], 0.0), evaluation)
-            moved, resting = walk.step(points, gradients, self.search.rate(evaluation))
-            points = torch.where(done[:, None], points, self._boxed(moved))
+            share = (before + evaluation) / self.search.evaluations
+            gradients = self.search.bend(gradients.masked_fill(~healthy[:, None], 0.0), share)
+            values = values.masked_fill(~healthy, math.inf)
+            moved, resting = walk.step(points, values, gradients, self.search.rate(share, before + evaluation))
+            points = torch.where(done[:, None], points, self._project(moved))
             done |= resting
             if evaluation % DROP_EVERY == DROP_EVERY - 1 and 2 * int(done.sum()) >= len(done):
-                found[rows], lowest[rows] = best, value
+                found[places], lowest[places] = best, value
                 left = (~done).nonzero()[:, 0]
-                rows, points, owners, best, value, done = (kept[left] for kept in (rows, points, owners, best, value, done))
                 if len(left) == 0:
                     break
+                places, points, owners, rows, best, value, done, earlier = (
+                    kept[left] for kept in (places, points, owners, rows, best, value, done, earlier)
+                )
                 walk.keep(left)
-                arguments = self._arguments(owners)
+                arguments = self._arguments(owners, rows, phase.weight)
                 evaluate = self._evaluate(points, arguments)
-        found[rows], lowest[rows] = best, value
+        found[places], lowest[places] = best, value
         return found, lowest
 
-    def _boxed(self, points: Tensor) -> Tensor:
-        if not self.search.box:
-            return points
-        unknowns = self.layout.unpack(points)
-        unknowns[PIXELS] = unknowns[PIXELS].clamp(-self.shift / self.scale, (1 - self.shift) / self.scale)
-        return self.layout.pack(unknowns)
+    def _project(self, points: Tensor) -> Tensor:
+        return points if self.problem.project is None else self.problem.project(points)
 
     def _chunks(self, rows: int) -> Iterator[slice]:
-        size = max(1, MEMORY // self._bytes_per_row())
+        size = max(1, MEMORY // self.problem.bytes_per_row)
         pieces = -(-rows // size)
         size = -(-rows // pieces)  # even pieces: one traced graph then fits nearly all of them
         return (slice(start, start + size) for start in range(0, rows, size))
 
-    def _bytes_per_row(self) -> int:
-        """Estimate what one row needs: a dozen copies of the gradients and activations, and what the descent remembers."""
-        model = self.replay.task.model
-        parameters = sum(parameter.numel() for parameter in model.parameters())
-        examples = self.replay.examples * max(1, len(self.replay.changes))
-        activations = _activations(model, self.shape, self.device) * examples
-        remembered = self.search.descent.remembered * self.layout.width
-        return 4 * (12 * self.replay.local_steps * (parameters + activations) + remembered)
+
+def _best(values: Tensor, victims: int, keep: int) -> Tensor:
+    """Return the places of the rows of each victim with the lowest objective, in rising order."""
+    table = values.view(victims, -1)
+    chosen = table.argsort(dim=1, stable=True)[:, :keep].sort(1).values
+    return (chosen + torch.arange(victims, device=values.device)[:, None] * table.shape[1]).flatten()
 
 
-def _spread(draws: Tensor) -> float:
-    """Return the standard deviation of a secret's draws: a search in such units moves small secrets and large ones alike."""
-    return draws.double().std(correction=0).item() or 1.0
-
-
-def _units(normalise: nn.Module, shape: tuple[int, ...], device: torch.device) -> tuple[Tensor, Tensor]:
-    """Return shift and scale from the units that the network sees to natural ones: searches run in the former."""
-    if not isinstance(normalise, Normalise):
-        return torch.zeros(1, device=device), torch.ones(1, device=device)
-    shift, scale = normalise.units(len(shape))
-    return shift.to(device), scale.to(device)
-
-
-def _activations(model: nn.Module, shape: tuple[int, ...], device: torch.device) -> int:
-    """Count the numbers that a forward pass over one example makes."""
-    total = 0
-
-    def count(module: nn.Module, inputs: object, output: object) -> None:
-        nonlocal total
-        total += output.numel() if isinstance(output, Tensor) else 0
-
-    hooks = [module.register_forward_hook(count) for module in model.modules() if not list(module.children())]
-    with torch.no_grad():
-        model(torch.zeros(1, *shape, device=device))
-    for hook in hooks:
-        hook.remove()
-    return total
+def _take(tensors: Named, index: Tensor) -> Named:
+    return {name: each[index] if isinstance(each, Tensor) else _take(each, index) for name, each in tensors.items()}

@@ -11,7 +11,7 @@ from leaktight.core.errors import InvalidValue
 from leaktight.core.random import Stream
 from leaktight.core.task import Batch
 
-InitialName = Literal["randn", "uniform", "zeros", "pattern", "class_means"]
+InitialName = Literal["randn", "uniform", "zeros", "pattern", "class_means", "prior"]
 
 
 def initial(name: InitialName, rows: int, shape: tuple[int, ...], rng: Stream) -> Tensor:
@@ -31,8 +31,8 @@ def initial(name: InitialName, rows: int, shape: tuple[int, ...], rng: Stream) -
         >>> torch.equal(patch[..., :4, :4], patch[..., 4:, 4:])
         True
     """
-    if name == "class_means":
-        raise InvalidValue("A start at `class_means` must be made from public examples and labels. Got a shape instead.")
+    if name in ("class_means", "prior"):
+        raise InvalidValue(f"A start at `{name}` must be made from more than a shape. Got nothing else.")
     if name == "zeros":
         return torch.zeros(rows, *shape)
     if name == "uniform":

@@ -40,9 +40,8 @@ def read_labels(replay: Replay, parameters: Tensors, sent: Tensors, rng: Stream)
 
     References: Zhao et al. 2020, iDLG, Eq. 3 and 4; Wainakh et al. 2022, User-Level Label Leakage from Gradients.
     """
-    model = replay.task.model
     weight, bias = replay.task.wire("head.weight"), replay.task.wire("head.bias")
-    if not isinstance(model.head, nn.Linear) or weight is None or weight not in sent:
+    if not can_read_labels(replay, sent) or weight is None:
         raise Refusal(
             "Labels can be read only off a linear head whose gradient is shared. "
             'Let gradient matching search for them (`labels = "joint"`) instead.'
@@ -50,20 +49,15 @@ def read_labels(replay: Replay, parameters: Tensors, sent: Tensors, rng: Stream)
     probabilities, feature_sum = _typical(replay, parameters, rng)
     slope = sent[bias] if bias is not None and bias in sent else sent[weight].sum(1) / feature_sum
     if replay.kind is Kind.UPDATE:
-        slope = -slope / (replay.learning_rate * steps_moved(replay.local_steps, replay.momentum))
+        slope = -slope / (replay.steps.learning_rate * replay.steps.moved)
     if replay.examples == 1:
         return slope.argmin()[None]
     return _deal(replay.examples * (probabilities - slope), replay.examples)
 
 
-def steps_moved(steps: int, momentum: float) -> float:
-    """Return how many plain steps along one gradient go as far as so many steps with momentum.
-
-    Example:
-        >>> steps_moved(3, 0.0), steps_moved(2, 0.5)
-        (3.0, 2.5)
-    """
-    return float(sum((steps - lag) * momentum**lag for lag in range(steps)))
+def can_read_labels(replay: Replay, sent: Tensors) -> bool:
+    """Return whether there is a linear head whose gradient was shared."""
+    return isinstance(replay.task.model.head, nn.Linear) and replay.task.wire("head.weight") in sent
 
 
 def _typical(replay: Replay, parameters: Tensors, rng: Stream) -> tuple[Tensor, Tensor]:

@@ -78,8 +78,14 @@ class LbfgsWalk(Walk):
         self.last_gradients = torch.zeros_like(points)
         self.last_moves = torch.zeros_like(points)
 
-    def step(self, points: Tensor, gradients: Tensor, rate: float) -> tuple[Tensor, Tensor]:
+    def step(self, points: Tensor, values: Tensor, gradients: Tensor, rate: float) -> tuple[Tensor, Tensor]:
         """Move each row along its quasi-Newton direction."""
+        moves, resting = self._next(gradients, rate)
+        self.last_gradients, self.last_moves = gradients, moves
+        return points + moves, resting
+
+    def _next(self, gradients: Tensor, rate: float) -> tuple[Tensor, Tensor]:
+        """Return the next moves, and which rows have come to rest."""
         if self.steps == 0:
             direction = -gradients
             length = (1 / gradients.abs().sum(1)).clamp_max(1.0) * self.learning_rate * rate
@@ -90,29 +96,19 @@ class LbfgsWalk(Walk):
         resting = (gradients.abs().amax(1) <= self.gradient_tolerance) | (
             (gradients * direction).sum(1) > -self.descent_tolerance
         )
-        self.last_gradients = gradients
-        self.last_moves = torch.where(resting[:, None], 0.0, length[:, None] * direction)
-        return points + self.last_moves, resting
+        return torch.where(resting[:, None], 0.0, length[:, None] * direction), resting
+
+    kept = ("moves", "changes", "inverse", "squares", "diagonal", "pushed", "gamma", "last_gradients", "last_moves")
 
     def keep(self, rows: Tensor) -> None:
         """Forget all rows but these."""
-        for name in (
-            "moves",
-            "changes",
-            "inverse",
-            "squares",
-            "diagonal",
-            "pushed",
-            "gamma",
-            "last_gradients",
-            "last_moves",
-        ):
+        for name in self.kept:
             setattr(self, name, getattr(self, name)[rows])
 
     def _direction(self, gradients: Tensor, change: Tensor) -> Tensor:
         """Remember the newest pair where it curves upwards, and return H g."""
         curvature = (change * self.last_moves).sum(1)
-        rows = (curvature > self.curvature_tolerance).nonzero()[:, 0]
+        rows = self._curved(curvature, change).nonzero()[:, 0]
         slots = self.pushed[rows] % self.size
         self.moves[rows, slots] = self.last_moves[rows]
         self.changes[rows, slots] = change[rows]
@@ -130,6 +126,10 @@ class LbfgsWalk(Walk):
         along_moves, along_changes = self._weights(with_moves[:, 1, :, None], with_changes[:, 1, :, None], used)
         correction = torch.bmm(along_moves, moves).add_(torch.bmm(along_changes, changes))
         return torch.addcmul(correction[:, 0], self.gamma[:, None], gradients)
+
+    def _curved(self, curvature: Tensor, change: Tensor) -> Tensor:
+        """Return in which rows the newest pair curves upwards."""
+        return curvature > self.curvature_tolerance
 
     def _push(self, rows: Tensor, slots: Tensor, with_moves: Tensor, with_changes: Tensor) -> None:
         """Enter the newest pairs into the small matrices, in place of whatever their slots held."""

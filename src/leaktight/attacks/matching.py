@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import ClassVar, Literal
@@ -14,67 +15,79 @@ from torch import Tensor
 
 from leaktight.attacks.descent import AdamDescent, Descent
 from leaktight.attacks.distance import DISTANCES, DistanceName
-from leaktight.attacks.engine import Engine, Found, Search, Victims
-from leaktight.attacks.initial import InitialName, class_means
-from leaktight.attacks.label import read_labels
-from leaktight.attacks.outcome import outcomes_of
-from leaktight.attacks.replay import Replay, replayable
+from leaktight.attacks.engine import Engine, Found, Phase, Search
+from leaktight.attacks.initial import InitialName, class_means, initial
+from leaktight.attacks.label import can_read_labels, read_labels
+from leaktight.attacks.objective import Objective, hypotheses
+from leaktight.attacks.replay import FEATURE_GRADIENT, SURROGATE, Replay
 from leaktight.attacks.secret import drawn
+from leaktight.attacks.term import Match, Term
+from leaktight.attacks.victims import Sighting, Victims
+from leaktight.channels import negative_log_likelihood
 from leaktight.core.attack import Attack, Reconstruction
 from leaktight.core.defence import Defence
 from leaktight.core.errors import InvalidValue, Refusal, did_you_mean
-from leaktight.core.message import Tensors, layer_of
+from leaktight.core.message import Kind, Tensors, layer_of
 from leaktight.core.random import Stream
 from leaktight.core.threat import Exchange, Knows, View
-from leaktight.defences.layer_guard import LayerGuard
-from leaktight.defences.withhold import Withhold
+from leaktight.priors import Coordinates, Flat, Prior, network_units
 
+LIKELIHOOD = "likelihood"
+MOST_HYPOTHESES = 16
+"""How many combinations of outcomes a victim's candidates start from, at most."""
+START_SPREAD = 0.1
+"""How far from the middle of a prior a search starts, in standard deviations."""
 
 class GradientMatching(Attack):
-    """Reconstruct examples by minimising distance(gradient(candidate), observed) + tv * total variation(candidate).
+    r"""Reconstruct examples by minimising misfit(message of the candidate, observed message) + prior(candidate) + further terms.
 
     What it needs: the parameters that were sent, the message that came back, and for an update the local steps. All victims are
     searched at once; the best restart is chosen by the objective, which the attacker can see.
 
+    With `distance = "likelihood"` the attacker knows the defence, and the misfit is minus the logarithm of how likely the message is under
+    the defence's channel (`Defence.channel`): what is clipped, masked or noisy in the real message is so in the candidate's, what the
+    sender keeps to itself is searched too, and of what may have become of an example each possibility is tried. Together with a prior
+    that is normalised, nothing is left to weigh: the objective is the posterior of the examples. Where a defence states nothing it
+    is attacked as if it were off.
+
     Args:
-        distance: `l2`, `l1`, `cosine` over the whole gradient, or `layer_cosine` averaged over tensors.
-        entries: `all` of a message, or only those that were `sent`: not exactly zero. Stronger against a defence that leaves entries out
-            (top-k sharing, pruning), whose zeros say nothing of the examples; weaker where a zero is a unit that was not active.
+        distance: `likelihood`; or, of an attacker who models no defence, `l2`, `l1`, `cosine` over the whole gradient, or `layer_cosine`
+            averaged over tensors.
+        messages: search behind `each` message by itself, or behind all messages of a sender that are known to be about the same
+            examples, `joined`: those of a participant with one batch.
+        update: an update of several steps is `unrolled`, or taken for one step at a `surrogate` point of its way, which is searched too:
+            cheaper by the number of steps, and less exact.
+        loss: `known`; or `free`: the gradient of the loss at the features is one more unknown, so that nothing needs to be known about a
+            private loss. Then only what the body sent is matched.
         layers: match the tensors of these layers only, by wire name without its last part; empty for all that came. Labels that are
             `read` still come off the last layer.
-        descent: `adam`, `sgd` or `lbfgs`.
+        prior: what examples look like; it owns the coordinates in which they are searched.
+        terms: what else is minimised.
+        descent: `adam`, `sgd`, `lbfgs` or `guarded_lbfgs`.
         iterations: at least 1; each is `inner` evaluations with L-BFGS.
-        initial: `randn`, `uniform`, `zeros`, `pattern`, or `class_means` of public examples, for labels that are given or read first.
+        initial: `randn`, `uniform`, `zeros`, `pattern` in the network's units, `class_means` of public examples, for labels that are given
+            or read first, or `prior`: near the middle of a prior that has one.
         restarts: candidates per victim, at least 1. More is stronger.
-        total_variation: weight of the image prior, at least 0.
-        colours: whether the prior looks across colour channels too.
+        phases: in how many stretches to search. After each, half of the candidates of a victim are dropped, those with the higher objective.
+        widen: how many times wider than it is the law of the messages is taken in the first stretch; it narrows evenly to 1 in the last.
         sign: follow the sign of the gradient: `none`, `hard`, or `soft` (tanh, less and less bent over the search).
-        box: keep pixels in [0, 1].
+        box: keep pixels in [0, 1]: by clipping where coordinates are pixels, else by a penalty on those outside.
         decay: learning rate schedule: `none`, `steps` (a tenth at 3/8, 5/8, 7/8), or `cosine` with 50 warm-up steps.
-        labels: `given` by the threat model, `joint`, as soft labels that are searched with the examples, or `read` off the last layer first.
-        models_defence: play the participant with its defence, and search for its secrets and the examples jointly. Stronger
-            against a defence that keeps something to itself, or that changes its examples and can say how; against any other it
-            changes nothing.
-        outcomes: what to do about the draws of a defence that changes examples: match the `expected` message, or search once for
-            `each` outcome and keep what matches best, which takes as much longer.
+        labels: `given` by the threat model, `joint`, as soft labels that are searched with the examples, `read` off the last layer
+            first, or read if they can be and else searched, `auto`.
         stop: the objective at which a victim is done.
+        settle: a candidate rests when ten evaluations lowered its objective by less than this; 0 for never.
         preset: whose settings these are.
 
-    An attacker that models the defence lets it make the participant's own task (`on_task`) with a `Local` of the attacker's. The
-    parameters that stay home and the floating tensors in memory (a private head, codes, keys) are then unknowns like pixels: each
-    candidate starts at a draw of its own, and each secret is searched in units of the spread of these draws, because in their
-    natural units the search mends the secrets and leaves the image as it is. Codes of +1 and -1 are not held to these values.
+    An attacker that models a private task lets the defence make the participant's own task (`on_task`) with a `Local` of the attacker's.
+    The parameters that stay home and the floating tensors in memory (a private head, codes, keys) are then unknowns like pixels, one set
+    for all messages of a sender: each candidate starts at a draw of its own, and each secret is searched in units of the spread of these
+    draws, because in their natural units the search mends the secrets and leaves the image as it is. Codes of +1 and -1 are not held to
+    these values.
 
-    A defence that changes examples before it trains on them may say what it can make of one (`outcomes`). Candidates then stand for
-    examples as they were before, and go through these changes on the way to the message; so the guess is to be scored against the
-    raw batch. Where outcomes differ the expected message is that of no draw, so that no candidate matches it well. Where one can
-    stand for another (no flip of a flipped image for a flip) both match, and nothing tells which was drawn. `each` outcome is taken
-    for all examples behind a message at once, whereas participants draw for every example anew: with larger batches, or several
-    local steps, the true combination is among those tried only by luck. Changes expect pixels in [0, 1]: candidates without `box`
-    look to them as if cut.
-
-    What else the defence does to a batch, a gradient or a message is not replayed: this attack does not model noise, and a defence that leaves
-    no secret behind and changes no example (noise, pruning) is attacked as if it were not known.
+    Where a defence changes examples before it trains on them, candidates stand for examples as they were before, so the guess is to be
+    scored against the raw batch. Where one outcome can stand for another (no flip of a flipped image for a flip) both match, and nothing
+    tells which was drawn.
 
     Example:
         >>> GradientMatching(distance="l2", iterations=10)
@@ -86,38 +99,42 @@ class GradientMatching(Attack):
     Geiping's and the transformation search's attacks are given the labels by their sources; their presets read them off the
     last layer, unless `labels = "given"` is set. The breaching presets weigh total variation by 0.1, their 0.2 at half scale.
 
-    References: Zhu et al. 2019, Deep Leakage from Gradients; Zhao et al. 2020, iDLG; Geiping et al. 2020, Inverting Gradients;
-        Fan et al. 2020, Algorithm 5, whose attacker does not know that a private loss exists; Gao et al. 2021, section 6, which
-        leaves an attacker who knows the transformations as future work.
+    References: Zhu et al. 2019, Deep Leakage from Gradients; Zhao et al. 2020, iDLG; Geiping et al. 2020, Inverting Gradients; Balunovic et
+        al. 2022, Bayesian Framework for Gradient Leakage (the posterior); Zhu, Yao and Blaschko 2023, Surrogate Model Extension; Fan et al.
+        2020, Algorithm 5, whose attacker does not know that a private loss exists; Gao et al. 2021, section 6, which leaves an
+        attacker who knows the transformations as future work.
     """
 
     kind: Literal["gradient_matching"] = "gradient_matching"
     claims: ClassVar[frozenset[str]] = frozenset({"inputs", "labels"})
-    distance: DistanceName = "cosine"
-    entries: Literal["all", "sent"] = "all"
+    distance: DistanceName | Literal["likelihood"] = "cosine"
+    messages: Literal["each", "joined"] = "each"
+    update: Literal["unrolled", "surrogate"] = "unrolled"
+    loss: Literal["known", "free"] = "known"
     layers: tuple[str, ...] = ()
+    prior: SerializeAsAny[Prior] = Flat()
+    terms: tuple[SerializeAsAny[Term], ...] = ()
     descent: SerializeAsAny[Descent] = AdamDescent()
     iterations: int = Field(4800, ge=1)
     initial: InitialName = "randn"
     restarts: int = Field(1, ge=1)
-    total_variation: float = Field(0.0, ge=0)
-    colours: bool = False
+    phases: int = Field(1, ge=1)
+    widen: float = Field(1.0, ge=1)
     sign: Literal["none", "hard", "soft"] = "none"
     box: bool = False
     decay: Literal["none", "steps", "cosine"] = "none"
-    labels: Literal["given", "joint", "read"] = "read"
-    models_defence: bool = False
-    outcomes: Literal["expected", "each"] = "expected"
+    labels: Literal["given", "joint", "read", "auto"] = "read"
     stop: float = Field(0.0, ge=0)
+    settle: float = Field(0.0, ge=0)
     preset: str = ""
 
     @property
     def needs(self) -> frozenset[Knows]:
-        """Labels, if they are to be given; the defence, if it is to be modelled; public examples, if their means are the start."""
+        """Labels, if they are to be given; the defence, for its channel; public examples, for a prior or a start made of them."""
         asked = {
             Knows.LABELS: self.labels == "given",
-            Knows.DEFENCE: self.models_defence,
-            Knows.AUXILIARY: self.initial == "class_means",
+            Knows.DEFENCE: self.distance == LIKELIHOOD,
+            Knows.AUXILIARY: self.initial == "class_means" or self.prior.needs_public,
         }
         return frozenset(thing for thing, needed in asked.items() if needed)
 
@@ -134,9 +151,9 @@ class GradientMatching(Attack):
         exchanges = view.exchanges()
         found: dict[int, tuple[Tensor, Tensor, Tensor]] = {}
         for places, victims in self.cases(view, exchanges, rng):
-            result = self._searched(victims, rng)
-            for row, place in enumerate(places):
-                found[place] = (result.inputs[row], _hard(result, row), result.objective[row])
+            inputs, labels, objective = self._search(victims, view, rng)
+            for row, about in enumerate(places):
+                found |= {place: (inputs[row], labels[row], objective[row]) for place in about}
         order = [found[place] for place in range(len(exchanges))]
         return Reconstruction(
             keys=tuple(exchange.sent.key for exchange in exchanges),
@@ -146,48 +163,110 @@ class GradientMatching(Attack):
         )
 
     def models(self, defence: Defence) -> bool:
-        """What is left out whole is not matched, so that is modelled always; secrets and changed examples if they are searched jointly."""
-        if isinstance(defence, LayerGuard):
-            return self.adapts_to(defence.guard)
-        return isinstance(defence, Withhold) or (self.models_defence and replayable(defence))
+        """Model every defence that states its channel, where the likelihood is what is minimised."""
+        return self.distance == LIKELIHOOD and defence.states_channel
 
-    def cases(self, view: View, exchanges: Sequence[Exchange], rng: Stream) -> Iterator[tuple[list[int], Victims]]:
-        """Yield what can be searched at once: the places of exchanges of one form, and their messages as the engine takes them."""
+    def cases(self, view: View, exchanges: Sequence[Exchange], rng: Stream) -> Iterator[tuple[list[tuple[int, ...]], Victims]]:
+        """Yield what can be searched at once: for each victim the places of the messages about it, and all of them as an objective takes them."""
         if not exchanges:
             raise Refusal("Gradient matching needs a shared gradient or update. The view holds none.")
         if not all(exchange.sent.tensors for exchange in exchanges):
             raise Refusal("Gradient matching needs a tensor to match. A message in view holds none, because all were withheld.")
-        for replay, places in _groups(view, exchanges).items():
-            yield places, self.victims(replay, [exchanges[place] for place in places], view, rng)
+        groups: dict[tuple[Replay, ...], list[tuple[int, ...]]] = defaultdict(list)
+        for places in self._about_the_same(exchanges):
+            groups[tuple(Replay.of(view.task, exchanges[place].sent) for place in places)].append(places)
+        for replays, victims in groups.items():
+            seen = [[exchanges[places[number]] for places in victims] for number in range(len(replays))]
+            yield victims, self.victims(replays, seen, view, rng)
 
-    def _searched(self, victims: Victims, rng: Stream) -> Found:
-        """Search once, or once for each outcome of the defence."""
-        replay = victims.replay
-        if self.outcomes == "expected" or not replay.changes:
-            return Engine(victims, self.search()).run(rng)
-        alone = [dataclasses.replace(replay, changes=(outcome,)) for outcome in replay.changes]
-        return Found.best([Engine(dataclasses.replace(victims, replay=one), self.search()).run(rng) for one in alone])
+    def _about_the_same(self, exchanges: Sequence[Exchange]) -> list[tuple[int, ...]]:
+        """Return the places of messages that are known to be about the same examples, together."""
+        together: dict[object, list[int]] = defaultdict(list)
+        for place, exchange in enumerate(exchanges):
+            facts = exchange.sent.facts
+            whole = self.messages == "joined" and facts.get("owned") == facts["examples"] and facts.get("local_steps", 1) == 1
+            together[exchange.sent.sender if whole else place].append(place)
+        return [tuple(places) for places in together.values()]
 
-    def victims(self, replay: Replay, group: Sequence[Exchange], view: View, rng: Stream) -> Victims:
-        """Return messages of one form as the engine takes them."""
-        parameters = group[0].parameters
-        same = all(_equal(parameters, exchange.parameters) for exchange in group)
-        if not same:
-            parameters = {name: torch.stack([exchange.parameters[name] for exchange in group]) for name in parameters}
+    def _search(self, victims: Victims, view: View, rng: Stream) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the examples, labels and objective of each victim's best candidate."""
+        rows = self._rows(victims)
+        objective = self.objective(victims, view)
+        problem = objective.problem(hypotheses(victims, rows, rng))
+        found = Engine(problem, self.search(rows)).run(self.starts(objective, rows, rng), len(victims))
+        return *self.answers(objective, found), found.objective
+
+    def _rows(self, victims: Victims) -> int:
+        """Return how many candidates each victim has: at least one for each outcome of its examples, as far as that goes."""
+        return self.restarts * _hypotheses([sighting.replay for sighting in victims.sightings])
+
+    def objective(self, victims: Victims, view: View) -> Objective:
+        """Return what is minimised."""
+        task = victims.replay.task
+        if self.prior.needs_public and (view.auxiliary is None or not len(view.auxiliary)):
+            raise Refusal(
+                f"The prior `{self.prior.kind}` is made of public examples. Add `auxiliary` to `knows` in the threat model."
+            )
+        coordinates: Coordinates = self.prior.coordinates(task.shape, task.model.normalise, view.auxiliary, task.classes)
+        if self.distance == LIKELIHOOD:
+            match: Match = negative_log_likelihood
+        else:
+            distance = DISTANCES[self.distance]
+            match = lambda belief, wanted, floor: distance(belief.means, wanted)
+        return Objective(victims, coordinates, match, self.terms, box=self.box)
+
+    def starts(self, objective: Objective, rows: int, rng: Stream) -> Tensor:
+        """Return where the search starts, so many points for each victim."""
+        victims, task = objective.victims, objective.replay.task
+        total, examples = len(victims) * rows, objective.replay.examples
+        if self.initial == "prior":
+            z = START_SPREAD * torch.randn(total, examples, objective.coordinates.width, generator=rng)
+        elif victims.starts is not None:
+            z = objective.encode(victims.starts)
+        else:
+            units = initial(self.initial, total * examples, task.shape, rng).to(objective.device)
+            shift, scale = network_units(task.model.normalise, task.shape)
+            z = objective.encode((units * scale + shift).view(total, examples, *task.shape))
+        logits = torch.randn(total, examples, task.classes, generator=rng) if victims.targets is None else None
+        return objective.pack(z, logits, victims.secrets)
+
+    def answers(self, objective: Objective, found: Found) -> tuple[Tensor, Tensor]:
+        """Return the examples and labels that points stand for."""
+        known = objective.victims.targets
+        each = [objective.unpack(point, None if known is None else known[row]) for row, point in enumerate(found.points)]
+        return torch.stack([one[1] for one in each]), torch.stack([one[2].argmax(-1) for one in each])
+
+    def victims(self, replays: Sequence[Replay], seen: Sequence[Sequence[Exchange]], view: View, rng: Stream) -> Victims:
+        """Return messages of one form as an objective takes them.
+
+        Args:
+            replays: how the senders are modelled, for each of a victim's messages.
+            seen: for each of a victim's messages those of all victims.
+            view: what else is known.
+            rng: where the draws come from.
+        """
+        targets = self._targets(replays[0], seen[0], view, rng)
         secrets: Tensors = {}
-        targets = self._targets(replay, group, view, rng)
-        replay = dataclasses.replace(replay, names=self._matched(replay.names))
-        if self.models_defence:
-            replay, secrets = self._played(replay, group, view, rng)
-        return Victims(
-            replay=replay,
-            parameters=parameters,
-            same=same,
-            wanted={name: torch.stack([exchange.sent.tensors[name] for exchange in group]) for name in replay.names},
-            targets=targets,
-            secrets=secrets,
-            starts=self._starts(targets, view, rng),
-        )
+        if self.distance == LIKELIHOOD:
+            replays, secrets = self._play(replays, seen[0], view, rng)
+        replays = [dataclasses.replace(r, names=self._matched(r), update=self._way(r), loss=self.loss) for r in replays]
+        sightings = tuple(_sighting(replay, group) for replay, group in zip(replays, seen, strict=True))
+        victims = Victims(sightings, targets, secrets, self._starts(targets, view, rng))
+        return dataclasses.replace(victims, secrets={**secrets, **self._unknowns(victims, rng)})
+
+    def _way(self, replay: Replay) -> Literal["unrolled", "surrogate"]:
+        return self.update if replay.kind is Kind.UPDATE else "unrolled"
+
+    def _unknowns(self, victims: Victims, rng: Stream) -> Tensors:
+        """Return where the search for further unknowns starts."""
+        rows, replay = len(victims) * self._rows(victims), victims.replay
+        found: dict[str, Tensor] = {}
+        if replay.update == "surrogate":
+            found[SURROGATE] = torch.zeros(rows, device=victims.device)
+        if replay.loss == "free":
+            features = replay.task.model.features(torch.zeros(1, *replay.task.shape, device=victims.device)).flatten(1).shape[1]
+            found[FEATURE_GRADIENT] = torch.randn(rows, replay.examples, features, generator=rng).to(victims.device)
+        return found
 
     def _starts(self, targets: Tensor | None, view: View, rng: Stream) -> Tensor | None:
         if self.initial != "class_means" or targets is None:
@@ -198,8 +277,12 @@ class GradientMatching(Attack):
             )
         return class_means(view.auxiliary, targets.argmax(-1), self.restarts, rng)
 
-    def _matched(self, names: tuple[str, ...]) -> tuple[str, ...]:
-        """Return the tensors of the chosen layers."""
+    def _matched(self, replay: Replay) -> tuple[str, ...]:
+        """Return the tensors of the chosen layers; of a free loss only the body's."""
+        names = replay.names
+        if self.loss == "free":
+            wires = {replay.task.wire(name) for name in replay.task.model.tensors() if name.startswith("body.")}
+            names = tuple(name for name in names if name in wires)
         if not self.layers:
             return names
         layers = dict.fromkeys(layer_of(name) for name in names)
@@ -210,19 +293,25 @@ class GradientMatching(Attack):
                 )
         return tuple(name for name in names if layer_of(name) in self.layers)
 
-    def _played(self, replay: Replay, group: Sequence[Exchange], view: View, rng: Stream) -> tuple[Replay, Tensors]:
+    def _play(
+        self, replays: Sequence[Replay], group: Sequence[Exchange], view: View, rng: Stream
+    ) -> tuple[list[Replay], Tensors]:
         """Return the senders as the defence makes them, and secrets of the attacker's own for every candidate."""
         if view.defence is None:
             raise Refusal(
                 "A defence can be modelled only by an attacker who knows it. Add `defence` to `knows` in the threat model."
             )
-        owned = int(group[0].sent.facts.get("owned", replay.examples))
-        played, secrets = drawn(view.defence, replay.task, owned, len(group) * self.restarts, rng)
-        changes = outcomes_of(view.defence, replay.task.shape)
-        return dataclasses.replace(replay, task=played.task, memory=played.memory, changes=changes), secrets
+        channel = view.defence.channel(view.task)
+        replays = [dataclasses.replace(replay, channel=channel) for replay in replays]
+        if not channel.private_task or self.loss == "free":
+            return replays, {}
+        owned = int(group[0].sent.facts.get("owned", replays[0].examples))
+        rows = self.restarts * _hypotheses(replays)
+        played, secrets = drawn(view.defence, view.task, owned, len(group) * rows, rng)
+        return [dataclasses.replace(replay, task=played.task, memory=played.memory) for replay in replays], secrets
 
     def _targets(self, replay: Replay, group: Sequence[Exchange], view: View, rng: Stream) -> Tensor | None:
-        if self.labels == "joint":
+        if self.labels == "joint" or (self.labels == "auto" and not can_read_labels(replay, group[0].sent.tensors)):
             return None
         if self.labels == "given":
             labels = [_given(view, exchange) for exchange in group]
@@ -230,30 +319,37 @@ class GradientMatching(Attack):
             labels = [read_labels(replay, exchange.parameters, exchange.sent.tensors, rng) for exchange in group]
         return F.one_hot(torch.stack(labels), replay.task.classes).float()
 
-    def search(self) -> Search:
-        """Return the settings as the engine takes them."""
+    def search(self, rows: int = 1) -> Search:
+        """Return the settings as the engine takes them, for so many candidates of each victim."""
+        evaluations = self.iterations * self.descent.evaluations
+        share = evaluations // (self.phases + 1)
+        phases = [
+            Phase(share, self.widen ** (-2 * (1 - number / (self.phases - 1))), max(1, rows >> (number + 1)))
+            for number in range(self.phases - 1)
+        ]
         return Search(
-            distance=DISTANCES[self.distance],
-            entries=self.entries,
             descent=self.descent,
-            evaluations=self.iterations * self.descent.evaluations,
-            start=self.initial,
-            restarts=self.restarts,
-            tv=self.total_variation,
-            tv_colours=self.colours,
+            phases=(*phases, Phase(evaluations - sum(phase.evaluations for phase in phases))),
             sign=self.sign,
-            box=self.box,
             decay=self.decay,
-            stop=self.stop,
+            stop=self.stop if self.distance != LIKELIHOOD else -math.inf,
+            settle=self.settle,
         )
 
 
-def _groups(view: View, exchanges: Sequence[Exchange]) -> dict[Replay, list[int]]:
-    """Put messages of one form together: only those can be searched at once."""
-    groups: dict[Replay, list[int]] = defaultdict(list)
-    for place, exchange in enumerate(exchanges):
-        groups[Replay.of(view.task, exchange.sent)].append(place)
-    return groups
+def _hypotheses(replays: Sequence[Replay]) -> int:
+    counts = [len(replay.channel.outcomes) ** replay.examples for replay in replays if replay.channel.outcomes]
+    return min(MOST_HYPOTHESES, max(counts, default=1))
+
+
+def _sighting(replay: Replay, group: Sequence[Exchange]) -> Sighting:
+    """Return one message of each victim, stacked."""
+    parameters = group[0].parameters
+    same = all(_equal(parameters, exchange.parameters) for exchange in group)
+    if not same:
+        parameters = {name: torch.stack([exchange.parameters[name] for exchange in group]) for name in parameters}
+    wanted = {name: torch.stack([exchange.sent.tensors[name] for exchange in group]) for name in replay.names}
+    return Sighting(replay, parameters, same, wanted)
 
 
 def _given(view: View, exchange: Exchange) -> Tensor:
@@ -266,7 +362,3 @@ def _given(view: View, exchange: Exchange) -> Tensor:
 
 def _equal(one: Tensors, other: Tensors) -> bool:
     return one is other or (one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one))
-
-
-def _hard(found: Found, row: int) -> Tensor:
-    return found.targets[row].argmax(-1)

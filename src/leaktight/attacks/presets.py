@@ -6,16 +6,25 @@ from typing import Any
 
 from leaktight.attacks.analytic import Analytic
 from leaktight.attacks.descent import SgdDescent
+from leaktight.attacks.guarded_lbfgs import GuardedLbfgsDescent
 from leaktight.attacks.lbfgs import LbfgsDescent
 from leaktight.attacks.matching import GradientMatching
 from leaktight.core.attack import Attack
 from leaktight.core.errors import unknown
+from leaktight.priors import Generic, TotalVariation
 
 _DLG: dict[str, Any] = {"distance": "l2", "descent": LbfgsDescent(learning_rate=1.0), "iterations": 300}
-_GEIPING: dict[str, Any] = {"distance": "cosine", "iterations": 4800, "box": True, "decay": "steps", "total_variation": 1e-1}
-_ATS: dict[str, Any] = {**_GEIPING, "total_variation": 1e-4, "sign": "hard"}
-_ATS_ADAPTIVE: dict[str, Any] = {**_ATS, "models_defence": True, "initial": "class_means"}
-_COSINE_SIGN_BOX: dict[str, Any] = {**_ATS, "entries": "sent", "total_variation": 3e-4, "iterations": 600}
+_GEIPING: dict[str, Any] = {"distance": "cosine", "iterations": 4800, "box": True, "decay": "steps", "prior": TotalVariation(weight=1e-1)}
+_ATS: dict[str, Any] = {**_GEIPING, "prior": TotalVariation(weight=1e-4), "sign": "hard"}
+_POSTERIOR: dict[str, Any] = {
+    "distance": "likelihood",
+    "prior": Generic(),
+    "descent": GuardedLbfgsDescent(),
+    "iterations": 200,
+    "initial": "prior",
+    "box": True,
+    "labels": "auto",
+}
 _FAN: dict[str, Any] = {**_DLG, "initial": "pattern", "labels": "joint"}
 _LBFGS_SMALL = LbfgsDescent(learning_rate=1e-4)
 
@@ -27,15 +36,15 @@ PRESETS: dict[str, Attack] = {
             "dlg2019": {**_DLG, "labels": "joint"},
             "idlg2020": {**_DLG, "labels": "read"},
             "fan2020": _FAN,
-            "fan2020-adaptive": {**_FAN, "models_defence": True, "entries": "sent"},
+            "fan2020-adaptive": {**_POSTERIOR, "labels": "joint"},
             "geiping2020": _GEIPING,
-            "geiping2020-cli": {**_GEIPING, "sign": "hard", "total_variation": 1e-4, "iterations": 24000},
+            "geiping2020-cli": {**_GEIPING, "sign": "hard", "prior": TotalVariation(weight=1e-4), "iterations": 24000},
             "breaching-invertinggradients": {**_GEIPING, "sign": "hard", "iterations": 24000},
             "breaching-modern": {
                 **_GEIPING,
                 "sign": "soft",
                 "iterations": 24000,
-                "colours": True,
+                "prior": TotalVariation(weight=1e-1, colours=True),
                 "initial": "pattern",
                 "decay": "cosine",
             },
@@ -44,15 +53,14 @@ PRESETS: dict[str, Attack] = {
             "ats2021-adam-l2": {**_ATS, "distance": "l2"},
             "ats2021-sgd-cosine": {**_ATS, "descent": SgdDescent()},
             "ats2021-lbfgs-cosine": {**_ATS, "descent": _LBFGS_SMALL, "iterations": 300, "restarts": 16, "decay": "none"},
-            "ats2021-adaptive": _ATS_ADAPTIVE,
-            "ats2021-adaptive-each": {**_ATS_ADAPTIVE, "outcomes": "each"},
-            "cosine-sign-box": _COSINE_SIGN_BOX,
+            "ats2021-adaptive": {**_POSTERIOR, "initial": "class_means"},
+            "posterior": _POSTERIOR,
             "ats2021-lbfgs-l2": {
                 "distance": "l2",
                 "descent": _LBFGS_SMALL,
                 "iterations": 50,
                 "restarts": 2,
-                "total_variation": 1e-3,
+                "prior": TotalVariation(weight=1e-3),
             },
         }.items()
     },

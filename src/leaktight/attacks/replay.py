@@ -1,78 +1,52 @@
-"""Replay: what a participant with these examples would have sent. Differentiable in the examples, for one victim."""
+"""Replay: what a participant with these examples would have sent, as an attacker who knows its defence can tell. For one victim."""
 
 from __future__ import annotations
 
 import dataclasses
+from typing import Literal
 
 import torch
 from torch import Tensor
 
-from leaktight.attacks.outcome import Changing
+from leaktight.attacks.local_steps import LocalSteps
 from leaktight.attacks.secret import holding
-from leaktight.core.defence import Defence
+from leaktight.core.channel import Belief, Channel, Noise, push_all
 from leaktight.core.errors import Refusal
 from leaktight.core.local import Memory
 from leaktight.core.message import Kind, Message, Tensors
 from leaktight.core.task import Task
-from leaktight.defences.transformation import Transformation
-from leaktight.transforms.outcome import Outcome
 
-_HOOKS = frozenset({"on_task", "on_batch", "on_gradient", "on_message"})
-"""Where a party may change what it sends."""
-
-
-def replayable(defence: Defence) -> bool:
-    """Return whether a participant under this defence can be replayed: whether it changes nothing but its task, and its examples in a known way.
-
-    Noise on a gradient, and what is done to a message, are not replayed.
-
-    Args:
-        defence: a single defence, no chain.
-
-    Example:
-        >>> from leaktight.defences import GaussianNoise, Polarization
-        >>> replayable(Polarization()), replayable(GaussianNoise()), replayable(Transformation(policy="3-1", crop_flip=True))
-        (True, False, False)
-    """
-    acts = defence.hooks() & _HOOKS
-    if not acts or acts & {"on_gradient", "on_message"}:
-        return False
-    stated = defence.states_all if isinstance(defence, Transformation) else isinstance(defence, Changing)
-    return stated or "on_batch" not in acts
+SURROGATE, FEATURE_GRADIENT = "surrogate point", "feature gradient"
+"""Unknowns beside the examples: where on the way of an update its one gradient is taken, and the private loss's gradient at the features."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Replay:
-    r"""A participant as the attacker models it.
-
-    Of one that changes its examples by outcomes \(t_o\) of weight \(w_o\), each step takes the expected gradient,
-
-    .. math:: \sum_o \frac{w_o}{\sum w} \, \frac1n \sum_i \nabla_\theta \, \ell(f_\theta(t_o(x_i)), y_i),
-
-    which for a gradient is the expected message even though every example has a draw of its own, and for an update of several
-    steps, in each of which examples are changed anew, is it to first order.
+    r"""A participant as the attacker models it: a differentiable map from examples to what is known of its message.
 
     Args:
         task: the public task, or the one that a known defence makes of it.
         kind: whether it shares a gradient or an update.
         examples: how many examples are behind a message.
-        local_steps: how many plain gradient steps an update takes.
-        learning_rate: the size of each step.
-        momentum: how much of the last step is kept.
+        steps: the steps that an update takes.
         names: the tensors that were sent, by wire name.
         memory: what a known defence keeps for the participant; the task's loss may read it.
-        changes: what a known defence may make of the examples, which are then meant as they were before; none if it leaves them.
+        channel: what a known defence states.
+        update: an update of several steps is `unrolled`, or taken for one step along the gradient of all examples at a `surrogate` point
+            between the parameters before and after, which is searched too.
+        loss: whether the loss is `known`, or its gradient at the features is one more unknown (`free`), whatever private loss there is;
+            then only what the body sent is matched.
     """
 
     task: Task
     kind: Kind
     examples: int
-    local_steps: int
-    learning_rate: float
-    momentum: float
+    steps: LocalSteps
     names: tuple[str, ...]
     memory: Memory = dataclasses.field(default_factory=dict, compare=False, repr=False)
-    changes: tuple[Outcome, ...] = dataclasses.field(default=(), compare=False, repr=False)
+    channel: Channel = dataclasses.field(default_factory=Channel, compare=False, repr=False)
+    update: Literal["unrolled", "surrogate"] = "unrolled"
+    loss: Literal["known", "free"] = "known"
 
     @classmethod
     def of(cls, task: Task, message: Message) -> Replay:
@@ -81,66 +55,115 @@ class Replay:
             raise Refusal(
                 "An update can be inverted only by an attacker who knows the local steps. Add `local_steps` to `knows` in the threat model."
             )
-        if message.facts.get("adaptive"):
-            raise Refusal(
-                "An update that was made by Adam cannot be replayed yet. Let participants use `sgd`, with or without momentum."
-            )
         return cls(
             task=task,
             kind=message.kind,
             examples=int(message.facts["examples"]),
-            local_steps=int(message.facts.get("local_steps", 1)),
-            learning_rate=message.facts.get("learning_rate", 1.0),
-            momentum=message.facts.get("momentum", 0.0),
+            steps=LocalSteps.of(message.facts),
             names=tuple(message.tensors),
         )
 
     def __call__(
-        self, parameters: Tensors, inputs: Tensor, targets: Tensor, secrets: Tensors | None = None
-    ) -> dict[str, Tensor]:
-        """Return the message's tensors for these examples.
+        self,
+        parameters: Tensors,
+        inputs: Tensor,
+        targets: Tensor,
+        secrets: Tensors | None = None,
+        choice: Tensor | None = None,
+        sent: Tensors | None = None,
+    ) -> Belief:
+        """Return what is known of the message's tensors for these examples.
 
         Args:
             parameters: what the participant was sent, by wire name.
-            inputs: (examples, *shape) in natural units, all local steps in order.
+            inputs: (examples, *shape) in natural units, all local steps in order, as they were before the defence changed them.
             targets: a probability for each class, (examples, classes).
-            secrets: the participant's private parameters by name, and what is in its memory by path.
+            secrets: the participant's private parameters by name, what is in its memory by path, and other unknowns.
+            choice: (examples, outcomes), 1 for the outcome that each example is taken to have had; None where there are none.
+            sent: the update that was sent; needed at a surrogate point.
         """
+        secrets = secrets or {}
         start = self.task.named(parameters, secrets)
-        with holding(self.memory, secrets or {}):
-            sent = self.task.outward((self._gradient if self.kind is Kind.GRADIENT else self._update)(start, inputs, targets))
-        return {name: sent[name] for name in self.names}
+        used = self._change(inputs, choice)
+        with holding(self.memory, secrets):
+            if self.kind is Kind.GRADIENT:
+                belief = self._gradient(start, used, targets, secrets)
+            elif self.update == "surrogate":
+                belief = self._surrogate(start, used, targets, secrets, sent or {})
+            else:
+                belief = self._unroll(start, used, targets, secrets)
+        belief = _rename(belief, self.task)
+        return push_all(self.channel.message, belief).only(self.names)
 
-    def _gradient(self, parameters: dict[str, Tensor], inputs: Tensor, targets: Tensor) -> dict[str, Tensor]:
-        used, wanted = self._used(inputs), targets.repeat(len(self.changes), 1) if self.changes else targets
-
-        def loss(tensors: dict[str, Tensor]) -> Tensor:
-            return self._expected(self.task.loss(self.task.forward(tensors, used), wanted))
-
-        found: dict[str, Tensor] = torch.func.grad(loss)(parameters)
-        return found
-
-    def _used(self, inputs: Tensor) -> Tensor:
-        """Return the examples after each change, one change after the other."""
-        if not self.changes:
+    def _change(self, inputs: Tensor, choice: Tensor | None) -> Tensor:
+        """Return the examples after the outcome that each is taken to have had."""
+        if choice is None:
             return inputs
         # Changes are made for pixels in [0, 1]. A candidate that is outside looks to them as if cut, and still knows its way back.
         pixels = inputs.detach().clamp(0, 1) + (inputs - inputs.detach())
-        return torch.cat([outcome.change(pixels) for outcome in self.changes])
+        each = torch.stack([outcome.change(pixels) for outcome in self.channel.outcomes], 1)
+        return (each * choice.view(*choice.shape, *(1,) * (inputs.dim() - 1))).sum(1)
 
-    def _expected(self, losses: Tensor) -> Tensor:
-        """Return the mean loss over examples and changes."""
-        if not self.changes:
-            return losses.mean()
-        total = sum(outcome.weight for outcome in self.changes)
-        means = losses.view(len(self.changes), -1).mean(1)
-        return torch.stack([one.weight / total * mean for one, mean in zip(self.changes, means, strict=True)]).sum()
+    def _gradient(self, parameters: Tensors, inputs: Tensor, targets: Tensor, secrets: Tensors) -> Belief:
+        """Return what is known of the mean gradient of a step."""
+        means = self._clean(parameters, inputs, targets, secrets)
+        return push_all(self.channel.step, Belief(means, examples=len(inputs)))
 
-    def _update(self, start: dict[str, Tensor], inputs: Tensor, targets: Tensor) -> dict[str, Tensor]:
-        current, velocity = start, {name: torch.zeros_like(tensor) for name, tensor in start.items()}
-        batches = zip(inputs.chunk(self.local_steps), targets.chunk(self.local_steps), strict=True)
-        for batch_inputs, batch_targets in batches:
-            gradient = self._gradient(current, batch_inputs, batch_targets)
-            velocity = {name: self.momentum * velocity[name] + gradient[name] for name in current}
-            current = {name: tensor - self.learning_rate * velocity[name] for name, tensor in current.items()}
-        return {name: current[name] - start[name] for name in start}
+    def _clean(self, parameters: Tensors, inputs: Tensor, targets: Tensor, secrets: Tensors) -> dict[str, Tensor]:
+        """Return the mean gradient, of what the defence makes of each example's own if it looks at them."""
+        if not self.channel.example:
+            return self._mean(parameters, inputs, targets, secrets)
+        each = torch.func.vmap(lambda one, target: self._mean(parameters, one[None], target[None], secrets))(inputs, targets)
+        changed = torch.func.vmap(lambda one: dict(push_all(self.channel.example, Belief(one)).means))(each)
+        return {name: tensor.mean(0) for name, tensor in changed.items()}
+
+    def _mean(self, parameters: Tensors, inputs: Tensor, targets: Tensor, secrets: Tensors) -> dict[str, Tensor]:
+        def loss(tensors: dict[str, Tensor]) -> Tensor:
+            if self.loss == "free":
+                features = _features(self.task, tensors, inputs)
+                return (features * secrets[FEATURE_GRADIENT].view_as(features)).sum() / len(inputs)
+            return self.task.loss(self.task.forward(tensors, inputs), targets).mean()
+
+        found: dict[str, Tensor] = torch.func.grad(loss)(dict(parameters))
+        return found
+
+    def _unroll(self, start: Tensors, inputs: Tensor, targets: Tensor, secrets: Tensors) -> Belief:
+        """Return what is known of an update, step by step."""
+        current, moments = dict(start), self.steps.moments(start)
+        noise: dict[str, Noise] = {}
+        batches = zip(inputs.chunk(self.steps.count), targets.chunk(self.steps.count), strict=True)
+        for step, (weight, (batch, labels)) in enumerate(zip(self.steps.noise_weights(), batches, strict=True), start=1):
+            belief = self._gradient(current, batch, labels, secrets)
+            moves, moments = self.steps.move(belief.means, moments, step)
+            current = {name: tensor + moves[name] for name, tensor in current.items()}
+            noise = {name: noise.get(name, Noise()) + belief.noise_of(name).scale(weight) for name in belief.noise}
+        return Belief({name: current[name] - start[name] for name in start}, noise, examples=self.examples)
+
+    def _surrogate(self, start: Tensors, inputs: Tensor, targets: Tensor, secrets: Tensors, sent: Tensors) -> Belief:
+        """Return what is known of an update that is taken for one step along the gradient at a point on its way."""
+        share = torch.sigmoid(secrets[SURROGATE])
+        wire = {name: self.task.wire(name) for name in start}
+        point = {n: t + share * sent[w] if (w := wire[n]) is not None and w in sent else t for n, t in start.items()}
+        means = self._clean(point, inputs, targets, secrets)
+        # The noise of a step is that of its share of the examples, and each step has its own.
+        step = push_all(self.channel.step, Belief(means, examples=self.examples // self.steps.count))
+        weight = sum(one**2 for one in self.steps.noise_weights()) ** 0.5
+        noise = {name: step.noise_of(name).scale(weight) for name in step.noise}
+        return Belief(self.steps.average_move(step.means), noise, examples=self.examples)
+
+
+def _features(task: Task, tensors: Tensors, inputs: Tensor) -> Tensor:
+    """Return what the head sees, with these parameters in place of the model's own."""
+    body = {name.removeprefix("body."): tensor for name, tensor in tensors.items() if name.startswith("body.")}
+    features: Tensor = torch.func.functional_call(task.model.body, body, (task.model.normalise(inputs),))
+    return features
+
+
+def _rename(belief: Belief, task: Task) -> Belief:
+    """Return what is known of what goes out, by wire name."""
+    wire = {name: task.wire(name) for name in belief.means}
+    return dataclasses.replace(
+        belief,
+        means={wired: mean for name, mean in belief.means.items() if (wired := wire[name]) is not None},
+        noise={wired: noise for name, noise in belief.noise.items() if (wired := wire[name]) is not None},
+    )

@@ -103,6 +103,11 @@ class Defence(Kinded):
         """
         return None
 
+    @property
+    def states_channel(self) -> bool:
+        """Whether `channel` states everything that it does to gradients and updates."""
+        return not self.hooks() & ACTING
+
     def channel(self, task: Task) -> Channel:
         """State how messages of gradients and updates come about under this defence, for attackers who know it.
 

@@ -10,15 +10,17 @@ from pydantic import Field, field_validator
 from torch import Tensor
 
 from leaktight.attacks.distance import cosine
-from leaktight.attacks.engine import Engine, Victims
+from leaktight.attacks.engine import Engine
 from leaktight.attacks.matching import GradientMatching
+from leaktight.attacks.objective import hypotheses
+from leaktight.attacks.victims import Victims
 from leaktight.core.interval import bootstrap
 from leaktight.core.message import Tensors, layer_of
 from leaktight.core.metric import Reading
 from leaktight.core.probe import Finding, Probe
 from leaktight.core.random import Stream, stream
 from leaktight.core.run import Run
-from leaktight.core.threat import ThreatModel
+from leaktight.core.threat import ThreatModel, View
 
 
 class SimilarityPath(Probe):
@@ -33,7 +35,7 @@ class SimilarityPath(Probe):
     search has come to rest stays where it was; a candidate without a finite gradient counts as 0. Intervals are bootstrapped over messages.
 
     Args:
-        attack: whose candidates; without restarts, and with `outcomes = "expected"`.
+        attack: whose candidates, without restarts; behind each message by itself, and by a distance.
         threat: where the attacker sits and what it knows.
         moments: at how many moments, evenly spread from the first to the last evaluation, at least 2.
 
@@ -58,8 +60,8 @@ class SimilarityPath(Probe):
     @field_validator("attack")
     @classmethod
     def _has_one_path(cls, attack: GradientMatching) -> GradientMatching:
-        if attack.restarts > 1 or attack.outcomes == "each":
-            raise ValueError("must search once for each message. Got several restarts or outcomes instead.")
+        if attack.restarts > 1 or attack.messages != "each" or attack.distance == "likelihood":
+            raise ValueError("must search once for each message, by a distance. Got restarts, joined messages or a likelihood instead.")
         return attack
 
     def read(self, run: Run, rng: Stream) -> Finding:
@@ -68,11 +70,11 @@ class SimilarityPath(Probe):
         view = self.threat.view(run)
         found: dict[tuple[int, str], list[Tensor]] = {}
         for _, victims in self.attack.cases(view, view.exchanges(), rng):
-            for place, values in self._path(victims, rng).items():
+            for place, values in self._path(victims, view, rng).items():
                 found.setdefault(place, []).append(values)
         return Finding(tuple(_reading(place, torch.cat(found[place]), rng) for place in sorted(found, key=lambda one: one[0])))
 
-    def _path(self, victims: Victims, rng: Stream) -> Mapping[tuple[int, str], Tensor]:
+    def _path(self, victims: Victims, view: View, rng: Stream) -> Mapping[tuple[int, str], Tensor]:
         """Return the similarity of all victims, by the moment and the layer."""
         search = self.attack.search()
         moments = [round(search.evaluations * step / (self.moments - 1)) for step in range(self.moments)]
@@ -83,14 +85,15 @@ class SimilarityPath(Probe):
                 points.setdefault(evaluation, torch.empty(len(victims), now.shape[1], device=now.device).fill_(torch.nan))
                 points[evaluation][owners] = now
 
-        engine = Engine(victims, search, watch)
-        engine.run(rng)
+        objective = self.attack.objective(victims, view)
+        problem = objective.problem(hypotheses(victims, 1, rng))
+        Engine(problem, search, watch).run(self.attack.starts(objective, 1, rng), len(victims))
         path: dict[tuple[int, str], Tensor] = {}
         last = points[0]
         for moment in dict.fromkeys(moments):
             last = torch.where(points[moment].isnan(), last, points[moment]) if moment in points else last
-            sent = engine.messages(last, torch.arange(len(victims), device=last.device))
-            path |= {(moment, layer): values for layer, values in _by_layer(sent, victims.wanted).items()}
+            sent = objective.messages(last, torch.arange(len(victims), device=last.device))
+            path |= {(moment, layer): values for layer, values in _by_layer(sent, victims.sightings[0].wanted).items()}
         return path
 
 

@@ -1,0 +1,113 @@
+"""L-BFGS that never goes uphill: a step that does not lower the objective is taken back and made shorter."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from leaktight.attacks.descent import Descent
+from leaktight.attacks.lbfgs import LbfgsWalk
+
+
+class GuardedLbfgsDescent(Descent):
+    """L-BFGS with backtracking, each row by itself, all rows at once.
+
+    A trial point is accepted if the objective fell by a ten-thousandth of what the slope promised. Else the step is shortened to where a
+    parabola through what is known has its minimum, between a twentieth and a half of it, and tried again. After six vain trials a row
+    forgets its history and goes down the slope; if that fails too, it rests. One evaluation is one trial.
+
+    Args:
+        learning_rate: the length of a step along the direction, above 0.
+        history: how many pairs are remembered, at least 1. More pays where the law is narrow.
+        reach: how long a move may be, relative to the square root of the number of unknowns; in whitened coordinates that is how far the
+            truth is from the middle.
+    """
+
+    kind: Literal["guarded_lbfgs"] = "guarded_lbfgs"
+    learning_rate: float = Field(1.0, gt=0)
+    history: int = Field(50, ge=1)
+    reach: float = Field(1.0, gt=0)
+
+    @property
+    def remembered(self) -> int:
+        """Two vectors for each remembered pair, the last step's, and the accepted point."""
+        return 2 * self.history + 3
+
+    def walk(self, points: Tensor) -> GuardedLbfgsWalk:
+        """Start with an empty history."""
+        return GuardedLbfgsWalk(points, self.learning_rate, self.history, self.reach)
+
+
+class GuardedLbfgsWalk(LbfgsWalk):
+    """The last accepted point of each row, and the move that is tried from there."""
+
+    recovers = True
+    kept = (*LbfgsWalk.kept, "accepted", "lowest", "slopes", "vain", "fresh")
+    enough, most_vain = 1e-4, 6
+    shortest, longest = 0.05, 0.5
+
+    def __init__(self, points: Tensor, learning_rate: float, history: int, reach: float) -> None:
+        super().__init__(points, learning_rate, history)
+        rows = len(points)
+        self.reach = reach * math.sqrt(points.shape[1])
+        self.accepted = points.clone()
+        self.lowest = points.new_full((rows,), math.inf)
+        self.slopes = points.new_zeros(rows)
+        self.vain = torch.zeros(rows, dtype=torch.long, device=points.device)
+        self.fresh = torch.ones(rows, dtype=torch.bool, device=points.device)
+
+    def step(self, points: Tensor, values: Tensor, gradients: Tensor, rate: float) -> tuple[Tensor, Tensor]:
+        """Go on from where the objective fell; go back and try a shorter step where it did not."""
+        # Near the minimum a fall drowns in rounding: what is equal to single precision counts as having fallen.
+        slack = self.lowest.abs().nan_to_num(posinf=0.0) * 1e-7
+        fell = values <= self.lowest + self.enough * self.slopes + slack
+        moves, resting = self._guarded_next(gradients, rate, fell)
+        self.accepted = torch.where(fell[:, None], points, self.accepted)
+        shrunk = self.last_moves * self._shorter(values)[:, None]
+        self.lowest, self.vain = torch.where(fell, values, self.lowest), torch.where(fell, 0, self.vain + 1)
+        lost = ~fell & (self.vain >= self.most_vain)
+        rest = (fell & resting) | (lost & self.fresh)
+        self._forget(lost)
+        down = -self.last_gradients * self._first_length(self.last_gradients, rate)[:, None]
+        moves = torch.where(fell[:, None], moves, torch.where(lost[:, None], down, shrunk))
+        self.last_gradients = torch.where(fell[:, None], gradients, self.last_gradients)
+        self.slopes = (self.last_gradients * moves).sum(1)
+        self.last_moves = moves
+        return self.accepted + moves, rest
+
+    def _guarded_next(self, gradients: Tensor, rate: float, fell: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the next moves of the rows whose objective fell, none longer than they may be."""
+        self._fell = fell
+        change = gradients - self.last_gradients
+        direction = -self._direction(gradients, change)
+        first = -gradients * self._first_length(gradients, rate)[:, None]
+        self.fresh = torch.where(fell, self.pushed == 0, self.fresh)
+        moves = torch.where((self.pushed == 0)[:, None], first, direction * (self.learning_rate * rate))
+        slopes = (gradients * moves).sum(1)
+        resting = (gradients.abs().amax(1) <= self.gradient_tolerance) | (slopes > -self.descent_tolerance)
+        length = torch.linalg.vector_norm(moves, dim=1, keepdim=True)
+        moves = moves * (self.reach / length.clamp_min(1e-30)).clamp_max(1.0)
+        return torch.where(resting[:, None], 0.0, moves), resting
+
+    def _curved(self, curvature: Tensor, change: Tensor) -> Tensor:
+        size = torch.linalg.vector_norm(change, dim=1) * torch.linalg.vector_norm(self.last_moves, dim=1)
+        return self._fell & self.lowest.isfinite() & (curvature > 1e-8 * size) & (size > 0)
+
+    def _first_length(self, gradients: Tensor, rate: float) -> Tensor:
+        return (1 / gradients.abs().sum(1).clamp_min(1e-30)).clamp_max(1.0) * self.learning_rate * rate
+
+    def _shorter(self, values: Tensor) -> Tensor:
+        """Return what to multiply a vain move with."""
+        over = values - self.lowest - self.slopes
+        return (-self.slopes / (2 * over)).nan_to_num(self.shortest, self.shortest, self.shortest).clamp(self.shortest, self.longest)
+
+    def _forget(self, rows: Tensor) -> None:
+        """Start the history of these rows anew."""
+        if bool(rows.any()):
+            for name in ("moves", "changes", "inverse", "squares", "diagonal", "pushed"):
+                getattr(self, name)[rows] = 0
+            self.gamma[rows], self.vain[rows], self.fresh[rows] = 1.0, 0, True

@@ -1,0 +1,226 @@
+"""The objective of gradient matching: what the messages say about a candidate, what examples look like, and further terms."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from leaktight.attacks.engine import Named, Problem
+from leaktight.attacks.layout import Layout
+from leaktight.attacks.term import Candidate, GroupTerm, Match, Term
+from leaktight.attacks.victims import Sighting, Victims
+from leaktight.core.message import Tensors
+from leaktight.core.random import Stream
+from leaktight.priors import Coordinates
+
+EXAMPLES, LOGITS = "examples", "logits"
+# How far below its law an exact entry is taken to lie: a share of the largest entry of its tensor. Float noise is less; the rest keeps
+# the objective's numbers and slopes within what single precision can carry.
+FLOOR = 1e-4
+
+
+@dataclasses.dataclass(frozen=True)
+class Hypotheses:
+    """What each row takes for true beside its point: the outcome of each example in each message, (rows, examples, outcomes) by message."""
+
+    choices: Sequence[Tensor | None]
+
+
+class Objective:
+    """What is minimised for some victims: sum of terms over one row's unknowns.
+
+    Args:
+        victims: who is searched for.
+        coordinates: the prior's, in which examples are searched.
+        match: what compares a candidate's message with the one that was seen.
+        terms: further terms of a row, and terms that see all rows of a victim.
+        box: whether pixels are kept in [0, 1]: by clipping where coordinates are pixels, else by a penalty.
+    """
+
+    def __init__(
+        self,
+        victims: Victims,
+        coordinates: Coordinates,
+        match: Match,
+        terms: Sequence[Term] = (),
+        *,
+        box: bool = False,
+    ) -> None:
+        self.victims, self.coordinates, self.match, self.box = victims, coordinates, match, box
+        self.terms = [term for term in terms if not isinstance(term, GroupTerm)]
+        self.groups = [term for term in terms if isinstance(term, GroupTerm)]
+        self.replay, self.device = victims.replay, victims.device
+        self.layout = self._layout()
+        self.spread = {name: _spread(tensor) for name, tensor in victims.secrets.items()}
+
+    def problem(self, hypotheses: Hypotheses) -> Problem:
+        """Return what the engine minimises."""
+        shared: dict[str, object] = {}
+        own: dict[str, object] = {}
+        rows: dict[str, object] = {}
+        for number, sighting in enumerate(self.victims.sightings):
+            (shared if sighting.same else own)[f"parameters {number}"] = dict(sighting.parameters)
+            own[f"wanted {number}"] = dict(sighting.wanted)
+            own[f"floor {number}"] = {name: floor(tensor) for name, tensor in sighting.wanted.items()}
+            choice = hypotheses.choices[number]
+            if choice is not None:
+                rows[f"choice {number}"] = choice
+        if self.victims.targets is not None:
+            own["targets"] = self.victims.targets
+        return Problem(
+            objective=self._value,
+            shared=shared,
+            own=own,
+            rows=rows,
+            group=self._group if self.groups else None,
+            project=self._clip if self.box and not self.coordinates.whitened else None,
+            bytes_per_row=self._bytes_per_row(),
+        )
+
+    def unpack(self, point: Tensor, targets: Tensor | None) -> tuple[Tensor, Tensor, Tensor, dict[str, Tensor]]:
+        """Return the coordinates, examples, label probabilities and secrets that the point of one row stands for."""
+        unknowns = self.layout.unpack(point)
+        z = unknowns.pop(EXAMPLES)
+        if targets is None:
+            targets = unknowns.pop(LOGITS).softmax(-1)
+        secrets = {name: tensor * self.spread[name] for name, tensor in unknowns.items()}
+        return z, self.coordinates.decode(z, targets), targets, secrets
+
+    def pack(self, z: Tensor, logits: Tensor | None, secrets: Tensors) -> Tensor:
+        """Return points from coordinates, logits if labels are searched for, and secrets, each (rows, ...)."""
+        unknowns = {EXAMPLES: z, **({} if logits is None else {LOGITS: logits})}
+        units = {name: tensor / self.spread[name] for name, tensor in secrets.items()}
+        return self.layout.pack({name: tensor.to(self.device) for name, tensor in {**unknowns, **units}.items()})
+
+    def encode(self, inputs: Tensor) -> Tensor:
+        """Return the coordinates of examples (rows, examples, *shape) in natural units, as many rows for each victim."""
+        targets = self._targets_of(len(inputs))
+        pairs = zip(inputs.to(self.device), targets, strict=True)
+        return torch.stack([self.coordinates.encode(one, target) for one, target in pairs])
+
+    def messages(self, points: Tensor, owners: Tensor) -> dict[str, Tensor]:
+        """Return what the senders would have sent at these points, one row for each; `owners` are the rows' victims."""
+        sighting, known = self.victims.sightings[0], self.victims.targets
+
+        def message(point: Tensor, parameters: Tensors, wanted: Tensors, targets: Tensor | None) -> dict[str, Tensor]:
+            _, inputs, probabilities, secrets = self.unpack(point, targets)
+            return dict(sighting.replay(parameters, inputs, probabilities, secrets, None, wanted).means)
+
+        parameters = sighting.parameters
+        if not sighting.same:
+            parameters = {name: tensor[owners] for name, tensor in parameters.items()}
+        wanted = {name: tensor[owners] for name, tensor in sighting.wanted.items()}
+        places = (0, None if sighting.same else 0, 0, None if known is None else 0)
+        with torch.no_grad():
+            found: dict[str, Tensor] = torch.func.vmap(message, in_dims=places)(
+                points, dict(parameters), wanted, None if known is None else known[owners]
+            )
+        return found
+
+    def _targets_of(self, rows: int) -> Tensor:
+        known = self.victims.targets
+        if known is None:
+            return torch.zeros(rows, self.replay.examples, self.replay.task.classes, device=self.device)
+        return known.repeat_interleave(rows // len(known), 0)
+
+    def _layout(self) -> Layout:
+        """Return the unknowns of a row: examples, label logits if labels are searched for, and the sender's secrets."""
+        logits = {LOGITS: (self.replay.examples, self.replay.task.classes)} if self.victims.targets is None else {}
+        secrets = {name: tuple(tensor.shape[1:]) for name, tensor in self.victims.secrets.items()}
+        return Layout({EXAMPLES: (self.replay.examples, self.coordinates.width), **logits, **secrets})
+
+    def _value(self, point: Tensor, shared: Named, own: Named, row: Named, weight: Tensor) -> Tensor:
+        """Return the objective of one row."""
+        z, inputs, targets, secrets = self.unpack(point, own.get("targets"))
+        total = self.coordinates.penalty(z, inputs)
+        if self.box and self.coordinates.whitened:
+            total = total + outside(inputs)
+        seen = 0.0
+        for number, sighting in enumerate(self.victims.sightings):
+            parameters = (shared if sighting.same else own)[f"parameters {number}"]
+            wanted = own[f"wanted {number}"]
+            belief = sighting.replay(parameters, inputs, targets, secrets, row.get(f"choice {number}"), wanted)
+            seen = seen + self.match(belief, wanted, own[f"floor {number}"])
+        candidate = Candidate(inputs, targets, secrets)
+        return torch.stack([weight * seen, total, *(term(candidate) for term in self.terms)]).sum()
+
+    def _group(self, points: Tensor, owners: Tensor) -> Tensor:
+        targets = None if self.victims.targets is None else self.victims.targets[owners]
+        inputs = torch.func.vmap(lambda point, target: self.unpack(point, target)[1], in_dims=(0, None if targets is None else 0))(
+            points, targets
+        )
+        return torch.stack([term.compare(inputs, owners) for term in self.groups]).sum(0)
+
+    def _clip(self, points: Tensor) -> Tensor:
+        """Keep pixels in [0, 1], where coordinates are pixels in another unit."""
+        unknowns = self.layout.unpack(points)
+        shape = self.replay.task.shape
+        low, high = (
+            self.coordinates.encode(torch.full((1, *shape), bound, device=self.device), torch.zeros(1, 1)) for bound in (0.0, 1.0)
+        )
+        unknowns[EXAMPLES] = unknowns[EXAMPLES].clamp(low, high)
+        return self.layout.pack(unknowns)
+
+    def _bytes_per_row(self) -> int:
+        """Estimate what one row needs: a dozen copies of the gradients and activations."""
+        model = self.replay.task.model
+        parameters = sum(parameter.numel() for parameter in model.parameters())
+        activations = _activations(model, self.replay.task.shape, self.device) * self.replay.examples
+        steps = sum(one.replay.steps.count if one.replay.update == "unrolled" else 1 for one in self.victims.sightings)
+        per_example = self.replay.examples if self.replay.channel.example else 1
+        return 48 * steps * (parameters * per_example + activations)
+
+
+def floor(wanted: Tensor) -> Tensor:
+    """Return for each victim the standard deviation that exact entries of a tensor are given."""
+    largest = wanted.flatten(1).abs().amax(1)
+    return FLOOR * torch.where(largest > 0, largest, 1.0)
+
+
+def outside(inputs: Tensor) -> Tensor:
+    """Return what pixels outside [0, 1] cost: nobody expects any, and a twentieth of the range is one standard deviation."""
+    return (inputs - inputs.clamp(0, 1)).square().sum() / (2 * 0.05**2)
+
+
+def hypotheses(victims: Victims, rows: int, rng: Stream) -> Hypotheses:
+    """Return what the rows of each victim take for the outcomes of its examples: all combinations if there are few, else draws."""
+    return Hypotheses([_choice(sighting, len(victims), rows, rng) for sighting in victims.sightings])
+
+
+def _choice(sighting: Sighting, victims: int, rows: int, rng: Stream) -> Tensor | None:
+    outcomes, examples = sighting.replay.channel.outcomes, sighting.replay.examples
+    if not outcomes:
+        return None
+    if len(outcomes) ** examples <= rows:
+        every = torch.tensor(list(itertools.product(range(len(outcomes)), repeat=examples)))
+        picked = every.repeat(-(-rows // len(every)), 1)[:rows].repeat(victims, 1)
+    else:
+        weights = torch.tensor([outcome.weight for outcome in outcomes])
+        picked = torch.multinomial(weights, victims * rows * examples, replacement=True, generator=rng).view(-1, examples)
+    return nn.functional.one_hot(picked, len(outcomes)).float().to(sighting.replay.task.device)
+
+
+def _spread(draws: Tensor) -> float:
+    """Return the standard deviation of a secret's draws: a search in such units moves small secrets and large ones alike."""
+    return draws.double().std(correction=0).item() or 1.0
+
+
+def _activations(model: nn.Module, shape: tuple[int, ...], device: torch.device) -> int:
+    """Count the numbers that a forward pass over one example makes."""
+    total = 0
+
+    def count(module: nn.Module, inputs: object, output: object) -> None:
+        nonlocal total
+        total += output.numel() if isinstance(output, Tensor) else 0
+
+    hooks = [module.register_forward_hook(count) for module in model.modules() if not list(module.children())]
+    with torch.no_grad():
+        model(torch.zeros(1, *shape, device=device))
+    for hook in hooks:
+        hook.remove()
+    return total

@@ -1,0 +1,62 @@
+"""Terms of an objective: what an attacker minimises beside what the messages and the prior say."""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import ClassVar
+
+from torch import Tensor
+
+from leaktight.core.channel import Belief
+from leaktight.core.message import Tensors
+from leaktight.core.value import Kinded
+
+Match = Callable[[Belief, Tensors, Mapping[str, Tensor]], Tensor]
+"""From what is known of a candidate's message, the message that was seen, and each tensor's float noise, to one number."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Candidate:
+    """What one row stands for.
+
+    Args:
+        inputs: the examples, (examples, *shape) in natural units.
+        targets: their label probabilities, (examples, classes).
+        secrets: what the sender keeps to itself, by name.
+    """
+
+    inputs: Tensor
+    targets: Tensor
+    secrets: Tensors
+
+
+class Term(Kinded):
+    """One more number that an attacker adds to its objective. Plugins can bring one.
+
+    It must be fit for `torch.func` and for tracing: no `.item()`, no branch on the value of a tensor.
+    """
+
+    family: ClassVar[str] = "term"
+
+    @abc.abstractmethod
+    def __call__(self, candidate: Candidate) -> Tensor:
+        """Return the term of one candidate."""
+
+
+class GroupTerm(Term):
+    """A term that sees all candidates of a victim at once."""
+
+    def __call__(self, candidate: Candidate) -> Tensor:
+        """Say nothing about a candidate by itself."""
+        return candidate.inputs.new_zeros(())
+
+    @abc.abstractmethod
+    def compare(self, inputs: Tensor, owners: Tensor) -> Tensor:
+        """Return one number for each candidate.
+
+        Args:
+            inputs: the examples of all candidates, (rows, examples, *shape).
+            owners: whose each is, (rows,).
+        """

@@ -64,7 +64,7 @@ def _standard(belief: Belief, name: str, observed: Tensors, rng: Stream) -> Tens
         return torch.where(came, _normal(seen - mean, _sent(mask)), torch.nan)
     if mask.before is not None or not mask.sent.is_none:
         return nothing
-    bound = bound_of(mask, observed).double()
+    bound = bound_of(belief, name, observed).double()
     low, high = distribution(-bound - mean, ranked), distribution(bound - mean, ranked)
     place = low + (high - low) * torch.rand(seen.shape, generator=rng, dtype=torch.float64)
     return torch.where(came, _normal(seen - mean, ranked), torch.special.ndtri(place.clamp(1e-15, 1 - 1e-15)))
@@ -83,7 +83,7 @@ def _deviation(belief: Belief, name: str, observed: Tensors) -> Tensor:
     ranked = ranked_noise(mask)
     if not noise.is_none or not ranked.is_none:
         return nothing
-    bound = bound_of(mask, observed).double()
+    bound = bound_of(belief, name, observed).double()
     sent = (seen - mean).abs() if _sent(mask).is_none else nothing
     return torch.where(seen != 0, sent, (mean.abs() - bound).clamp(min=0))
 

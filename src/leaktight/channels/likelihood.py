@@ -46,21 +46,31 @@ def negative_log_likelihood(belief: Belief, observed: Tensors, floor: Mapping[st
     return torch.stack(terms).sum()
 
 
-def bound_of(mask: Mask, observed: Tensors) -> Tensor:
-    """Return what the entries that did not come are at most, in what was ranked; a huge number if nothing bounds them.
+def bound_of(belief: Belief, name: str, observed: Tensors) -> Tensor:
+    """Return what the entries of a tensor that did not come are at most, in what was ranked; a huge number if nothing bounds them.
+
+    Of the tensors that were ranked together, those tell it to which nothing was done since.
 
     Example:
-        >>> bound_of(Mask(("weight",), count=2), {"weight": torch.tensor([3.0, 0.0, -2.0])})
+        >>> belief = Belief({"weight": torch.zeros(3)}, masks={"weight": Mask(("weight",), count=2)})
+        >>> bound_of(belief, "weight", {"weight": torch.tensor([3.0, 0.0, -2.0])})
         tensor(2.)
     """
-    magnitudes = torch.cat([observed[name].abs().flatten() for name in mask.group if name in observed])
+    mask = belief.masks[name]
+    plain = [other for other in mask.group if other in observed and _is_last(mask, belief, other)]
+    magnitudes = torch.cat([observed[other].abs().flatten() for other in plain])
     came = magnitudes > 0
     smallest = torch.where(came, magnitudes, UNBOUNDED).min()
     # An edge among zeros: all that is not zero came, and no more.
-    whole = all(name in observed for name in mask.group)
+    whole = len(plain) == len(mask.group)
     bound = torch.where(came.sum() < mask.count, 0.0, smallest) if whole else smallest
     spread = torch.as_tensor(_sent_after(mask).as_gaussian().variance, dtype=bound.dtype, device=bound.device)
     return bound + SURE * spread.max().sqrt()
+
+
+def _is_last(mask: Mask, belief: Belief, name: str) -> bool:
+    """Return whether a tensor went out as a mask left it."""
+    return name in belief.masks and belief.masks[name].group == mask.group and belief.noise_of(name).is_none
 
 
 def ranked_noise(mask: Mask) -> Noise:
@@ -91,7 +101,7 @@ def _term(belief: Belief, name: str, observed: Tensors, floor: Scale) -> Tensor:
     if mask is None:
         return _cost(seen - mean, noise, floor)
     if noise.is_none:
-        return _shown(mean, seen, mask, bound_of(mask, observed), floor)
+        return _shown(mean, seen, mask, bound_of(belief, name, observed), floor)
     passed, dropped = _split(mean, mask)
     parts = [part.add(noise) for part in passed] + [_Part(weight, 0.0, noise) for weight in dropped]
     return _mixture(parts, seen, floor) + _peak(noise, seen, floor)

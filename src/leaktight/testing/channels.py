@@ -12,7 +12,7 @@ from leaktight.channels.calibration import deviations, standardise
 from leaktight.channels.gradient import outward, push_examples
 from leaktight.channels.likelihood import negative_log_likelihood
 from leaktight.core.channel import Belief, Channel, Outcome, Stage, push_all
-from leaktight.core.defence import Defence
+from leaktight.core.defence import Defence, Gradient
 from leaktight.core.local import Local
 from leaktight.core.message import Kind, Message, Tensors
 from leaktight.core.random import stream
@@ -89,24 +89,24 @@ class _Sender:
         self.public = self.defence.on_agree(toy_task())
         self.channel = self.defence.channel(self.public)
         self.own = self.defence.on_task(self.public, self.local)
-        self.known: dict[str, tuple[Batch, Belief]] = {}
+        self.last: tuple[Batch, Gradient, Belief] | None = None
 
     def send(self, round: int) -> tuple[Batch, Belief, Tensors]:
         """Return the examples that a message was made from, what the channel says of it, and the message."""
         self.local.begin(round)
         used = self.local.now.batch = self.defence.on_batch(self.raw, self.local)
-        clean = gradient(self.own, self.own.model.tensors(), used, per_example=self.defence.per_example)
+        clean, belief = self._clean(used)
         mean = self.own.outward(self.defence.on_gradient(clean, self.local).mean().tensors)
         message = Message(Kind.GRADIENT, PARTY, "server", round, mean, {"examples": float(len(used))})
         sent = self.defence.on_message(message, self.local).tensors
-        return used, self._belief(used), sent
+        return used, belief, sent
 
-    def _belief(self, used: Batch) -> Belief:
-        """Return what the channel says of a message about these examples; the last one again if they are the same."""
-        last = self.known.get("last")
-        if last is None or not torch.equal(last[0].inputs, used.inputs):
-            last = self.known["last"] = used, self._push(self.own if self.channel.private_task else self.public, used)
-        return last[1]
+    def _clean(self, used: Batch) -> tuple[Gradient, Belief]:
+        """Return the gradient of these examples, and what the channel says of a message; the last ones again if they are the same."""
+        if self.last is None or not torch.equal(self.last[0].inputs, used.inputs):
+            clean = gradient(self.own, self.own.model.tensors(), used, per_example=self.defence.per_example)
+            self.last = used, clean, self._push(self.own if self.channel.private_task else self.public, used)
+        return self.last[1:]
 
     def _push(self, task: Task, used: Batch) -> Belief:
         each = bool(self.channel.example)

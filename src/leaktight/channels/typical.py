@@ -13,8 +13,8 @@ from torch import Tensor
 
 from leaktight.core.channel import Belief, Mask, Noise
 
-_STEP = (math.sqrt(5) - 1) / 2
-"""Multiples of it, without their whole part, fill (0, 1) evenly, however many there are."""
+_STEPS = tuple(math.sqrt(prime) % 1 for prime in (5, 2, 3, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53))
+"""Multiples of each, without their whole part, fill (0, 1) evenly, and those of one independently of those of another."""
 
 
 def typical(belief: Belief, name: str) -> Tensor:
@@ -41,8 +41,8 @@ def _draw(noise: Noise, like: Tensor, depth: int) -> Tensor | float:
     if noise.is_none:
         return 0.0
     places = torch.arange(like.numel(), dtype=torch.float64, device=like.device).view(like.shape) + 0.5
-    # Each kind of noise, and each depth, has a sequence of its own, so that they are not the same numbers.
-    gaussian, laplace = ((places * _STEP + math.sqrt(2) * (2 * depth + kind)) % 1.0 for kind in (0, 1))
+    # Each kind of noise, and each depth, has a sequence of its own: laws add up as those of independent numbers do.
+    gaussian, laplace = ((places * _STEPS[(2 * depth + kind) % len(_STEPS)]) % 1.0 for kind in (0, 1))
     normal = torch.special.ndtri(gaussian.clamp(1e-9, 1 - 1e-9)).to(like.dtype)
     centred = laplace - 0.5
     heavy = (-centred.sign() * torch.log1p(-2 * centred.abs().clamp(max=0.5 - 1e-9))).to(like.dtype)

@@ -8,11 +8,12 @@ import pytest
 import torch
 from torch import Tensor
 
+from leaktight.core.channel import MOST_OUTCOMES, Outcome
 from leaktight.core.draws import SeededDraws
 from leaktight.core.errors import Refusal
 from leaktight.core.random import stream
-from leaktight.transforms import PUBLISHED, Outcome, Policy, outcomes
-from leaktight.transforms.outcome import MOST, mirrored
+from leaktight.transforms import PUBLISHED, Policy, outcomes
+from leaktight.transforms.outcome import mirrored
 from leaktight.transforms.policy import Probability
 
 SHAPE = (3, 16, 16)
@@ -61,7 +62,7 @@ def test_listed_functions_may_be_left_out_each_with_its_own_probability() -> Non
 @pytest.mark.parametrize("policy", [*PUBLISHED.values(), Policy.of("9-8-20"), Policy.of("37-0-11+27")], ids=str)
 def test_applying_the_policy_is_drawing_an_outcome(policy: Policy, channels: int, probability: Probability) -> None:
     count, found = 3000, outcomes(policy, (channels, 16, 16), probability)
-    if len(found) == MOST:
+    if len(found) == MOST_OUTCOMES:
         pytest.skip("some outcomes are left out")
     assert sum(one.weight for one in found) == pytest.approx(1)
 
@@ -83,7 +84,7 @@ def test_of_too_many_the_most_likely_are_told() -> None:
     found = outcomes(Policy.of("3-1-7-18+0"), SHAPE)
     assert len(found) == 17
     many = outcomes(Policy.of("3-1-7-18-13-4-12+0"), SHAPE)
-    assert len(many) == MOST
+    assert len(many) == MOST_OUTCOMES
     assert (many[0].name, many[0].weight) == ("0", 0.5)
     assert sum(one.weight for one in many) == pytest.approx(0.5 + 63 / 256)
     assert [one.weight for one in many] == sorted((one.weight for one in many), reverse=True)
@@ -106,7 +107,7 @@ def test_a_mirror_before_everything() -> None:
     assert told(found) == dict.fromkeys(("3+ 0", "mirrored 3+ 0", "3- 0", "mirrored 3- 0"), 0.25)
     for plain, other in zip(found[::2], found[1::2], strict=True):
         assert torch.equal(other.change(image()), plain.change(image().flip(-1)))
-    assert len(mirrored(outcomes(Policy.of("3-1-7-18-13-4-12"), SHAPE))) == MOST
+    assert len(mirrored(outcomes(Policy.of("3-1-7-18-13-4-12"), SHAPE))) == MOST_OUTCOMES
 
 
 def test_what_is_no_image_is_refused() -> None:

@@ -61,7 +61,13 @@ class Noise:
         """Return the law of so many times this noise."""
         along = None if self.along is None else self.along * factor
         size = factor.abs() if isinstance(factor, Tensor) else abs(factor)
-        return Noise(self.variance * factor**2, self.laplace * size, along)
+        # A part that is not there stays a plain zero, so that laws need not look at the values of tensors.
+        variance = 0.0 if _is_zero(self.variance) else self.variance * factor**2
+        return Noise(variance, 0.0 if _is_zero(self.laplace) else self.laplace * size, along)
+
+    def as_gaussian(self) -> Noise:
+        """Return the Gaussian law of the same variance for all but the part along a direction."""
+        return self if _is_zero(self.laplace) else Noise(self.variance + 2 * self.laplace**2, 0.0, self.along)
 
     def __add__(self, other: Noise) -> Noise:
         """Return the law of the sum with independent noise; of two Laplace laws the other's is taken for a Gaussian of the same variance."""
@@ -79,15 +85,27 @@ class Mask:
 
     Args:
         group: the tensors that are ranked together.
-        count: how many of their entries go out.
-        ranked: the noise in what is ranked.
+        count: how many of their entries go out; 0 if nobody can say, as where some of the tensors are kept back.
+        ranked: the noise in what is ranked; with a mask before it, the noise after that one.
         sent: noise that the entries which go out get beyond that.
+        edge: the smallest magnitude that goes out for the candidate itself, under a typical draw of the noise.
+        before: an earlier mask, of which this one ranks what it left.
     """
 
     group: tuple[str, ...]
     count: int
     ranked: Noise = Noise()
     sent: Noise = Noise()
+    edge: Scale = 0.0
+    before: Mask | None = None
+
+    def scale(self, factor: Scale) -> Mask:
+        """Return the mask of a message that is so many times as large."""
+        before = None if self.before is None else self.before.scale(factor)
+        size = factor.abs() if isinstance(factor, Tensor) else abs(factor)
+        return dataclasses.replace(
+            self, ranked=self.ranked.scale(factor), sent=self.sent.scale(factor), edge=self.edge * size, before=before
+        )
 
 
 @dataclasses.dataclass(frozen=True)

@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor
 
+from leaktight.core.channel import Channel
 from leaktight.core.defence import Defence, Strength
 from leaktight.core.draws import public_draws
 from leaktight.core.errors import InvalidValue, Refusal
@@ -89,6 +90,10 @@ class ClassKeys(Defence):
     def memoryless(self) -> bool:
         """Keys are drawn once, and learn nothing."""
         return True
+
+    def channel(self, task: Task) -> Channel:
+        """State that the task is the sender's own, with keys that it keeps."""
+        return Channel(private_task=True)
 
     def on_agree(self, task: Task) -> Task:
         """Replace the head by an embedding, and the loss by one with keys that anybody can draw."""

@@ -2,19 +2,36 @@
 
 from __future__ import annotations
 
+import abc
 import dataclasses
 import math
 
 import torch
 from torch import Tensor
 
+from leaktight.channels.noise import StatedNoise
+from leaktight.core.channel import Channel, Noise
+from leaktight.core.defence import Defence
 from leaktight.core.errors import InvalidValue, Refusal
 from leaktight.core.local import Local
-from leaktight.core.message import Kind, Message
+from leaktight.core.message import Kind, Message, Tensors
 from leaktight.defences.finite import finite
 
 # Squares of entries between these neither overflow nor vanish: in single and in double precision.
 SINGLE, DOUBLE = (1e-15, 1e15), (1e-150, 1e150)
+
+
+class CutDefence(Defence):
+    """A defence of cut gradients: what it does to a row depends on the other rows of the batch, and maybe on labels."""
+
+    @abc.abstractmethod
+    def cut_channel(self, gradients: Tensors, labels: Tensor) -> Channel:
+        """State how the rows of a batch come about, for attackers who weigh what the clean rows and labels may have been.
+
+        Args:
+            gradients: the clean rows, by name.
+            labels: the label of each row, 0 or 1.
+        """
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,6 +100,39 @@ def with_rows(message: Message, matrix: Tensor, kind: str) -> Message:
     changed = dataclasses.replace(message, tensors=sent)
     total = sum(tensor.sum().item() for tensor in sent.values())
     return changed if math.isfinite(total) else finite(changed, kind)
+
+
+def stated(gradients: Tensors, variance: Tensor, along: Tensor | None = None, *, complete: bool = True) -> Channel:
+    """Return the channel of Gaussian noise on rows, in every direction and along one.
+
+    Noise along a direction is stated of cut gradients of a single tensor; of several, whose rows share one draw, it is not.
+
+    Args:
+        gradients: the clean rows, by name.
+        variance: in every direction, for each row.
+        along: the direction for each row, times the standard deviation along it; None for none.
+        complete: whether that is all.
+
+    Example:
+        >>> stage = stated({"cut": torch.zeros(2, 3)}, torch.tensor([1.0, 4.0])).message[0]
+        >>> stage.noise["cut"].variance.flatten()
+        tensor([1., 4.])
+    """
+    if along is not None and len(gradients) > 1:
+        return Channel(complete=False)
+    noise = {
+        name: Noise(
+            variance.to(tensor).view(-1, *(1,) * (tensor.dim() - 1)),
+            along=None if along is None else along.to(tensor).view(tensor.shape),
+        )
+        for name, tensor in gradients.items()
+    }
+    return Channel(message=(StatedNoise(noise),), complete=complete)
+
+
+def as_message(gradients: Tensors) -> Message:
+    """Return clean rows as a message that nobody sends."""
+    return Message(Kind.CUT_GRADIENT, "label-party", "feature-party", 0, gradients)
 
 
 def positives(local: Local, examples: int, kind: str) -> Tensor:

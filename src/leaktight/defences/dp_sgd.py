@@ -6,11 +6,15 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
+from leaktight.channels.clip import Clip
+from leaktight.channels.noise import AddNoise
+from leaktight.core.channel import Channel
 from leaktight.core.defence import Defence, Gradient, Strength
 from leaktight.core.errors import InvalidValue, Refusal
 from leaktight.core.local import SPENT, Local
 from leaktight.core.message import Kind, Message, Tensors
 from leaktight.core.sampling import Poisson
+from leaktight.core.task import Task
 from leaktight.defences.clipping import clip_each, example_norms, round_to
 from leaktight.defences.dp_account import budget_notes, count_step
 from leaktight.defences.finite import finite, finite_tensors
@@ -98,6 +102,14 @@ class DPSGD(Defence):
     def wants_poisson(self) -> bool:
         """Poisson sampling is what keeps epsilon small."""
         return True
+
+    def channel(self, task: Task) -> Channel:
+        """State that each example is clipped by itself, and that their sum gets noise in every step.
+
+        Of batches by Poisson sampling this takes the expected number of examples for the real one.
+        """
+        noise = (AddNoise(std=self.clip * self.multiplier, per_example=True),) if self.multiplier else ()
+        return Channel(example=(Clip(self.clip),), step=noise)
 
     def on_gradient(self, gradient: Gradient, local: Local) -> Gradient:
         """Clip, sum, add noise, divide by the expected size of the batch; remember the cost."""

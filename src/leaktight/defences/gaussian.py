@@ -7,6 +7,7 @@ from typing import ClassVar, Literal
 from pydantic import Field
 from torch import Tensor
 
+from leaktight.channels.noise import AddNoise
 from leaktight.core.defence import Strength
 from leaktight.core.draws import Draws
 from leaktight.defences.noise import Noise
@@ -52,6 +53,11 @@ class GaussianNoise(Noise):
     def off(self) -> bool:
         """Whether the deviation is 0."""
         return self.std == 0
+
+    @property
+    def law(self) -> AddNoise:
+        """A Gaussian law."""
+        return AddNoise(std=self.std)
 
     def noisy(self, tensor: Tensor, draws: Draws) -> Tensor:
         """Return a tensor plus Gaussian noise."""

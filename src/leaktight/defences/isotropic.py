@@ -6,14 +6,17 @@ import math
 from typing import ClassVar, Literal
 
 from pydantic import Field
+from torch import Tensor
 
-from leaktight.core.defence import Defence, Strength
+from leaktight.core.channel import Channel
+from leaktight.core.defence import Strength
 from leaktight.core.local import Local
-from leaktight.core.message import Message
-from leaktight.defences.cut_gradient import rows_of, with_rows
+from leaktight.core.message import Message, Tensors
+from leaktight.core.task import Task
+from leaktight.defences.cut_gradient import CutDefence, Rows, as_message, rows_of, stated, with_rows
 
 
-class IsotropicNoise(Defence):
+class IsotropicNoise(CutDefence):
     r"""Add the same Gaussian noise to every row of a cut gradient, for whoever wants the baseline of label protection.
 
     Without it row \(g_i \in \mathbb{R}^d\) of example \(i\) goes out as it is; with it
@@ -53,12 +56,26 @@ class IsotropicNoise(Defence):
         """Noise, unless it is off."""
         return None if self.ratio == 0 else "noise"
 
+    def channel(self, task: Task) -> Channel:
+        """State nothing of gradients and updates, which it refuses, unless it is off."""
+        return Channel(complete=self.ratio == 0)
+
+    def cut_channel(self, gradients: Tensors, labels: Tensor) -> Channel:
+        """State the same Gaussian law for every row, as large as the longest asks for."""
+        rows = rows_of(as_message(gradients), self.kind)
+        if self.ratio == 0 or not rows.matrix.numel():
+            return Channel()
+        return stated(gradients, rows.norms.new_full(rows.norms.shape, self._std(rows) ** 2))
+
     def on_message(self, message: Message, local: Local) -> Message:
         """Add noise to every row."""
         rows = rows_of(message, self.kind)
         if self.ratio == 0 or not rows.matrix.numel():
             return message
-        std = self.ratio * rows.norms.max().item() / math.sqrt(rows.dimensions)
+        std = self._std(rows)
         return with_rows(
             message, local.draws.many_normals(tuple(rows.matrix.shape), rows.matrix).mul_(std).add_(rows.matrix), self.kind
         )
+
+    def _std(self, rows: Rows) -> float:
+        return self.ratio * rows.norms.max().item() / math.sqrt(rows.dimensions)

@@ -7,6 +7,7 @@ from typing import ClassVar, Literal
 from pydantic import Field
 from torch import Tensor
 
+from leaktight.channels.noise import AddNoise
 from leaktight.core.defence import Strength
 from leaktight.core.draws import Draws
 from leaktight.defences.noise import Noise
@@ -53,6 +54,11 @@ class LaplaceNoise(Noise):
     def off(self) -> bool:
         """Whether the scale is 0."""
         return self.scale == 0
+
+    @property
+    def law(self) -> AddNoise:
+        """A Laplace law."""
+        return AddNoise(laplace=self.scale)
 
     def noisy(self, tensor: Tensor, draws: Draws) -> Tensor:
         """Return a tensor plus Laplace noise."""

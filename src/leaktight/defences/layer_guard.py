@@ -11,6 +11,8 @@ from typing import ClassVar, Literal
 import torch
 from pydantic import Field, SerializeAsAny, field_validator, model_validator
 
+from leaktight.channels.layers import OnLayers
+from leaktight.core.channel import Channel
 from leaktight.core.defence import Chain, Defence, Gradient, Strength
 from leaktight.core.draws import public_draws
 from leaktight.core.errors import InvalidValue, Refusal, unknown
@@ -129,6 +131,14 @@ class LayerGuard(Defence):
         ranked = read_ranking(Path(self.ranking).expanduser(), self.risk) if self.ranking else ()
         return ranked, self.guard.stamp()
 
+    def channel(self, task: Task) -> Channel:
+        """State what the guard does to the agreed layers."""
+        layers = self._agreed(task)
+        inner = self.guard.channel(task)
+        # A guard that is off, or guards nothing, leaves a message as it is.
+        stages = (OnLayers(layers, inner.message),) if layers and inner.message else ()
+        return Channel(message=stages, complete=inner.complete or not layers)
+
     def on_agree(self, task: Task) -> Task:
         """Choose the layers, in public."""
         known = dict.fromkeys(map(layer_of, task.public_parameters()))
@@ -148,11 +158,7 @@ class LayerGuard(Defence):
 
     def on_task(self, task: Task, local: Local) -> Task:
         """Remember what was agreed."""
-        if self.key not in task.agreed:
-            raise InvalidValue(
-                f"{self.kind} must be agreed on before a party is made. Call `on_agree` with the public task first."
-            )
-        local.memory.setdefault("guarded", {layer: place for place, layer in enumerate(task.agreed[self.key])})
+        local.memory.setdefault("guarded", {layer: place for place, layer in enumerate(self._agreed(task))})
         return task
 
     def on_message(self, message: Message, local: Local) -> Message:
@@ -168,6 +174,13 @@ class LayerGuard(Defence):
         sent = {name: guarded.get(name) if name in part else tensor for name, tensor in message.tensors.items()}
         kept = {name: tensor for name, tensor in sent.items() if tensor is not None}
         return finite(dataclasses.replace(message, tensors=kept), self.kind)
+
+    def _agreed(self, task: Task) -> tuple[str, ...]:
+        if self.key not in task.agreed:
+            raise InvalidValue(
+                f"{self.kind} must be agreed on before a party is made. Call `on_agree` with the public task first."
+            )
+        return task.agreed[self.key]
 
     def _ranked(self, task: Task) -> tuple[str, ...]:
         if self.public is not None:

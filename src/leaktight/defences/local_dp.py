@@ -8,10 +8,14 @@ from typing import ClassVar, Literal
 import torch
 from pydantic import Field
 
+from leaktight.channels.clip import Clip
+from leaktight.channels.noise import AddNoise
+from leaktight.core.channel import Channel
 from leaktight.core.defence import Defence, Strength
 from leaktight.core.errors import Refusal
 from leaktight.core.local import SPENT, Local
 from leaktight.core.message import Kind, Message, Tensors
+from leaktight.core.task import Task
 from leaktight.defences import accountant
 from leaktight.defences.clipping import clip_each, round_to
 from leaktight.defences.finite import finite
@@ -72,6 +76,11 @@ class LocalDP(Defence):
     def promise(self) -> Literal["dp"] | None:
         """Differential privacy, unless there is no noise."""
         return "dp" if self.multiplier else None
+
+    def channel(self, task: Task) -> Channel:
+        """State that a message is clipped as a whole, and gets noise."""
+        noise = (AddNoise(std=self.clip * self.multiplier),) if self.multiplier else ()
+        return Channel(message=(Clip(self.clip), *noise))
 
     def on_message(self, message: Message, local: Local) -> Message:
         """Clip, add noise, and note what has been spent so far."""

@@ -6,14 +6,15 @@ import math
 from typing import Literal
 
 import torch
+from torch import Tensor
 
-from leaktight.core.defence import Defence
+from leaktight.core.channel import Channel
 from leaktight.core.local import Local
-from leaktight.core.message import Message
-from leaktight.defences.cut_gradient import Rows, rows_of, with_rows
+from leaktight.core.message import Message, Tensors
+from leaktight.defences.cut_gradient import CutDefence, Rows, as_message, rows_of, stated, with_rows
 
 
-class MaxNorm(Defence):
+class MaxNorm(CutDefence):
     r"""Stretch each row of a cut gradient by noise along itself until its expected squared norm is that of the longest row.
 
     Without it row \(g_i\) of example \(i\) goes out as it is, and its length tells the label; with it
@@ -47,6 +48,17 @@ class MaxNorm(Defence):
         """Noise, always."""
         return "noise"
 
+    def cut_channel(self, gradients: Tensors, labels: Tensor) -> Channel:
+        """State Gaussian noise along each row; in every direction for a row of zeros."""
+        rows = rows_of(as_message(gradients), self.kind)
+        if not rows.matrix.numel() or not rows.norms.any():
+            return Channel()
+        missing, longest = _missing(rows), rows.norms.max()
+        stretch = missing / rows.norms
+        empty = ~torch.isfinite(stretch)
+        along = torch.where(empty, 0, stretch)[:, None] * rows.matrix
+        return stated(gradients, torch.where(empty, longest.square() / rows.dimensions, 0), along)
+
     def on_message(self, message: Message, local: Local) -> Message:
         """Add noise along every row."""
         rows = rows_of(message, self.kind)
@@ -55,10 +67,15 @@ class MaxNorm(Defence):
         return with_rows(message, _stretched(rows, local), self.kind)
 
 
-def _stretched(rows: Rows, local: Local) -> torch.Tensor:
+def _missing(rows: Rows) -> Tensor:
+    """Return how long the noise of each row is on average."""
     longest = rows.norms.max()
-    missing = ((longest - rows.norms) * (longest + rows.norms)).sqrt()
-    factors = local.draws.many_normals((len(rows),), rows.norms) * missing / rows.norms
+    return ((longest - rows.norms) * (longest + rows.norms)).sqrt()
+
+
+def _stretched(rows: Rows, local: Local) -> Tensor:
+    longest = rows.norms.max()
+    factors = local.draws.many_normals((len(rows),), rows.norms) * _missing(rows) / rows.norms
     # The length of zeros, and of what rounds to them, is no direction.
     empty = ~torch.isfinite(factors)
     sent = torch.where(empty, 0, factors)[:, None].add(1).mul(rows.matrix)

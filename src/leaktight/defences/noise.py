@@ -7,10 +7,13 @@ from typing import Literal
 
 from torch import Tensor
 
+from leaktight.channels.noise import AddNoise
+from leaktight.core.channel import Channel
 from leaktight.core.defence import Defence, Gradient
 from leaktight.core.draws import Draws
 from leaktight.core.local import Local
 from leaktight.core.message import Message
+from leaktight.core.task import Task
 from leaktight.defences.finite import finite, finite_tensors
 
 
@@ -46,6 +49,17 @@ class Noise(Defence):
     @abc.abstractmethod
     def noisy(self, tensor: Tensor, draws: Draws) -> Tensor:
         """Return a tensor plus noise."""
+
+    @property
+    @abc.abstractmethod
+    def law(self) -> AddNoise:
+        """What anybody can say of the noise."""
+
+    def channel(self, task: Task) -> Channel:
+        """State the law of the noise on each message, or on each step."""
+        if self.off:
+            return Channel()
+        return Channel(message=(self.law,)) if self.each == "message" else Channel(step=(self.law,))
 
     def on_gradient(self, gradient: Gradient, local: Local) -> Gradient:
         """Add noise to the mean gradient, if every step is to have its own."""

@@ -11,6 +11,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
+from leaktight.core.channel import Channel
 from leaktight.core.defence import Defence, Strength
 from leaktight.core.draws import Draws
 from leaktight.core.errors import Refusal
@@ -93,6 +94,10 @@ class Polarization(Defence):
     bits: int = Field(64, ge=1)
     margin: float = Field(1.0, ge=1)
     bound: Annotated[float, Field(gt=0)] | None = None
+
+    def channel(self, task: Task) -> Channel:
+        """State that the task is the sender's own, unless the private loss has no weight and the public one its own."""
+        return Channel(private_task=self.alpha2 != 0 or self.alpha1 != 1)
 
     def on_task(self, task: Task, local: Local) -> Task:
         """Put the private head beside the public one and add its loss."""

@@ -8,9 +8,12 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
+from leaktight.channels.largest import KeepLargest
+from leaktight.core.channel import Channel
 from leaktight.core.defence import Defence, Strength
 from leaktight.core.local import Local
 from leaktight.core.message import Message
+from leaktight.core.task import Task
 from leaktight.defences.finite import finite
 from leaktight.defences.magnitude import largest, whole_part
 
@@ -51,13 +54,21 @@ class Pruning(Defence):
         """It looks at nothing but the message."""
         return True
 
+    def channel(self, task: Task) -> Channel:
+        """State which entries of each tensor go out."""
+        return Channel(message=(KeepLargest(self._count, "tensor"),)) if self.rate else Channel()
+
     def on_message(self, message: Message, local: Local) -> Message:
         """Zero the smallest entries of every tensor."""
         return finite(message, self.kind).map(self._pruned)
 
     def _pruned(self, tensor: Tensor) -> Tensor:
-        drop = whole_part(self.rate, tensor.numel(), up=False)
-        if drop == 0:
+        count = self._count(tensor.numel())
+        if count == tensor.numel():
             return tensor
-        kept = largest(tensor.abs().flatten(), tensor.numel() - drop).view(tensor.shape)
+        kept = largest(tensor.abs().flatten(), count).view(tensor.shape)
         return torch.where(kept, tensor, 0)
+
+    def _count(self, entries: int) -> int:
+        """Return how many of so many entries go out."""
+        return entries - whole_part(self.rate, entries, up=False)

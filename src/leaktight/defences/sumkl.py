@@ -10,11 +10,13 @@ import torch
 from pydantic import Field, model_validator
 from torch import Tensor
 
-from leaktight.core.defence import Defence, Strength
+from leaktight.core.channel import Channel
+from leaktight.core.defence import Strength
 from leaktight.core.errors import InvalidValue
-from leaktight.core.local import Local
-from leaktight.core.message import Message
-from leaktight.defences.cut_gradient import Rows, positives, rows_of, with_rows
+from leaktight.core.local import Local, Memory
+from leaktight.core.message import Message, Tensors
+from leaktight.core.task import Task
+from leaktight.defences.cut_gradient import CutDefence, Rows, as_message, positives, rows_of, stated, with_rows
 from leaktight.defences.divergence import Classes, Protection, allowed_sumkl, detection_error, power, sumkl
 from leaktight.defences.room import room
 from leaktight.defences.sumkl_classes import Estimate, estimate
@@ -30,7 +32,7 @@ class _Swept:
         return Strength("bound", "up", None) if defence is None or defence.scale is None else Strength("scale", "up", 0.0)
 
 
-class SumKL(Defence):
+class SumKL(CutDefence):
     r"""Add the noise to cut gradients that makes positives and negatives hardest to tell apart, for a label party.
 
     Without it row \(g_i\) of example \(i\) goes out as it is, and its length or direction tells the label \(y_i\); with it
@@ -109,6 +111,24 @@ class SumKL(Defence):
         """Noise, unless it is off."""
         return None if self.scale == 0 else "noise"
 
+    def channel(self, task: Task) -> Channel:
+        """State nothing of gradients and updates, which it refuses, unless it is off."""
+        return Channel(complete=self.scale == 0)
+
+    def cut_channel(self, gradients: Tensors, labels: Tensor) -> Channel:
+        """State the Gaussian law of each row's class; of a batch of one class, as that of a party without a past."""
+        rows, positive = rows_of(as_message(gradients), self.kind), labels == 1
+        if self.scale == 0 or not rows.matrix.numel():
+            return Channel()
+        found = estimate(rows, positive, {})
+        noise = self._noise(found.classes, {})
+        if noise == Protection():
+            return Channel(complete=found.seen)
+        extra, across, direction = _law(rows, noise, found.difference)
+        chosen = positive.long()
+        along = extra.sqrt()[chosen][:, None] * direction
+        return stated(gradients, across[chosen], along, complete=found.seen)
+
     def on_message(self, message: Message, local: Local) -> Message:
         """Add to each row the noise of its class."""
         rows = rows_of(message, self.kind)
@@ -116,37 +136,47 @@ class SumKL(Defence):
         if self.scale == 0 or not rows.matrix.numel():
             return message
         found = estimate(rows, positive, local.memory)
-        noise = self._noise(found.classes, local)
+        noise = self._noise(found.classes, local.memory)
         sent = message
         if noise != Protection():
             sent = with_rows(message, _noisy(rows, positive, noise, found.difference, local), self.kind)
         _note(found, noise, local)
         return sent
 
-    def _noise(self, classes: Classes, local: Local) -> Protection:
+    def _noise(self, classes: Classes, memory: Memory) -> Protection:
         """Return the noise that these classes need, and remember its power as the next search's start."""
         size = classes.gap or classes.dimensions * max(classes.negatives, classes.positives)
         if self.bound is None:
             return strongest(classes, (self.scale or 0.0) * size)
         allowed = allowed_sumkl(self.bound)
-        start = local.memory.get("relative_power")
+        start = memory.get("relative_power")
         noise = least(classes, allowed, None if start is None else start * size)
         if sumkl(classes, noise) > allowed:
             raise InvalidValue(
                 f"The `bound` of {self.kind} must leave a detector some chance. Got {self.bound!r} instead; take less."
             )
         if noise != Protection():
-            local.memory["relative_power"] = power(classes, noise) / size
+            memory["relative_power"] = power(classes, noise) / size
         return noise
+
+
+def _law(rows: Rows, noise: Protection, difference: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the variances by class along the difference and in all directions, and the direction of the difference."""
+    by_class, device = (noise.negatives, noise.positives), rows.matrix.device
+    extra, across = (
+        torch.tensor(variances, dtype=torch.float64, device=device)
+        for variances in ([max(one.along - one.across, 0.0) for one in by_class], [max(one.across, 0.0) for one in by_class])
+    )
+    length = torch.linalg.vector_norm(difference)
+    # Classes with one mean have no direction of their own: any will do.
+    direction = difference / length if length else torch.eye(1, rows.dimensions, dtype=torch.float64, device=device)[0]
+    return extra, across, direction
 
 
 def _noisy(rows: Rows, positive: Tensor, noise: Protection, difference: Tensor, local: Local) -> Tensor:
     """Return the rows with noise along the difference, and in all directions for the class that has noise across it."""
     matrix, by_class = rows.matrix, (noise.negatives, noise.positives)
-    extra = torch.tensor([max(one.along - one.across, 0.0) for one in by_class], dtype=torch.float64, device=matrix.device)
-    length = torch.linalg.vector_norm(difference)
-    # Classes with one mean have no direction of their own: any will do.
-    direction = difference / length if length else torch.eye(1, rows.dimensions, dtype=torch.float64, device=matrix.device)[0]
+    extra, _, direction = _law(rows, noise, difference)
     along = local.draws.many_normals((len(rows),), matrix) * extra.sqrt().to(matrix)[positive.long()]
     sent = torch.addr(matrix, along, direction.to(matrix), out=room(tuple(matrix.shape), matrix))
     for which, one in enumerate(by_class):

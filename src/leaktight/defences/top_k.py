@@ -9,10 +9,13 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
+from leaktight.channels.largest import KeepLargest
+from leaktight.core.channel import Channel
 from leaktight.core.defence import Defence, Strength
 from leaktight.core.errors import InvalidValue, Refusal
 from leaktight.core.local import Local
 from leaktight.core.message import Kind, Message, Tensors
+from leaktight.core.task import Task
 from leaktight.defences.finite import finite, finite_tensors
 from leaktight.defences.magnitude import largest, whole_part
 
@@ -63,6 +66,12 @@ class TopK(Defence):
         """Whether there is no residual of earlier messages."""
         return not self.residual
 
+    def channel(self, task: Task) -> Channel:
+        """State which entries go out; of a residual, that something is kept and added later, and no more."""
+        if self.share == 1 and not self.noise:
+            return Channel()
+        return Channel(message=(KeepLargest(self._count, self.scope, self.noise),), complete=not self.residual)
+
     def on_message(self, message: Message, local: Local) -> Message:
         """Keep the largest entries, and what was left out at home if asked to."""
         finite(message, self.kind)
@@ -87,7 +96,11 @@ class TopK(Defence):
         return {name: mask.view(tensors[name].shape) for name, mask in zip(flat, masks, strict=True)}
 
     def _largest_share(self, magnitudes: Tensor) -> Tensor:
-        return largest(magnitudes, whole_part(self.share, magnitudes.numel(), up=True))
+        return largest(magnitudes, self._count(magnitudes.numel()))
+
+    def _count(self, entries: int) -> int:
+        """Return how many of so many entries go out."""
+        return whole_part(self.share, entries, up=True)
 
     def _with_residual(self, message: Message, local: Local) -> Tensors:
         """Return the message's tensors plus what earlier messages left out."""

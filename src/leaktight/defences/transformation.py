@@ -9,14 +9,15 @@ from typing import Any, Literal
 
 from pydantic import model_validator
 
+from leaktight.core.channel import Channel, Outcome
 from leaktight.core.defence import Defence
 from leaktight.core.errors import InvalidValue, Refusal
 from leaktight.core.local import Local
-from leaktight.core.task import Batch
+from leaktight.core.task import Batch, Task
 from leaktight.data.files import Location
 from leaktight.transforms.crop_flip import crop_flip
 from leaktight.transforms.images import CHANNELS
-from leaktight.transforms.outcome import Outcome, all_known, mirrored, outcomes
+from leaktight.transforms.outcome import all_known, mirrored, outcomes
 from leaktight.transforms.policy import Policy, Probability
 from leaktight.transforms.policy_file import read_policy
 
@@ -83,6 +84,10 @@ class Transformation(Defence):
     def memoryless(self) -> bool:
         """Each draw is new."""
         return True
+
+    def channel(self, task: Task) -> Channel:
+        """State what may become of each image, as far as it can be stated."""
+        return Channel(outcomes=self.outcomes(task.shape), complete=self.states_all)
 
     def on_batch(self, batch: Batch, local: Local) -> Batch:
         """Change every image; the originals are not trained on."""

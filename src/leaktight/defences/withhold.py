@@ -5,10 +5,13 @@ from __future__ import annotations
 import dataclasses
 from typing import Literal
 
+from leaktight.channels.layers import Drop
+from leaktight.core.channel import Channel
 from leaktight.core.defence import Defence
 from leaktight.core.errors import Refusal, unknown
 from leaktight.core.local import Local
 from leaktight.core.message import Kind, Message, layer_of
+from leaktight.core.task import Task
 from leaktight.defences.finite import finite
 
 
@@ -53,6 +56,10 @@ class Withhold(Defence):
     def memoryless(self) -> bool:
         """It leaves out the same layers of every message."""
         return True
+
+    def channel(self, task: Task) -> Channel:
+        """State which layers do not come."""
+        return Channel(message=(Drop(self.layers),))
 
     def on_message(self, message: Message, local: Local) -> Message:
         """Drop the tensors of these layers, or all."""

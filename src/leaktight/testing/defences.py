@@ -14,6 +14,7 @@ from leaktight.core.local import Local
 from leaktight.core.message import Kind, Message
 from leaktight.core.run import Run
 from leaktight.core.scenario import flat
+from leaktight.testing.channels import check_channel
 from leaktight.testing.conformance import close, contains, finite, own_randomness, picture, plain, require
 from leaktight.testing.hooks import toy_step
 from leaktight.testing.randomness import Step, check_constant_noise, check_draws, check_entries, check_streams
@@ -48,6 +49,7 @@ def check_defence(defence: Defence, play: Play = toy_run, step: Step = toy_step)
     check_constant_noise(defence, step)
     check_entries(defence, step)
     check_draws(defence, step)
+    check_channel(defence, step(defence, Local(PARTY, 0), 0, toy_batch()).kind)
     check_strength(defence, play)
     check_extremes(defence, play)
     check_chains(defence, play)

@@ -4,7 +4,7 @@ from leaktight.transforms.crop_flip import crop_flip
 from leaktight.transforms.dataset import PolicyTransform
 from leaktight.transforms.library import LIBRARY, Function, same_as
 from leaktight.transforms.operation import OPERATIONS, Operation
-from leaktight.transforms.outcome import Outcome, outcomes
+from leaktight.transforms.outcome import outcomes
 from leaktight.transforms.policy import Policy
 from leaktight.transforms.policy_file import read_policy
 from leaktight.transforms.published import PUBLISHED
@@ -15,7 +15,6 @@ __all__ = [
     "PUBLISHED",
     "Function",
     "Operation",
-    "Outcome",
     "Policy",
     "PolicyTransform",
     "crop_flip",

@@ -2,36 +2,20 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 from collections.abc import Callable, Iterator
 
 from torch import Tensor
 
+from leaktight.core.channel import MOST_OUTCOMES as MOST
+from leaktight.core.channel import Outcome
 from leaktight.transforms.differentiable import differentiable, rounded
 from leaktight.transforms.images import require_shape
 from leaktight.transforms.library import LIBRARY, Function, same_as
 from leaktight.transforms.policy import Policy, Probability, require_probability
 
-MOST = 64
-"""How many outcomes an attacker looks at; of more, the most likely."""
 Step = tuple[int, int]
 """An index and a sign."""
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Outcome:
-    """One thing that a policy can do to an image.
-
-    Args:
-        weight: its probability.
-        change: (n, channels, height, width) in [0, 1] to the same, differentiable in the pixels, fit for `torch.func`.
-        name: the functions with their signs, as `3+ 1- 7+`; `as it is` where none acts.
-    """
-
-    weight: float
-    change: Callable[[Tensor], Tensor] = dataclasses.field(repr=False)
-    name: str
 
 
 def outcomes(policy: Policy, shape: tuple[int, ...], probability: Probability = "always") -> tuple[Outcome, ...]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).resolve().parents[2] / "src" / "leaktight"
-ROOMS = ["core", "data", "models", "transforms", "learning", "defences", "attacks", "metrics", "probes", "captures"]
+ROOMS = ["core", "data", "models", "transforms", "learning", "defences", "priors", "attacks", "metrics", "probes", "captures"]
 ROOMS += ["audit", "search", "report", "flower", "wire", "papers", "cli", "testing"]
 FILES = sorted(SOURCE.rglob("*.py"))
 

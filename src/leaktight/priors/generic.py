@@ -142,7 +142,9 @@ class Cosines(Whitened):
     def encode(self, inputs: Tensor, targets: Tensor) -> Tensor:
         """Return the coefficients of pictures."""
         images = inputs - self._mean
-        spread, down, across = (constant.to(images.device, images.dtype) for constant in (self._spread, self._down, self._across))
+        spread, down, across = (
+            constant.to(images.device, images.dtype) for constant in (self._spread, self._down, self._across)
+        )
         if self._opponents is not None:
             images = torch.einsum("dc,nchw->ndhw", self._opponents.to(images.device, images.dtype), images)
         return (down @ images @ across.T / spread).flatten(1)

@@ -30,7 +30,7 @@ def network_units(normalise: nn.Module, shape: tuple[int, ...]) -> tuple[Tensor,
 
 
 class NetworkUnits(Coordinates):
-    """Coordinates that are the network's own units: \\(z = (x - \\text{mean}) / \\text{std}\\).
+    r"""Coordinates that are the network's own units: \(z = (x - \text{mean}) / \text{std}\).
 
     Args:
         shape: the shape of one example's inputs.

@@ -22,7 +22,7 @@ class Coordinates(abc.ABC):
     """
 
     whitened: ClassVar[bool] = False
-    """Whether the prior is \\(z \\sim N(0, I)\\) in these coordinates, so that standard normal numbers are a draw of it."""
+    r"""Whether the prior is \(z \sim N(0, I)\) in these coordinates, so that standard normal numbers are a draw of it."""
 
     def __init__(self, shape: tuple[int, ...]) -> None:
         self.shape = shape

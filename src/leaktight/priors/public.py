@@ -20,9 +20,11 @@ LEAST = 10
 """How many public examples it takes to say more than `generic` does."""
 EVERY, MANY = 5, 1000
 """Every so many examples one is held out to choose the shrinkage by, in turn; once is enough where there are more than so many."""
+WORTH = 0.005
+"""The gain in nats per number that all directions together must be worth, fewer in proportion: they make each step of a search dearer."""
 # What is tried: of two that are as good the first, which shrinks more.
 PSEUDO_COUNTS = (1000.0, 300.0, 100.0, 30.0, 10.0, 3.0, 1.0, 0.0)
-PARTS = (16, 8, 4, 2, 1)
+DIVISORS = (16, 8, 4, 2, 1)
 WEIGHTS = (0.7, 0.5, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01, 0.0)
 
 
@@ -37,8 +39,13 @@ class Public(Prior):
     where \(G\) decodes the coordinates of the `generic` prior, and the rest is estimated in these: class means \(m_c\), the deviation
     \(D\) of each coordinate around them, the leading eigenvectors \(U\) of their correlations, at most 512, the variances \(v\) along
     these and \(\rho\) in all other directions. Few public examples can say little of many pixels, so all are shrunk, by what gives
-    held-out examples (every fifth) the best likelihood: class means to the mean of all, deviations to one for all, \(v\) to \(\rho\).
-    With nothing left of them the prior is `generic` around another mean. Every example has a density.
+    held-out examples (every fifth) the best likelihood: class means to the mean of all, deviations to one for all, \(v\) to \(\rho\),
+    and directions that are not worth their cost are left out. With nothing left of all this the prior is `generic` around another mean.
+    Every example has a density.
+
+    Held-out log likelihood in nats per pixel, of `generic` and with 50, 500 and 3,000 public examples: MNIST 0.58, 0.68, 0.85, 1.45;
+    Fashion-MNIST 0.62, 0.72, 0.81, 0.89; faces (LFW) 2.33, 3.39, 3.41, 3.44; CIFAR-10 2.10, 2.31, 2.34, 2.34, where no directions are
+    worth it and class means neither help nor hurt.
 
     A class without public examples has the mean of all. A label that is not known for sure mixes the means.
 
@@ -126,13 +133,14 @@ def choose(points: Tensor, labels: Tensor, classes: int) -> Shrinkage:
     """
     place = torch.arange(len(points), device=points.device) % EVERY
     folds = [place == fold for fold in range(EVERY if len(points) <= MANY else 1)]
-    parts = [_Fold(points[~held], labels[~held], points[held], labels[held], classes) for held in folds]
-    means = min(PSEUDO_COUNTS, key=lambda count: sum(part.misfit(count) for part in parts))
-    scales = min(PSEUDO_COUNTS, key=lambda count: sum(part.scale_surprise(means, count) for part in parts))
-    spectra = [part.spectrum(Shrinkage(means, scales, min(len(part.points) // 2, RANK))) for part in parts]
+    trials = [_Fold(points[~held], labels[~held], points[held], labels[held], classes) for held in folds]
+    means = min(PSEUDO_COUNTS, key=lambda count: sum(trial.misfit(count) for trial in trials))
+    scales = min(PSEUDO_COUNTS, key=lambda count: sum(trial.scale_surprise(means, count) for trial in trials))
+    spectra = [trial.spectrum(Shrinkage(means, scales, min(len(trial.points) // 2, RANK))) for trial in trials]
     most = min(len(spectrum.own) for spectrum in spectra)
-    options = [(most // parts, weight) for parts in PARTS for weight in WEIGHTS] + [(0, 1.0)]
-    rank, weight = min(options, key=lambda option: sum(spectrum.surprise(*option) for spectrum in spectra))
+    options = [(most // divisor, weight) for divisor in DIVISORS for weight in WEIGHTS] + [(0, 1.0)]
+    price = 2 * WORTH * points.shape[1] * len(spectra) / RANK
+    rank, weight = min(options, key=lambda option: price * option[0] + sum(spectrum.surprise(*option) for spectrum in spectra))
     rest = sum(spectrum.rest(rank) for spectrum in spectra) / len(spectra)
     return Shrinkage(means, scales, rank, weight, rest)
 

@@ -169,7 +169,7 @@ def test_each_line_says_something(leaktight: Call) -> None:
 
 
 @pytest.mark.parametrize(
-    "family", ["defence", "attack", "model", "data", "metric", "partition", "protocol", "scenario", "probe"]
+    "family", ["defence", "prior", "attack", "model", "data", "metric", "partition", "protocol", "scenario", "probe"]
 )
 def test_every_kind_can_be_explained(leaktight: Call, family: str) -> None:
     for kind, made in registry.classes(family).items():

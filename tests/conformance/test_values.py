@@ -16,7 +16,7 @@ CLASSES = [
 ]
 EXPLAINED = [
     pytest.param(made, id=made.__name__)
-    for family in ("defence", "attack", "metric")
+    for family in ("defence", "prior", "attack", "metric")
     for made in installed(family).values()
     if not made.__module__.startswith("leaktight.core")
 ]

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 FAMILIES = {
     "defences": "defence",
+    "priors": "prior",
     "attacks": "attack",
     "presets": "",
     "models": "model",

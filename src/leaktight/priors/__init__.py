@@ -1,0 +1,9 @@
+"""Priors, one file per idea: what examples look like before a message is seen, and the coordinates to search them in."""
+
+from leaktight.priors.flat import Flat
+from leaktight.priors.generic import Generic
+from leaktight.priors.prior import Coordinates, Prior
+from leaktight.priors.public import Public
+from leaktight.priors.total_variation import TotalVariation
+
+__all__ = ["Coordinates", "Flat", "Generic", "Prior", "Public", "TotalVariation"]

@@ -42,7 +42,7 @@ def layer_cosine(found: Tensors, wanted: Tensors) -> Tensor:
     return _total(each) / len(each)
 
 
-DISTANCES: dict[DistanceName, Distance] = {"l2": l2, "l1": l1, "cosine": cosine, "layer_cosine": layer_cosine}
+DISTANCES: dict[str, Distance] = {"l2": l2, "l1": l1, "cosine": cosine, "layer_cosine": layer_cosine}
 
 
 def _norm(tensors: Tensors, names: Tensors) -> Tensor:

@@ -159,9 +159,7 @@ class Engine:
         return torch.cat(parts)
 
     def _phase(self, phase: Phase, before: int, points: Tensor, owners: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
-        parts = [
-            self._descend(phase, before, points[chunk], owners[chunk], rows[chunk]) for chunk in self._chunks(len(points))
-        ]
+        parts = [self._descend(phase, before, points[chunk], owners[chunk], rows[chunk]) for chunk in self._chunks(len(points))]
         return torch.cat([part[0] for part in parts]), torch.cat([part[1] for part in parts])
 
     def _arguments(self, owners: Tensor, rows: Tensor, weight: float) -> tuple[Any, ...]:
@@ -179,11 +177,15 @@ class Engine:
         both = torch.func.grad_and_value(self.problem.objective)
         mapped = torch.func.vmap(both, in_dims=(0, None, 0, 0, None))
 
-        def plain(points: Tensor, shared: Named, own: Named, row: Named, weight: Tensor, owners: Tensor) -> tuple[Tensor, Tensor]:
+        def plain(
+            points: Tensor, shared: Named, own: Named, row: Named, weight: Tensor, owners: Tensor
+        ) -> tuple[Tensor, Tensor]:
             gradients, values = mapped(points, shared, own, row, weight)
             if self.problem.group is not None:
                 group = self.problem.group
-                further, (each,) = torch.func.grad(lambda p: (group(p, owners).sum(), (group(p, owners),)), has_aux=True)(points)
+                further, (each,) = torch.func.grad(lambda p: (group(p, owners).sum(), (group(p, owners),)), has_aux=True)(
+                    points
+                )
                 gradients, values = gradients + further, values + each
             return values, gradients
 

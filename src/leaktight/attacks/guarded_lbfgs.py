@@ -103,7 +103,11 @@ class GuardedLbfgsWalk(LbfgsWalk):
     def _shorter(self, values: Tensor) -> Tensor:
         """Return what to multiply a vain move with."""
         over = values - self.lowest - self.slopes
-        return (-self.slopes / (2 * over)).nan_to_num(self.shortest, self.shortest, self.shortest).clamp(self.shortest, self.longest)
+        return (
+            (-self.slopes / (2 * over))
+            .nan_to_num(self.shortest, self.shortest, self.shortest)
+            .clamp(self.shortest, self.longest)
+        )
 
     def _forget(self, rows: Tensor) -> None:
         """Start the history of these rows anew."""

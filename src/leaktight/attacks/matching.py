@@ -14,7 +14,7 @@ from pydantic import Field, SerializeAsAny, model_validator
 from torch import Tensor
 
 from leaktight.attacks.descent import AdamDescent, Descent
-from leaktight.attacks.distance import DISTANCES, DistanceName
+from leaktight.attacks.distance import DISTANCES, Distance, DistanceName
 from leaktight.attacks.engine import Engine, Found, Phase, Search
 from leaktight.attacks.initial import InitialName, class_means, initial
 from leaktight.attacks.label import can_read_labels, read_labels
@@ -37,6 +37,7 @@ MOST_HYPOTHESES = 16
 """How many combinations of outcomes a victim's candidates start from, at most."""
 START_SPREAD = 0.1
 """How far from the middle of a prior a search starts, in standard deviations."""
+
 
 class GradientMatching(Attack):
     r"""Reconstruct examples by minimising misfit(message of the candidate, observed message) + prior(candidate) + further terms.
@@ -153,7 +154,7 @@ class GradientMatching(Attack):
         for places, victims in self.cases(view, exchanges, rng):
             inputs, labels, objective = self._search(victims, view, rng)
             for row, about in enumerate(places):
-                found |= {place: (inputs[row], labels[row], objective[row]) for place in about}
+                found |= dict.fromkeys(about, (inputs[row], labels[row], objective[row]))
         order = [found[place] for place in range(len(exchanges))]
         return Reconstruction(
             keys=tuple(exchange.sent.key for exchange in exchanges),
@@ -208,11 +209,7 @@ class GradientMatching(Attack):
                 f"The prior `{self.prior.kind}` is made of public examples. Add `auxiliary` to `knows` in the threat model."
             )
         coordinates: Coordinates = self.prior.coordinates(task.shape, task.model.normalise, view.auxiliary, task.classes)
-        if self.distance == LIKELIHOOD:
-            match: Match = negative_log_likelihood
-        else:
-            distance = DISTANCES[self.distance]
-            match = lambda belief, wanted, floor: distance(belief.means, wanted)
+        match = negative_log_likelihood if self.distance == LIKELIHOOD else _by_distance(DISTANCES[self.distance])
         return Objective(victims, coordinates, match, self.terms, box=self.box)
 
     def starts(self, objective: Objective, rows: int, rng: Stream) -> Tensor:
@@ -335,6 +332,11 @@ class GradientMatching(Attack):
             stop=self.stop if self.distance != LIKELIHOOD else -math.inf,
             settle=self.settle,
         )
+
+
+def _by_distance(distance: Distance) -> Match:
+    """Compare what a candidate would have sent with what was seen, whatever the law."""
+    return lambda belief, wanted, floor: distance(belief.means, wanted)
 
 
 def _hypotheses(replays: Sequence[Replay]) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import math
 from collections.abc import Sequence
 
 import torch
@@ -55,7 +54,8 @@ class Objective:
         self.terms = [term for term in terms if not isinstance(term, GroupTerm)]
         self.groups = [term for term in terms if isinstance(term, GroupTerm)]
         self.replay, self.device = victims.replay, victims.device
-        self.layout = self._layout()
+        self.layout, units = self._layout(), coordinates.units()
+        self.units = None if units is None else units.to(self.device)
         self.spread = {name: _spread(tensor) for name, tensor in victims.secrets.items()}
 
     def problem(self, hypotheses: Hypotheses) -> Problem:
@@ -86,6 +86,8 @@ class Objective:
         """Return the coordinates, examples, label probabilities and secrets that the point of one row stands for."""
         unknowns = self.layout.unpack(point)
         z = unknowns.pop(EXAMPLES)
+        if self.units is not None:
+            z = z * self.units
         if targets is None:
             targets = unknowns.pop(LOGITS).softmax(-1)
         secrets = {name: tensor * self.spread[name] for name, tensor in unknowns.items()}
@@ -93,6 +95,8 @@ class Objective:
 
     def pack(self, z: Tensor, logits: Tensor | None, secrets: Tensors) -> Tensor:
         """Return points from coordinates, logits if labels are searched for, and secrets, each (rows, ...)."""
+        z = z.to(self.device)
+        z = z if self.units is None else z / self.units
         unknowns = {EXAMPLES: z, **({} if logits is None else {LOGITS: logits})}
         units = {name: tensor / self.spread[name] for name, tensor in secrets.items()}
         return self.layout.pack({name: tensor.to(self.device) for name, tensor in {**unknowns, **units}.items()})
@@ -140,7 +144,7 @@ class Objective:
         total = self.coordinates.penalty(z, inputs)
         if self.box and self.coordinates.whitened:
             total = total + outside(inputs)
-        seen = 0.0
+        seen = total.new_zeros(())
         for number, sighting in enumerate(self.victims.sightings):
             parameters = (shared if sighting.same else own)[f"parameters {number}"]
             wanted = own[f"wanted {number}"]
@@ -151,9 +155,9 @@ class Objective:
 
     def _group(self, points: Tensor, owners: Tensor) -> Tensor:
         targets = None if self.victims.targets is None else self.victims.targets[owners]
-        inputs = torch.func.vmap(lambda point, target: self.unpack(point, target)[1], in_dims=(0, None if targets is None else 0))(
-            points, targets
-        )
+        inputs = torch.func.vmap(
+            lambda point, target: self.unpack(point, target)[1], in_dims=(0, None if targets is None else 0)
+        )(points, targets)
         return torch.stack([term.compare(inputs, owners) for term in self.groups]).sum(0)
 
     def _clip(self, points: Tensor) -> Tensor:
@@ -161,7 +165,8 @@ class Objective:
         unknowns = self.layout.unpack(points)
         shape = self.replay.task.shape
         low, high = (
-            self.coordinates.encode(torch.full((1, *shape), bound, device=self.device), torch.zeros(1, 1)) for bound in (0.0, 1.0)
+            self.coordinates.encode(torch.full((1, *shape), bound, device=self.device), torch.zeros(1, 1))
+            for bound in (0.0, 1.0)
         )
         unknowns[EXAMPLES] = unknowns[EXAMPLES].clamp(low, high)
         return self.layout.pack(unknowns)

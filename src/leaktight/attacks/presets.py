@@ -14,7 +14,13 @@ from leaktight.core.errors import unknown
 from leaktight.priors import Generic, TotalVariation
 
 _DLG: dict[str, Any] = {"distance": "l2", "descent": LbfgsDescent(learning_rate=1.0), "iterations": 300}
-_GEIPING: dict[str, Any] = {"distance": "cosine", "iterations": 4800, "box": True, "decay": "steps", "prior": TotalVariation(weight=1e-1)}
+_GEIPING: dict[str, Any] = {
+    "distance": "cosine",
+    "iterations": 4800,
+    "box": True,
+    "decay": "steps",
+    "prior": TotalVariation(weight=1e-1),
+}
 _ATS: dict[str, Any] = {**_GEIPING, "prior": TotalVariation(weight=1e-4), "sign": "hard"}
 _POSTERIOR: dict[str, Any] = {
     "distance": "likelihood",

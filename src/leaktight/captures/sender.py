@@ -80,7 +80,7 @@ def undefended(task: Task, asked: Message, sent: Message, batch: Batch, manifest
         return None
     replay = Replay.of(_in_training(task) if manifest.training is not False else task, sent)
     targets = F.one_hot(batch.labels, task.classes).to(batch.inputs)
-    tensors = {name: tensor.detach() for name, tensor in replay(asked.tensors, batch.inputs, targets).items()}
+    tensors = {name: mean.detach() for name, mean in replay(asked.tensors, batch.inputs, targets).means.items()}
     return dataclasses.replace(sent, tensors=tensors, facts={**sent.facts, "examples": float(len(batch))})
 
 

@@ -106,7 +106,7 @@ class Defence(Kinded):
     @property
     def states_channel(self) -> bool:
         """Whether `channel` states everything that it does to gradients and updates."""
-        return not self.hooks() & ACTING
+        return type(self).channel is not Defence.channel or not self.hooks() & ACTING
 
     def channel(self, task: Task) -> Channel:
         """State how messages of gradients and updates come about under this defence, for attackers who know it.
@@ -224,6 +224,11 @@ class Chain(Defence):
         """The strongest promise of a link."""
         promises = {link.promise for link in self.links}
         return "dp" if "dp" in promises else "noise" if "noise" in promises else None
+
+    @property
+    def states_channel(self) -> bool:
+        """Whether all links do."""
+        return all(link.states_channel for link in self.links)
 
     def channel(self, task: Task) -> Channel:
         """State what all links do, one after the other."""

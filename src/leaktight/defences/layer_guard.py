@@ -131,6 +131,11 @@ class LayerGuard(Defence):
         ranked = read_ranking(Path(self.ranking).expanduser(), self.risk) if self.ranking else ()
         return ranked, self.guard.stamp()
 
+    @property
+    def states_channel(self) -> bool:
+        """Whether the guard does."""
+        return self.guard.states_channel
+
     def channel(self, task: Task) -> Channel:
         """State what the guard does to the agreed layers."""
         layers = self._agreed(task)

@@ -66,6 +66,11 @@ class TopK(Defence):
         """Whether there is no residual of earlier messages."""
         return not self.residual
 
+    @property
+    def states_channel(self) -> bool:
+        """Whether there is no residual, of which nobody else knows."""
+        return not self.residual
+
     def channel(self, task: Task) -> Channel:
         """State which entries go out; of a residual, that something is kept and added later, and no more."""
         if self.share == 1 and not self.noise:

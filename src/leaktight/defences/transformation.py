@@ -87,7 +87,7 @@ class Transformation(Defence):
 
     def channel(self, task: Task) -> Channel:
         """State what may become of each image, as far as it can be stated."""
-        return Channel(outcomes=self.outcomes(task.shape), complete=self.states_all)
+        return Channel(outcomes=self.outcomes(task.shape), complete=self.states_channel)
 
     def on_batch(self, batch: Batch, local: Local) -> Batch:
         """Change every image; the originals are not trained on."""
@@ -100,7 +100,7 @@ class Transformation(Defence):
         return dataclasses.replace(batch, inputs=images)
 
     @property
-    def states_all(self) -> bool:
+    def states_channel(self) -> bool:
         """Whether `outcomes` states everything that can become of an image; a crop, or a 65th outcome, it does not."""
         return not self.crop_flip and self.policy is not None and all_known(self.policy, self.probability)
 

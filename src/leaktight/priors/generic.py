@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from leaktight.core.task import Batch
 from leaktight.priors.network_units import NetworkUnits
-from leaktight.priors.prior import Coordinates, Prior, Whitened
+from leaktight.priors.prior import Coordinates, Prior, Whitened, flatten_spread
 
 
 @dataclasses.dataclass(frozen=True)
@@ -130,6 +130,10 @@ class Cosines(Whitened):
     def width(self) -> int:
         """One number for each pixel and channel."""
         return math.prod(self.shape)
+
+    def units(self) -> Tensor:
+        """Return units in which fine detail moves more easily than the prior expects it to."""
+        return flatten_spread(self._spread.flatten())
 
     def decode(self, z: Tensor, targets: Tensor) -> Tensor:
         """Return the pictures with these coefficients."""

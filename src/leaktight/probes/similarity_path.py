@@ -61,7 +61,9 @@ class SimilarityPath(Probe):
     @classmethod
     def _has_one_path(cls, attack: GradientMatching) -> GradientMatching:
         if attack.restarts > 1 or attack.messages != "each" or attack.distance == "likelihood":
-            raise ValueError("must search once for each message, by a distance. Got restarts, joined messages or a likelihood instead.")
+            raise ValueError(
+                "must search once for each message, by a distance. Got restarts, joined messages or a likelihood instead."
+            )
         return attack
 
     def read(self, run: Run, rng: Stream) -> Finding:

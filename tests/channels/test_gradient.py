@@ -29,6 +29,18 @@ def test_each_example_is_clipped_by_itself() -> None:
     assert torch.allclose(push_examples((Clip(0.5),), EACH).means["bias"], wanted)
 
 
+def test_it_can_be_mapped_and_differentiated_inside_a_search() -> None:
+    """As a search does it: for many candidates at once, each with examples of its own."""
+
+    def total(weights: torch.Tensor) -> torch.Tensor:
+        return push_examples((Clip(0.5),), {"weight": weights}).means["weight"].square().sum()
+
+    candidates = torch.randn(4, 5, 3, generator=stream(2, "candidates"))
+    slopes, values = torch.func.vmap(torch.func.grad_and_value(total))(candidates)
+    assert torch.allclose(values, torch.stack([total(candidate) for candidate in candidates]))
+    assert slopes.isfinite().all()
+
+
 def test_noise_on_each_example_is_less_on_the_mean() -> None:
     noise = push_examples((AddNoise(std=3.0, laplace=2.0),), EACH).noise_of("bias")
     assert torch.allclose(torch.as_tensor(noise.variance), torch.full((3,), (9 + 8) / 5))

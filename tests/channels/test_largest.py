@@ -19,7 +19,9 @@ def half(entries: int) -> int:
 
 def test_one_group_for_a_message() -> None:
     masks = KeepLargest(half).push(Belief(TENSORS)).masks
-    assert {name: (mask.group, mask.count, float(mask.edge)) for name, mask in masks.items()} == dict.fromkeys(TENSORS, (("weight", "bias"), 3, 2.0))
+    assert {name: (mask.group, mask.count, float(mask.edge)) for name, mask in masks.items()} == dict.fromkeys(
+        TENSORS, (("weight", "bias"), 3, 2.0)
+    )
 
 
 def test_one_group_for_each_tensor() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 import scipy.integrate
@@ -22,7 +24,7 @@ def normal_laplace(residual: float, std: float, scale: float) -> float:
         scipy.integrate.quad(
             lambda x: scipy.stats.norm.pdf(x, scale=std) * scipy.stats.laplace.pdf(residual - x, scale=scale), a, b
         )
-        for a, b in zip(edges[:-1], edges[1:], strict=True)
+        for a, b in itertools.pairwise(edges)
     ]
     return sum(part[0] for part in parts)
 

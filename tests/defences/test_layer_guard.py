@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 
+from leaktight.core.channel import Channel
 from leaktight.core.defence import Chain, Defence, Undefended
 from leaktight.core.errors import InvalidValue, Refusal
 from leaktight.core.local import Local
@@ -112,6 +113,17 @@ def test_a_canary_in_a_withheld_layer_does_not_go_out() -> None:
     assert contains(clean.tensors["body.1.weight"], secret)
     assert not any(contains(tensor, secret) for tensor in sent.values())
     check_canary(LayerGuard(guard=TopK(share=0.2, residual=True), layers=BOTH, count=2))
+
+
+def test_a_channel_speaks_of_layers_that_were_agreed_on() -> None:
+    guard = LayerGuard(guard=TopK(share=0.2), layers=BOTH, count=1)
+    with pytest.raises(InvalidValue, match="must be agreed on before a party is made"):
+        guard.channel(toy_task())
+    assert guard.channel(guard.on_agree(toy_task())).complete
+    owing = LayerGuard(guard=TopK(share=0.2, residual=True), layers=BOTH, count=1)
+    assert not owing.channel(owing.on_agree(toy_task())).complete
+    none = LayerGuard(layers=BOTH, count=0)
+    assert none.channel(none.on_agree(toy_task())) == Channel()
 
 
 def test_a_count_of_zero_is_no_defence() -> None:

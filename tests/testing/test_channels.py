@@ -15,7 +15,7 @@ from leaktight.core.defence import Chain, Defence, Gradient, Undefended
 from leaktight.core.errors import Refusal
 from leaktight.core.local import Local
 from leaktight.core.message import Kind, Message
-from leaktight.core.task import Batch, Task
+from leaktight.core.task import Batch
 from leaktight.defences import (
     DPSGD,
     ClassKeys,
@@ -34,6 +34,7 @@ from leaktight.defences import (
 )
 from leaktight.testing.channels import check_channel
 from leaktight.testing.conformance import ConformanceError
+from leaktight.testing.toys import toy_task
 
 BOTH = ("head", "body.1")
 HONEST = [
@@ -79,6 +80,7 @@ LONGER = [
     (TopK(share=0.5), LayerGuard(layers=("body.1",), guard=GaussianNoise(std=0.01)), TopK(share=0.3)),
     (LaplaceNoise(scale=0.01), GaussianNoise(std=0.01), TopK(share=0.3)),
     (Polarization(), DPSGD(multiplier=0.1, clip=0.3), TopK()),
+    (LaplaceNoise(scale=0.01), LaplaceNoise(scale=0.02)),
 ]
 
 
@@ -103,7 +105,7 @@ def test_what_chains_state_is_true(links: tuple[Defence, ...]) -> None:
 
 
 def test_a_residual_and_a_crop_are_not_stated_in_full() -> None:
-    task = Chain().on_agree(_task())
+    task = toy_task()
     assert not TopK(residual=True).channel(task).complete
     assert not Transformation(policy="3-1-7", crop_flip=True).channel(task).complete
     assert not Chain(links=(TopK(residual=True), GaussianNoise())).channel(task).complete
@@ -126,7 +128,7 @@ OFF = [
 
 @pytest.mark.parametrize("defence", OFF, ids=str)
 def test_what_is_off_states_that_it_does_nothing(defence: Defence) -> None:
-    assert defence.channel(_task()) == Channel()
+    assert defence.channel(toy_task()) == Channel()
 
 
 def test_a_sumkl_batch_of_one_class_is_not_stated_in_full() -> None:
@@ -139,12 +141,6 @@ def test_noise_along_rows_of_several_tensors_is_not_stated() -> None:
     rows = {"wide": torch.rand(4, 3), "deep": torch.rand(4, 2)}
     assert MaxNorm().cut_channel(rows, torch.zeros(4)) == Channel(complete=False)
     assert IsotropicNoise().cut_channel(rows, torch.zeros(4)).complete
-
-
-def _task() -> Task:
-    from leaktight.testing.toys import toy_task
-
-    return toy_task()
 
 
 def liar(honest: Defence, stated: Channel, hooks: dict[str, Any] | None = None) -> Defence:
@@ -171,7 +167,7 @@ _NUMBERS = itertools.count()
 
 def test_a_copy_that_states_the_truth_passes() -> None:
     honest = GaussianNoise(std=0.1)
-    check_channel(liar(honest, honest.channel(_task())))
+    check_channel(liar(honest, honest.channel(toy_task())))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -98,7 +98,8 @@ class GuardedLbfgsWalk(LbfgsWalk):
         return self._fell & self.lowest.isfinite() & (curvature > 1e-8 * size) & (size > 0)
 
     def _first_length(self, gradients: Tensor, rate: float) -> Tensor:
-        return (1 / gradients.abs().sum(1).clamp_min(1e-30)).clamp_max(1.0) * self.learning_rate * rate
+        first: Tensor = 1 / gradients.abs().sum(1).clamp_min(1e-30)
+        return first.clamp_max(1.0) * self.learning_rate * rate
 
     def _shorter(self, values: Tensor) -> Tensor:
         """Return what to multiply a vain move with."""

@@ -98,7 +98,17 @@ class LbfgsWalk(Walk):
         )
         return torch.where(resting[:, None], 0.0, length[:, None] * direction), resting
 
-    kept: tuple[str, ...] = ("moves", "changes", "inverse", "squares", "diagonal", "pushed", "gamma", "last_gradients", "last_moves")
+    kept: tuple[str, ...] = (
+        "moves",
+        "changes",
+        "inverse",
+        "squares",
+        "diagonal",
+        "pushed",
+        "gamma",
+        "last_gradients",
+        "last_moves",
+    )
 
     def keep(self, rows: Tensor) -> None:
         """Forget all rows but these."""

@@ -1,4 +1,14 @@
-"""Channels: the stages that defences state their channels in, and how likely a message is under them."""
+"""Channels: the stages that defences state their channels in, and how likely a message is under them.
+
+Most laws are exact. These are approximations, all of them of chains:
+
+- Noise before a clip: the norm is taken for its expected value, the better the more entries there are.
+- The sum of two Laplace laws: the second is taken for a Gaussian of the same variance.
+- A mask after noise that is itself hidden by later noise: what was kept is taken for all that might have been.
+- A mask after noise after a mask, and noise on sent entries of which noise was ranked: the bound is safe, not tight.
+- A clip or a mask after noise and a mask: what went out is taken from one typical draw.
+- Noise on single examples, of their mean: Gaussian.
+"""
 
 from leaktight.channels.calibration import deviations, standardise
 from leaktight.channels.clip import Clip

@@ -17,7 +17,7 @@ def standardise(belief: Belief, observed: Tensors, rng: Stream) -> dict[str, Ten
 
     A residual is divided by its standard deviation, or brought from its own law to the normal one. Of an entry that was ranked with
     noise and did not come, all that is known is that it lies within a bound: it is drawn from its law there, so that over all entries of a true
-    belief the numbers are standard normal again. Entries under a mask that noise both precedes and hides are NaN: their law is an approximation.
+    belief the numbers are standard normal again. Where a law is an approximation, as the package lists them, its entries are NaN.
 
     Args:
         belief: what is known at the true examples.
@@ -62,7 +62,7 @@ def _standard(belief: Belief, name: str, observed: Tensors, rng: Stream) -> Tens
     came = seen != 0
     if ranked.is_none:
         return torch.where(came, _normal(seen - mean, _sent(mask)), torch.nan)
-    if mask.before is not None or not mask.sent.is_none:
+    if mask.before is not None or not mask.sent.is_none or ranked.approximate:
         return nothing
     bound = bound_of(belief, name, observed).double()
     low, high = distribution(-bound - mean, ranked), distribution(bound - mean, ranked)
@@ -99,10 +99,10 @@ def _sent(mask: Mask) -> Noise:
 
 
 def _normal(residual: Tensor, noise: Noise) -> Tensor:
-    if noise.is_none:
+    if noise.is_none or noise.approximate:
         return torch.full_like(residual, torch.nan)
     if noise.along is not None:
-        return _whiten(residual, noise.as_gaussian(), noise.along.double())
+        return _whiten(residual, noise, noise.along.double())
     if is_zero(noise.laplace):
         variance = torch.zeros_like(residual) + noise.variance
         return torch.where(variance > 0, residual / variance.sqrt(), torch.nan)

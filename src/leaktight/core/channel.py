@@ -45,11 +45,13 @@ class Noise:
         laplace: the scale of the Laplace part.
         along: the standard deviation of Gaussian noise along one direction in each row, times that direction, in the shape of the tensor:
             its row is added times one standard normal number. None if there is none.
+        approximate: whether the real law is another of the same variance.
     """
 
     variance: Scale = 0.0
     laplace: Scale = 0.0
     along: Tensor | None = None
+    approximate: bool = False
 
     @property
     def is_none(self) -> bool:
@@ -63,11 +65,11 @@ class Noise:
         size = factor.abs() if isinstance(factor, Tensor) else abs(factor)
         # A part that is not there stays a plain zero, so that laws need not look at the values of tensors.
         variance = 0.0 if _is_zero(self.variance) else self.variance * factor**2
-        return Noise(variance, 0.0 if _is_zero(self.laplace) else self.laplace * size, along)
+        return Noise(variance, 0.0 if _is_zero(self.laplace) else self.laplace * size, along, self.approximate)
 
     def as_gaussian(self) -> Noise:
         """Return the Gaussian law of the same variance for all but the part along a direction."""
-        return self if _is_zero(self.laplace) else Noise(self.variance + 2 * self.laplace**2, 0.0, self.along)
+        return self if _is_zero(self.laplace) else Noise(self.variance + 2 * self.laplace**2, 0.0, self.along, True)
 
     def __add__(self, other: Noise) -> Noise:
         """Return the law of the sum with independent noise; of two Laplace laws the other's is taken for a Gaussian of the same variance."""
@@ -76,7 +78,8 @@ class Noise:
         both = not _is_zero(self.laplace) and not _is_zero(other.laplace)
         variance = self.variance + other.variance + (2 * other.laplace**2 if both else 0.0)
         laplace = self.laplace if both else self.laplace + other.laplace
-        return Noise(variance, laplace, self.along if other.along is None else other.along)
+        along = self.along if other.along is None else other.along
+        return Noise(variance, laplace, along, self.approximate or other.approximate or both)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from leaktight.testing.attacks import check_attack
 from leaktight.testing.chairs import active_run, squares
+from leaktight.testing.channels import check_channel
 from leaktight.testing.conformance import ConformanceError
 from leaktight.testing.cut import cut_message, cut_run, cut_step
 from leaktight.testing.defences import check_defence
@@ -16,6 +17,7 @@ __all__ = [
     "Trial",
     "active_run",
     "check_attack",
+    "check_channel",
     "check_defence",
     "check_metric",
     "check_value",

@@ -60,7 +60,7 @@ def check_channel(defence: Defence, kind: Kind = Kind.GRADIENT, draws: int = DRA
     _check_off(defence)
     if not sender.channel.complete:
         return
-    sent = [sender.send(round) for round in range(draws)]
+    sent = [sender.send(number) for number in range(draws)]
     _check_examples(defence, sender.channel, sender.raw, [used for used, _, _ in sent])
     rng = stream(0, "standardise")
     numbers: dict[str, list[Tensor]] = {}
@@ -122,8 +122,9 @@ class _CutSender:
         self.defence, self.local, self.task = defence, Local(PARTY, 0), toy_task()
         self.raw = binary(toy_batch(16))
         clean = cut_message(self.task, self.raw).tensors
-        stated = isinstance(defence, CutDefence)
-        self.channel = defence.cut_channel(clean, self.raw.labels) if stated else defence.channel(self.task)
+        self.channel = (
+            defence.cut_channel(clean, self.raw.labels) if isinstance(defence, CutDefence) else defence.channel(self.task)
+        )
 
     def send(self, round: int) -> tuple[Batch, Belief, Tensors]:
         """Return the examples that a message was made from, what the channel says of it, and the message."""

@@ -94,7 +94,7 @@ class GuardedLbfgsWalk(LbfgsWalk):
         return torch.where(resting[:, None], 0.0, moves), resting
 
     def _curved(self, curvature: Tensor, change: Tensor) -> Tensor:
-        size = torch.linalg.vector_norm(change, dim=1) * torch.linalg.vector_norm(self.last_moves, dim=1)
+        size: Tensor = torch.linalg.vector_norm(change, dim=1) * torch.linalg.vector_norm(self.last_moves, dim=1)
         return self._fell & self.lowest.isfinite() & (curvature > 1e-8 * size) & (size > 0)
 
     def _first_length(self, gradients: Tensor, rate: float) -> Tensor:

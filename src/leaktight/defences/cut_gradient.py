@@ -24,6 +24,11 @@ SINGLE, DOUBLE = (1e-15, 1e15), (1e-150, 1e150)
 class CutDefence(Defence):
     """A defence of cut gradients: what it does to a row depends on the other rows of the batch, and maybe on labels."""
 
+    @property
+    def states_channel(self) -> bool:
+        """No: it states what happens to cut gradients, in `cut_channel`."""
+        return False
+
     @abc.abstractmethod
     def cut_channel(self, gradients: Tensors, labels: Tensor) -> Channel:
         """State how the rows of a batch come about, for attackers who weigh what the clean rows and labels may have been.

@@ -58,6 +58,10 @@ def check_channel(defence: Defence, kind: Kind = Kind.GRADIENT, draws: int = DRA
     sender = _CutSender(defence) if kind is Kind.CUT_GRADIENT else _Sender(defence)
     _check_form(defence, sender.channel)
     _check_off(defence)
+    claimed = kind is Kind.CUT_GRADIENT or sender.channel.complete or not defence.states_channel
+    require(
+        claimed, f"{defence} must state a complete channel if it says that it does (`states_channel`). Got one that is not."
+    )
     if not sender.channel.complete:
         return
     sent = [sender.send(number) for number in range(draws)]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 from torch import Tensor
 
-from leaktight.core.channel import MOST_OUTCOMES as MOST
+from leaktight.core.channel import MOST_OUTCOMES
 from leaktight.core.channel import Outcome
 from leaktight.transforms.differentiable import differentiable, rounded
 from leaktight.transforms.images import require_shape
@@ -35,7 +35,7 @@ def outcomes(policy: Policy, shape: tuple[int, ...], probability: Probability = 
     """
     require_shape(shape)
     weights = _weights(policy, shape[0] == 1, probability)
-    likely = sorted(weights, key=lambda steps: -weights[steps])[:MOST]
+    likely = sorted(weights, key=lambda steps: -weights[steps])[:MOST_OUTCOMES]
     return tuple(Outcome(weights[steps], _composed(steps, shape), _named(steps)) for steps in likely)
 
 
@@ -46,7 +46,7 @@ def all_known(policy: Policy, probability: Probability = "always") -> bool:
         >>> all_known(Policy.of("3-1-7")), all_known(Policy.of("3-1-7"), "listed")
         (True, True)
     """
-    return len(_weights(policy, False, probability)) <= MOST
+    return len(_weights(policy, False, probability)) <= MOST_OUTCOMES
 
 
 def _weights(policy: Policy, grey: bool, probability: Probability) -> dict[tuple[Step, ...], float]:
@@ -66,7 +66,7 @@ def mirrored(found: tuple[Outcome, ...]) -> tuple[Outcome, ...]:
         >>> [(one.weight, one.name) for one in mirrored(outcomes(Policy.of("0"), (1, 8, 8)))]
         [(0.5, '0'), (0.5, 'mirrored 0')]
     """
-    pairs = [(Outcome(one.weight / 2, one.change, one.name), _after_mirror(one)) for one in found[: MOST // 2]]
+    pairs = [(Outcome(one.weight / 2, one.change, one.name), _after_mirror(one)) for one in found[: MOST_OUTCOMES // 2]]
     return tuple(itertools.chain.from_iterable(pairs))
 
 

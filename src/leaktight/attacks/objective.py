@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from leaktight.attacks.engine import Named, Problem
+from leaktight.attacks.features import Features, misfit
 from leaktight.attacks.layout import Layout
 from leaktight.attacks.term import Candidate, GroupTerm, Match, Term
 from leaktight.attacks.victims import Sighting, Victims
@@ -81,6 +82,41 @@ class Objective:
             project=self._clip if self.box and not self.coordinates.whitened else None,
             bytes_per_row=self._bytes_per_row(),
         )
+
+    def feature_problem(self, features: Features) -> Problem:
+        """Return the search for examples that give features which were read: no gradient of a gradient, so that it costs a third."""
+        sighting, examples = self.victims.sightings[0], Layout({EXAMPLES: self.layout.shapes[EXAMPLES]})
+        distance, known = misfit(self.replay.task, features.layer), self.victims.targets
+        blank = torch.zeros(self.replay.examples, self.replay.task.classes, device=self.device)
+
+        def value(point: Tensor, shared: Named, own: Named, row: Named, weight: Tensor) -> Tensor:
+            z = examples.unpack(point)[EXAMPLES]
+            z = z if self.units is None else z * self.units
+            inputs = self.coordinates.decode(z, own["targets"] if known is not None else blank)
+            total = self.coordinates.penalty(z, inputs) + (outside(inputs) if self.box else 0.0)
+            parameters = (shared if sighting.same else own)["parameters"]
+            return total + weight * distance(inputs, parameters, row["values"], own["spread"])
+
+        return Problem(
+            objective=value,
+            shared={"parameters": dict(sighting.parameters)} if sighting.same else {},
+            own={
+                "spread": features.spread,
+                **({} if known is None else {"targets": known}),
+                **({} if sighting.same else {"parameters": dict(sighting.parameters)}),
+            },
+            rows={"values": features.values.flatten(0, 1)},
+            bytes_per_row=self._bytes_per_row(),
+        )
+
+    def feature_points(self, z: Tensor) -> Tensor:
+        """Return coordinates (rows, examples, width) as points of the search for features."""
+        return (z if self.units is None else z / self.units).flatten(1)
+
+    def from_feature_points(self, points: Tensor) -> Tensor:
+        """Return points of the search for features as coordinates (rows, examples, width)."""
+        z = points.view(len(points), self.replay.examples, -1)
+        return z if self.units is None else z * self.units
 
     def unpack(self, point: Tensor, targets: Tensor | None) -> tuple[Tensor, Tensor, Tensor, dict[str, Tensor]]:
         """Return the coordinates, examples, label probabilities and secrets that the point of one row stands for."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 from typing import ClassVar
 
+import torch
 from torch import Tensor, nn
 
 from leaktight.core.task import Batch
@@ -31,6 +32,14 @@ class Coordinates(abc.ABC):
     @abc.abstractmethod
     def width(self) -> int:
         """How many numbers stand for one example."""
+
+    def steps(self) -> Tensor:
+        """Return how far a search should move along each coordinate at a time, (width,): it may search u, where z is this times u.
+
+        Where a message says far more than the prior, coordinates in which the prior is round are too long in the directions that it
+        leaves open.
+        """
+        return torch.ones(self.width)
 
     @abc.abstractmethod
     def decode(self, z: Tensor, targets: Tensor) -> Tensor:

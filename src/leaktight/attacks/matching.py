@@ -164,7 +164,7 @@ class GradientMatching(Attack):
             inputs, labels, values = self._search(objective, rng)
             judged.append((objective, places))
             for row, about in enumerate(places):
-                found |= {place: (inputs[row], labels[row], values[row]) for place in about}
+                found |= dict.fromkeys(about, (inputs[row], labels[row], values[row]))
         order = [found[place] for place in range(len(exchanges))]
         return Reconstruction(
             keys=tuple(exchange.sent.key for exchange in exchanges),

@@ -59,7 +59,7 @@ def test_a_budget_that_nothing_meets_says_so_and_names_the_cheapest(made):
 def test_a_cheap_defence_that_does_not_help_is_not_recommended(made):
     unbroken, within = advice([made.record(psnr=38), made.record(TopK(), psnr=38)])
     assert within.defence is None
-    assert within.sentence == "No defence measured lowers the leak at that price."
+    assert within.sentence == "No defence measured was shown to lower the leak at that price."
     assert unbroken.defence is None
     assert unbroken.sentence.startswith("None of the defences measured")
 

@@ -67,7 +67,7 @@ def captured(
         scenarios=_scenarios(scenario, captures),
         defences=(AsCaptured(),) if truth else (),
         probes={
-            name: Attempt(attack=attack, threat=_threat(captures), metrics=standard())
+            name: Attempt(attack=attack, threat=_threat(captures, public), metrics=standard())
             for name, attack in _attacks(scenario.task(captures[0]), captures, thorough, bool(truth)).items()
         },
         grid=Grid(
@@ -108,8 +108,10 @@ def _left_out(capture: Capture) -> bool:
     return zeros > SPARSE * max(1, sum(tensor.numel() for tensor in tensors))
 
 
-def _threat(captures: list[Capture]) -> ThreatModel:
-    return ThreatModel(seat=captures[0].manifest.receiver, knows=frozenset({Knows.LOCAL_STEPS}))
+def _threat(captures: list[Capture], public: Source | None) -> ThreatModel:
+    """Return who received the messages; public examples that are named are known to it."""
+    known = {Knows.LOCAL_STEPS, *([] if public is None else [Knows.AUXILIARY])}
+    return ThreatModel(seat=captures[0].manifest.receiver, knows=frozenset(known))
 
 
 def _named(folder: Path) -> Factory:

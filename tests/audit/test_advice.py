@@ -116,3 +116,15 @@ def test_a_defence_that_an_adaptive_attack_gets_through_is_not_recommended(made)
     unbroken, _, limits = advice(records)
     assert unbroken.defence == GaussianNoise()
     assert "adaptive" not in limits.sentence
+
+
+def test_a_defence_that_only_failed_searches_met_is_not_recommended(made):
+    records = [
+        made.record(psnr=38),
+        made.record(TopK(share=0.1), psnr=9, extra=made.searches(8)),
+        made.record(TopK(share=0.3), psnr=19),
+    ]
+    unbroken, within, *_ = advice(records)
+    assert unbroken.defence is None
+    assert "met only searches that failed" in unbroken.sentence
+    assert within.defence == TopK(share=0.3)

@@ -54,7 +54,7 @@ def captured(
         model: the model that was trained; None takes, and runs, what the manifests name: only for captures that you recorded yourself.
         truth: the file with the private batches; None if nobody gives them.
         shape: the shape of one example; empty if the manifests or the truth tell.
-        public: public examples of the same kind, for chance levels.
+        public: public examples of the same kind, which the attacker is taken to know: they set chance levels.
         thorough: whether to search as long as the attacks' sources do, on four times as many messages.
     """
     scenario = Captured(

@@ -29,9 +29,15 @@ FLOOR = 1e-4
 
 @dataclasses.dataclass(frozen=True)
 class Hypotheses:
-    """What each row takes for true beside its point: the outcome of each example in each message, (rows, examples, outcomes) by message."""
+    """What each row takes for true beside its point.
+
+    Args:
+        choices: for each message the outcome of each example, (rows, examples, outcomes); None where there are none.
+        targets: the label probabilities, (rows, examples, classes); None if they are searched for.
+    """
 
     choices: Sequence[Tensor | None]
+    targets: Tensor | None
 
 
 class Objective:
@@ -74,8 +80,8 @@ class Objective:
             choice = hypotheses.choices[number]
             if choice is not None:
                 rows[f"choice {number}"] = choice
-        if self.victims.targets is not None:
-            own["targets"] = self.victims.targets
+        if hypotheses.targets is not None:
+            rows["targets"] = hypotheses.targets
         return Problem(
             objective=self._value,
             shared=shared,
@@ -174,7 +180,7 @@ class Objective:
 
     def _value(self, point: Tensor, shared: Named, own: Named, row: Named, weight: Tensor) -> Tensor:
         """Return the objective of one row."""
-        z, inputs, targets, secrets = self.unpack(point, own.get("targets"))
+        z, inputs, targets, secrets = self.unpack(point, row.get("targets"))
         seen = []
         for number, sighting in enumerate(self.victims.sightings):
             parameters = (shared if sighting.same else own)[f"parameters {number}"]
@@ -290,8 +296,20 @@ def _nearest(replay: Replay, raw: Tensor, used: Tensor) -> Tensor | None:
 
 
 def hypotheses(victims: Victims, rows: int, rng: Stream) -> Hypotheses:
-    """Return what the rows of each victim take for the outcomes of its examples: all combinations if there are few, else draws."""
-    return Hypotheses([_choice(sighting, len(victims), rows, rng) for sighting in victims.sightings])
+    """Return what the rows of each victim take for the outcomes of its examples, and for the order of its labels.
+
+    All combinations of outcomes if there are few, else draws. Where an update is unrolled step by step, labels that were read come in some
+    order of the steps: the first row of a victim takes them as they are, the others in orders drawn at random.
+    """
+    choices = [_choice(sighting, len(victims), rows, rng) for sighting in victims.sightings]
+    if victims.targets is None:
+        return Hypotheses(choices, None)
+    targets = victims.targets.repeat_interleave(rows, 0)
+    if victims.replay.steps.count > 1 and victims.replay.update == "unrolled":
+        order = torch.rand(targets.shape[:2], generator=rng).argsort(1).to(targets.device)
+        order[::rows] = torch.arange(targets.shape[1], device=targets.device)
+        targets = targets.gather(1, order[..., None].expand_as(targets))
+    return Hypotheses(choices, targets)
 
 
 def _choice(sighting: Sighting, victims: int, rows: int, rng: Stream) -> Tensor | None:

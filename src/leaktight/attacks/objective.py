@@ -18,7 +18,7 @@ from leaktight.attacks.term import Candidate, GroupTerm, Match, Term
 from leaktight.attacks.victims import Sighting, Victims
 from leaktight.core.message import Tensors
 from leaktight.core.random import Stream
-from leaktight.core.run import Inside
+from leaktight.core.run import Inside, is_joined
 from leaktight.priors import Coordinates
 
 EXAMPLES, LOGITS = "examples", "logits"
@@ -237,8 +237,9 @@ class Objective:
             terms.append(outside(candidate.inputs))
         return torch.stack(terms).sum()
 
+    @torch.no_grad()
     def at_truth(self, victim: int, truth: Sequence[Inside]) -> float:
-        """Return the objective of the true examples and secrets, which no attack sees.
+        """Return the objective of the true examples and secrets, which no attack sees; NaN where no candidate could be the truth.
 
         Of unknowns that have no true value, such as the point of a surrogate, the best of a few is taken.
 
@@ -246,6 +247,8 @@ class Objective:
             victim: whose.
             truth: the other side of each of its messages.
         """
+        if not all(self._has_truth(inside) for inside in truth):
+            return math.nan
         raw = truth[0].raw
         inputs, targets = raw.inputs.to(self.device), nn.functional.one_hot(raw.labels, self.replay.task.classes).float()
         targets = targets.to(self.device)
@@ -265,6 +268,13 @@ class Objective:
             seen = seen + torch.stack(costs).min()
         z = self.coordinates.encode(inputs, targets)
         return (seen + self._plausibility(z, Candidate(inputs, targets, {}))).item()
+
+    def _has_truth(self, inside: Inside) -> bool:
+        """Return whether a candidate can be the truth: one party's batch, of the size that the message says.
+
+        The mean of several parties' messages is none of theirs, and a batch by Poisson sampling may have another size.
+        """
+        return not is_joined(inside) and len(inside.raw) == len(inside.used) == self.replay.examples
 
     def _group(self, points: Tensor, owners: Tensor) -> Tensor:
         targets = None if self.victims.targets is None else self.victims.targets[owners]
@@ -309,9 +319,10 @@ def true_unknowns(replay: Replay, parameters: Tensors, inputs: Tensor, targets: 
     """Return the true values of further unknowns, or several where there is no true one."""
     if replay.loss == "free":
         head = {name.removeprefix("head."): tensor for name, tensor in parameters.items() if name.startswith("head.")}
-        features = replay.task.model.features(inputs).detach().requires_grad_(True)
-        losses = replay.task.loss(torch.func.functional_call(replay.task.model.head, head, (features,)), targets)
-        return [{FEATURE_GRADIENT: torch.autograd.grad(losses.sum(), features)[0].flatten(1)}]
+        with torch.enable_grad():
+            features = replay.task.model.features(inputs).detach().requires_grad_(True)
+            losses = replay.task.loss(torch.func.functional_call(replay.task.model.head, head, (features,)), targets)
+            return [{FEATURE_GRADIENT: torch.autograd.grad(losses.sum(), features)[0].flatten(1)}]
     if replay.update == "surrogate":
         return [{SURROGATE: torch.tensor(logit, device=inputs.device)} for logit in (-3.0, -1.0, 0.0, 1.0, 3.0)]
     return [{}]

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator
 
 from torch import Tensor
 
-from leaktight.core.channel import MOST_OUTCOMES
-from leaktight.core.channel import Outcome
+from leaktight.core.channel import MOST_OUTCOMES, Outcome
 from leaktight.transforms.differentiable import differentiable, rounded
 from leaktight.transforms.images import require_shape
 from leaktight.transforms.library import LIBRARY, Function, same_as

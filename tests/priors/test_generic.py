@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from leaktight.core.task import Normalise
 from leaktight.data import Digits, Photos
 from leaktight.priors import Generic
-from leaktight.priors.generic import COLOUR, GREY, OPPONENTS, cosines
+from leaktight.priors.generic import COLOUR, GREY, OPPONENTS, STRIDE, cosines
 from leaktight.priors.prior import Coordinates
 
 SHAPES = [(1, 8, 8), (3, 8, 8), (3, 32, 32), (1, 28, 28), (3, 20, 13), (1, 9, 30), (3, 64, 64), (4, 16, 16)]
@@ -117,3 +117,16 @@ def test_what_is_no_picture_is_standard_normal_to_the_network(shape: tuple[int, 
     torch.testing.assert_close(z, ((inputs - 2) / 3).flatten(1))
     assert coordinates.whitened
     torch.testing.assert_close(coordinates.penalty(z, inputs), 0.5 * z.square().sum())
+
+
+@pytest.mark.parametrize("shape", [(3, 32, 32), (1, 8, 8), (3, 64, 48), (2, 9, 9)], ids=str)
+def test_a_unit_step_of_a_search_changes_pixels_by_no_more_than_the_stride(shape: tuple[int, ...]) -> None:
+    coordinates = coordinates_of(shape)
+    chosen = torch.arange(0, coordinates.width, 7)
+    z = torch.zeros(len(chosen), coordinates.width)
+    z[torch.arange(len(chosen)), chosen] = coordinates.steps()[chosen]
+    targets = torch.zeros(len(chosen), 2)
+    changes = coordinates.decode(z, targets) - coordinates.decode(torch.zeros_like(z), targets)
+    sizes = changes.square().sum((1, 2, 3)).sqrt() / math.sqrt(shape[1] * shape[2])
+    assert sizes[0].item() == pytest.approx(STRIDE, rel=1e-3)
+    assert sizes.max().item() <= STRIDE * 1.001

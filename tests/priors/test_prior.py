@@ -90,3 +90,12 @@ def test_coordinates_follow_the_precision_of_what_they_are_given(prior: Prior) -
     coordinates = coordinates_of(prior, (1, 8, 8), Normalise([0.5], [0.2]))
     inputs = coordinates.decode(torch.zeros(2, coordinates.width, dtype=torch.float64), targets_of(2))
     assert inputs.dtype == coordinates.encode(inputs, targets_of(2)).dtype == torch.float64
+
+
+@pytest.mark.parametrize("prior", PRIORS, ids=str)
+def test_steps_shorten_coordinates_and_never_lengthen_them(prior: Prior) -> None:
+    coordinates = coordinates_of(prior, (3, 8, 8))
+    steps = coordinates.steps()
+    assert steps.shape == (coordinates.width,)
+    assert 0 < steps.min() <= steps.max() <= 1
+    assert coordinates.whitened == bool((steps < 1).any())

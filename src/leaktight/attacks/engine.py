@@ -150,6 +150,11 @@ class Engine:
         best = _best(values, victims, 1)
         return Found(rows[best], points[best], values[best])
 
+    def every(self, points: Tensor, victims: int) -> Tensor:
+        """Search from these points by the first phase, and return where each row came to."""
+        rows = torch.arange(len(points), device=points.device)
+        return self._phase(self.search.phases[0], 0, points, rows // (len(points) // victims), rows)[0]
+
     def values(self, points: Tensor, owners: Tensor, rows: Tensor) -> Tensor:
         """Return the objective at these points; a row's hypothesis is that of its number in `rows`."""
         parts = []

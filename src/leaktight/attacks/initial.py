@@ -11,7 +11,7 @@ from leaktight.core.errors import InvalidValue
 from leaktight.core.random import Stream
 from leaktight.core.task import Batch
 
-InitialName = Literal["randn", "uniform", "zeros", "pattern", "class_means", "prior"]
+InitialName = Literal["randn", "uniform", "zeros", "pattern", "class_means", "prior", "features"]
 
 
 def initial(name: InitialName, rows: int, shape: tuple[int, ...], rng: Stream) -> Tensor:
@@ -31,7 +31,7 @@ def initial(name: InitialName, rows: int, shape: tuple[int, ...], rng: Stream) -
         >>> torch.equal(patch[..., :4, :4], patch[..., 4:, 4:])
         True
     """
-    if name in ("class_means", "prior"):
+    if name in ("class_means", "prior", "features"):
         raise InvalidValue(f"A start at `{name}` must be made from more than a shape. Got nothing else.")
     if name == "zeros":
         return torch.zeros(rows, *shape)

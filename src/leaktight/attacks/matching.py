@@ -16,6 +16,8 @@ from torch import Tensor
 from leaktight.attacks.descent import AdamDescent, Descent
 from leaktight.attacks.distance import DISTANCES, Distance, DistanceName
 from leaktight.attacks.engine import Engine, Found, Phase, Search
+from leaktight.attacks.features import read_features
+from leaktight.attacks.guarded_lbfgs import GuardedLbfgsDescent
 from leaktight.attacks.initial import InitialName, class_means, initial
 from leaktight.attacks.label import can_read_labels, read_labels
 from leaktight.attacks.objective import Objective, hypotheses
@@ -35,6 +37,7 @@ from leaktight.priors import Coordinates, Flat, Prior, network_units
 LIKELIHOOD = "likelihood"
 MOST_HYPOTHESES = 16
 """How many combinations of outcomes a victim's candidates start from, at most."""
+FEATURE_EVALUATIONS = 100
 START_SPREAD = 0.1
 """How far from the middle of a prior a search starts, in standard deviations."""
 
@@ -67,7 +70,8 @@ class GradientMatching(Attack):
         descent: `adam`, `sgd`, `lbfgs` or `guarded_lbfgs`.
         iterations: at least 1; each is `inner` evaluations with L-BFGS.
         initial: `randn`, `uniform`, `zeros`, `pattern` in the network's units, `class_means` of public examples, for labels that are given
-            or read first, or `prior`: near the middle of a prior that has one.
+            or read first; `prior`: near the middle of a prior that has one; or `features`: at examples that give the features which
+            can be read off the gradient of the first linear layer, all candidates but the first, which starts at the prior.
         restarts: candidates per victim, at least 1. More is stronger.
         phases: in how many stretches to search. After each, half of the candidates of a victim are dropped, those with the higher objective.
         widen: how many times wider than it is the law of the messages is taken in the first stretch; it narrows evenly to 1 in the last.
@@ -216,8 +220,9 @@ class GradientMatching(Attack):
         """Return where the search starts, so many points for each victim."""
         victims, task = objective.victims, objective.replay.task
         total, examples = len(victims) * rows, objective.replay.examples
-        if self.initial == "prior":
+        if self.initial in ("prior", "features"):
             z = START_SPREAD * torch.randn(total, examples, objective.coordinates.width, generator=rng)
+            z = self._from_features(objective, z.to(objective.device), rows, rng) if self.initial == "features" else z
         elif victims.starts is not None:
             z = objective.encode(victims.starts)
         else:
@@ -226,6 +231,18 @@ class GradientMatching(Attack):
             z = objective.encode((units * scale + shift).view(total, examples, *task.shape))
         logits = torch.randn(total, examples, task.classes, generator=rng) if victims.targets is None else None
         return objective.pack(z, logits, victims.secrets)
+
+    def _from_features(self, objective: Objective, z: Tensor, rows: int, rng: Stream) -> Tensor:
+        """Return starts of which all but the first of each victim give the features that were read."""
+        features = read_features(objective.victims, rows, rng)
+        if features is None:
+            return z
+        points = objective.feature_points(z)
+        search = Search(GuardedLbfgsDescent(), (Phase(FEATURE_EVALUATIONS, keep=rows),))
+        found = Engine(objective.feature_problem(features), search).every(points, len(objective.victims))
+        found = objective.from_feature_points(found)
+        first = torch.arange(len(z), device=z.device) % rows == 0
+        return torch.where((first & (rows > 1))[:, None, None], z, found)
 
     def answers(self, objective: Objective, found: Found) -> tuple[Tensor, Tensor]:
         """Return the examples and labels that points stand for."""

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from leaktight.attacks.engine import Named, Problem
+from leaktight.attacks.features import Features, misfit
 from leaktight.attacks.layout import Layout
 from leaktight.attacks.term import Candidate, GroupTerm, Match, Term
 from leaktight.attacks.victims import Sighting, Victims
@@ -54,8 +55,8 @@ class Objective:
         self.terms = [term for term in terms if not isinstance(term, GroupTerm)]
         self.groups = [term for term in terms if isinstance(term, GroupTerm)]
         self.replay, self.device = victims.replay, victims.device
-        self.layout, units = self._layout(), coordinates.units()
-        self.units = None if units is None else units.to(self.device)
+        self.layout = self._layout()
+        self.steps = coordinates.steps().to(self.device)
         self.spread = {name: _spread(tensor) for name, tensor in victims.secrets.items()}
 
     def problem(self, hypotheses: Hypotheses) -> Problem:
@@ -82,12 +83,43 @@ class Objective:
             bytes_per_row=self._bytes_per_row(),
         )
 
+    def feature_problem(self, features: Features) -> Problem:
+        """Return the search for examples that give features which were read: no gradient of a gradient, so that it costs a third."""
+        sighting, examples = self.victims.sightings[0], Layout({EXAMPLES: self.layout.shapes[EXAMPLES]})
+        distance, known = misfit(self.replay.task, features.layer), self.victims.targets
+        blank = torch.zeros(self.replay.examples, self.replay.task.classes, device=self.device)
+
+        def value(point: Tensor, shared: Named, own: Named, row: Named, weight: Tensor) -> Tensor:
+            z = examples.unpack(point)[EXAMPLES] * self.steps
+            inputs = self.coordinates.decode(z, own["targets"] if known is not None else blank)
+            total = self.coordinates.penalty(z, inputs) + (outside(inputs) if self.box else 0.0)
+            parameters = (shared if sighting.same else own)["parameters"]
+            return total + weight * distance(inputs, parameters, row["values"], own["spread"])
+
+        return Problem(
+            objective=value,
+            shared={"parameters": dict(sighting.parameters)} if sighting.same else {},
+            own={
+                "spread": features.spread,
+                **({} if known is None else {"targets": known}),
+                **({} if sighting.same else {"parameters": dict(sighting.parameters)}),
+            },
+            rows={"values": features.values.flatten(0, 1)},
+            bytes_per_row=self._bytes_per_row(),
+        )
+
+    def feature_points(self, z: Tensor) -> Tensor:
+        """Return coordinates (rows, examples, width) as points of the search for features."""
+        return (z / self.steps).flatten(1)
+
+    def from_feature_points(self, points: Tensor) -> Tensor:
+        """Return points of the search for features as coordinates (rows, examples, width)."""
+        return points.view(len(points), self.replay.examples, -1) * self.steps
+
     def unpack(self, point: Tensor, targets: Tensor | None) -> tuple[Tensor, Tensor, Tensor, dict[str, Tensor]]:
         """Return the coordinates, examples, label probabilities and secrets that the point of one row stands for."""
         unknowns = self.layout.unpack(point)
-        z = unknowns.pop(EXAMPLES)
-        if self.units is not None:
-            z = z * self.units
+        z = unknowns.pop(EXAMPLES) * self.steps
         if targets is None:
             targets = unknowns.pop(LOGITS).softmax(-1)
         secrets = {name: tensor * self.spread[name] for name, tensor in unknowns.items()}
@@ -95,8 +127,7 @@ class Objective:
 
     def pack(self, z: Tensor, logits: Tensor | None, secrets: Tensors) -> Tensor:
         """Return points from coordinates, logits if labels are searched for, and secrets, each (rows, ...)."""
-        z = z.to(self.device)
-        z = z if self.units is None else z / self.units
+        z = z.to(self.device) / self.steps
         unknowns = {EXAMPLES: z, **({} if logits is None else {LOGITS: logits})}
         units = {name: tensor / self.spread[name] for name, tensor in secrets.items()}
         return self.layout.pack({name: tensor.to(self.device) for name, tensor in {**unknowns, **units}.items()})

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from leaktight.core.task import Batch
 from leaktight.priors.network_units import NetworkUnits
-from leaktight.priors.prior import Coordinates, Prior, Whitened, flatten_spread
+from leaktight.priors.prior import Coordinates, Prior, Whitened
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,6 +49,13 @@ class Law:
 
 COLOUR = Law(0.43, (0.12, 0.036, 0.003), (0.115, 0.0105, 0.005), (2.7, 3.0, 3.0), 0.014, "pixel")
 GREY = Law(0.33, (0.041,), (0.063,), (4.0,), 3.2, "picture")
+
+STRIDE = 0.025
+"""The largest change of a picture, as a root mean square over pixels, for a unit step of a search along a single cosine.
+
+Coarse cosines vary by far more under the law. Chosen on eight CIFAR-10 training images and a gradient of DLNet each: after 60 evaluations
+of L-BFGS 35.7 dB with it and 31.3 without, under Gaussian noise of 0.001 32.6 and 30.8, of 0.01 22.8 with and without.
+"""
 
 # One bright direction, then red against blue, then green against both.
 OPPONENTS = ((3**-0.5, 3**-0.5, 3**-0.5), (2**-0.5, 0.0, -(2**-0.5)), (6**-0.5, -2 * 6**-0.5, 6**-0.5))
@@ -131,9 +138,14 @@ class Cosines(Whitened):
         """One number for each pixel and channel."""
         return math.prod(self.shape)
 
-    def units(self) -> Tensor:
-        """Return units in which fine detail moves more easily than the prior expects it to."""
-        return flatten_spread(self._spread.flatten())
+    def deviations(self) -> Tensor:
+        """Return the root mean square over pixels that a unit of each coordinate changes, (width,)."""
+        channels, height, width = self.shape
+        return (self._spread / math.sqrt(height * width)).expand(channels, -1, -1).flatten()
+
+    def steps(self) -> Tensor:
+        """Return at most 1, less for coarse cosines, so that a unit step changes pixels by at most `STRIDE`."""
+        return (STRIDE / self.deviations()).clamp_max(1.0)
 
     def decode(self, z: Tensor, targets: Tensor) -> Tensor:
         """Return the pictures with these coefficients."""

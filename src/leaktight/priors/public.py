@@ -107,6 +107,10 @@ class GaussianCoordinates(Whitened):
         """As many as the other coordinates have."""
         return self._base.width
 
+    def steps(self) -> Tensor:
+        """Return steps as long as those in the other coordinates, but for what the leading directions change."""
+        return (self._base.steps().to(self._tensors[1]) / (self._tensors[1] * self._rest)).clamp_max(1.0)
+
     def decode(self, z: Tensor, targets: Tensor) -> Tensor:
         """Return the examples at these coordinates, around the means of their classes."""
         means, scales, directions, leading = self._constants(z)

@@ -1,0 +1,162 @@
+"""Features: what the first linear layer of a network saw, read off the gradient that was shared, whatever came after it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from leaktight.attacks.replay import Replay
+from leaktight.attacks.victims import Sighting, Victims
+from leaktight.core.message import Kind, Tensors
+from leaktight.core.random import Stream
+from leaktight.core.task import Task
+
+# A reading counts as exact to this share of the features' size: less would make the search for examples stiff and gain nothing.
+_BLUR = 0.01
+# How often Newton's method may step, and below which residual it has found a solution.
+_STEPS, _SOLVED = 40, 1e-7
+
+
+@dataclasses.dataclass(frozen=True)
+class Features:
+    """What a linear layer saw of each victim's examples, by several readings where more than one fits.
+
+    Args:
+        layer: the layer, by the model's name.
+        values: (victims, readings, examples, features).
+        spread: how far off a reading is expected to be, (victims, features).
+    """
+
+    layer: str
+    values: Tensor
+    spread: Tensor
+
+
+def read_features(victims: Victims, readings: int, rng: Stream) -> Features | None:
+    r"""Return what the first linear layer saw; None where it cannot be read.
+
+    For one example the layer's gradient is \(\delta x^T\) and that of its bias \(\delta\), for ANY loss and whatever network comes after, so
+
+    .. math:: x_i = \frac{\sum_c \delta_c G_{ci}}{\sum_c \delta_c^2},
+
+    over the entries that were sent. For several examples, fewer than classes, it is read off a head with cross entropy: with probabilities p
+    the gradient is \(D^T X\), \(D = (p - y) / n\), and p follows from X again. This is solved by Newton's method from several starts. Of
+    examples with the same label more than one solution may fit: each is a reading.
+
+    Args:
+        victims: whose messages.
+        readings: how many to return, at least 1.
+        rng: where the starts come from.
+
+    References: Zhu and Blaschko 2021, R-GAP, for one example; Geiping et al. 2020, proposition 3.1.
+    """
+    sighting, task = victims.sightings[0], victims.replay.task
+    layer = first_linear(victims.replay)
+    if layer is None or victims.replay.steps.count > 1:
+        return None
+    weight, bias = (sighting.wanted[str(task.wire(f"{layer}.{part}"))] for part in ("weight", "bias"))
+    if victims.replay.examples == 1:
+        return _read_one(layer, weight, bias, readings)
+    if layer != "head" or victims.targets is None or not _is_plain(victims.replay):
+        return None
+    if victims.replay.kind is Kind.UPDATE:
+        weight, bias = (-part / victims.replay.steps.learning_rate for part in (weight, bias))
+    return _read_batch(victims, sighting, weight, readings, rng)
+
+
+def first_linear(replay: Replay) -> str | None:
+    """Return the first linear layer of a model if its weight and bias were sent and it sees one vector for each example."""
+    model, task = replay.task.model, replay.task
+    for name, module in model.named_modules():
+        if isinstance(module, nn.Linear):
+            sent = all(task.wire(f"{name}.{part}") in replay.names for part in ("weight", "bias"))
+            return name if sent and module.bias is not None else None
+    return None
+
+
+def layer_inputs(task: Task, parameters: Tensors, inputs: Tensor, layer: str) -> Tensor:
+    """Return what a layer sees of some examples, (examples, features), differentiable."""
+    seen: list[Tensor] = []
+    hook = task.model.get_submodule(layer).register_forward_pre_hook(lambda module, given: seen.append(given[0]))
+    try:
+        task.forward(task.named(parameters), inputs)
+    finally:
+        hook.remove()
+    return seen[0].flatten(1)
+
+
+def misfit(task: Task, layer: str) -> Callable[[Tensor, Tensors, Tensor, Tensor], Tensor]:
+    """Return how far the features of some examples are from those that were read: (inputs, parameters, values, spread) to a number."""
+
+    def value(inputs: Tensor, parameters: Tensors, values: Tensor, spread: Tensor) -> Tensor:
+        return 0.5 * ((layer_inputs(task, parameters, inputs, layer) - values) / spread).square().sum()
+
+    return value
+
+
+def _is_plain(replay: Replay) -> bool:
+    """Return whether nothing was done to a message that Newton's method would have to know."""
+    channel = replay.channel
+    return not (channel.example or channel.step or channel.message or channel.private_task)
+
+
+def _read_one(layer: str, weight: Tensor, bias: Tensor, readings: int) -> Features:
+    sent = (weight != 0).to(weight.dtype)
+    size = torch.einsum("vo,voi->vi", bias.square(), sent)
+    read = torch.einsum("vo,voi->vi", bias, weight) / size.clamp_min(1e-30)
+    known = size > 1e-3 * bias.square().sum(1, keepdim=True)
+    scale = torch.where(known, read, 0.0).square().sum(1, keepdim=True) / known.sum(1, keepdim=True).clamp_min(1)
+    spread = torch.where(known, _BLUR * scale.sqrt(), 1e6).clamp_min(1e-12)
+    return Features(layer, torch.where(known, read, 0.0)[:, None, None].expand(-1, readings, 1, -1), spread)
+
+
+def _read_batch(victims: Victims, sighting: Sighting, weight: Tensor, readings: int, rng: Stream) -> Features | None:
+    task, targets = victims.replay.task, victims.targets
+    count, classes = victims.replay.examples, task.classes
+    if targets is None or count >= classes:
+        return None
+    found = []
+    for row in range(len(victims)):
+        parameters = sighting.parameters if sighting.same else {n: t[row] for n, t in sighting.parameters.items()}
+        named = task.named(parameters)
+        head, shift = named["head.weight"].double(), named["head.bias"].double()
+        noise = torch.rand(readings * count, *task.shape, generator=rng).to(victims.device)
+        with torch.no_grad():
+            starts = task.forward(named, noise.flatten(1).sort().values.view_as(noise)).double().view(readings, count, classes)
+        found.append(_solve(weight[row].double(), head, shift, targets[row].double(), starts))
+    values = torch.stack(found)
+    scale = values.square().mean((1, 2, 3)).sqrt()
+    return Features("head", values.float(), (_BLUR * scale)[:, None].expand(-1, values.shape[-1]).float())
+
+
+def _solve(gradient: Tensor, head: Tensor, shift: Tensor, labels: Tensor, starts: Tensor) -> Tensor:
+    """Return the features by each start, (readings, examples, features); damped Gauss-Newton in the logits."""
+    readings, count, classes = starts.shape
+
+    def features(logits: Tensor) -> Tensor:
+        return torch.linalg.pinv((logits.softmax(-1) - labels).mT / count, rtol=1e-12) @ gradient
+
+    def residual(logits: Tensor) -> Tensor:
+        return (features(logits.view(count, classes)) @ head.T + shift - logits.view(count, classes)).flatten()
+
+    mapped, slopes = torch.func.vmap(residual), torch.func.vmap(torch.func.jacrev(residual))
+    logits, damping = starts.flatten(1), starts.new_full((readings,), 1e-3)
+    left = mapped(logits)
+    for _ in range(_STEPS):
+        jacobian = slopes(logits)
+        square = jacobian.mT @ jacobian + damping[:, None, None] * torch.eye(count * classes, dtype=starts.dtype)
+        step = torch.linalg.solve(square, -(jacobian.mT @ left[..., None]))[..., 0]
+        tried = mapped(logits + step)
+        better = tried.norm(dim=1) < left.norm(dim=1)
+        logits, left = torch.where(better[:, None], logits + step, logits), torch.where(better[:, None], tried, left)
+        damping = torch.where(better, damping / 5, damping * 4).clamp(1e-14, 1e8)
+        if bool((left.norm(dim=1) < _SOLVED * 1e-3).all()):
+            break
+    values = torch.func.vmap(features)(logits.view(readings, count, classes))
+    # Readings that solve nothing are replaced by the best of the others.
+    rest = left.norm(dim=1)
+    best = values[rest.argmin()]
+    return torch.where((rest < _SOLVED)[:, None, None], values, best)

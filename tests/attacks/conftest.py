@@ -46,7 +46,7 @@ def observe():
         images=None,
     ):
         defence = defence or Undefended()
-        task = classification(network(shape, classes, bias, normalise), shape, classes)
+        task = defence.on_agree(classification(network(shape, classes, bias, normalise), shape, classes))
         generator = torch.Generator().manual_seed(seed)
         transcript, inside, owned = [], {}, {}
         for number in range(victims):

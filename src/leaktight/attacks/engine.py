@@ -116,7 +116,7 @@ class Search:
 
 @dataclasses.dataclass(frozen=True)
 class Found:
-    """The best row of each victim by the objective: its number among all rows, its point, and its objective."""
+    """Rows of each victim, the best by the objective: their numbers among all rows, their points, and their objective."""
 
     rows: Tensor
     points: Tensor
@@ -137,7 +137,16 @@ class Engine:
         self._graphs: dict[int, Evaluate] = {}
 
     def run(self, points: Tensor, victims: int) -> Found:
-        """Search from these points, as many consecutive ones for each victim; all rows at once, as far as they fit into memory."""
+        """Search from these points, as many consecutive ones for each victim, and return the best row of each.
+
+        All rows are searched at once, as far as they fit into memory.
+        """
+        found = self.race(points, victims)
+        best = _best(found.objective, victims, 1)
+        return Found(found.rows[best], found.points[best], found.objective[best])
+
+    def race(self, points: Tensor, victims: int) -> Found:
+        """Search from these points, and return all rows that the last phase keeps."""
         rows = torch.arange(len(points), device=points.device)
         owners = rows // (len(points) // victims)
         values = points.new_full((len(points),), math.inf)
@@ -147,13 +156,7 @@ class Engine:
             before += phase.evaluations
             kept = _best(values, victims, phase.keep)
             points, values, owners, rows = points[kept], values[kept], owners[kept], rows[kept]
-        best = _best(values, victims, 1)
-        return Found(rows[best], points[best], values[best])
-
-    def every(self, points: Tensor, victims: int) -> Tensor:
-        """Search from these points by the first phase, and return where each row came to."""
-        rows = torch.arange(len(points), device=points.device)
-        return self._phase(self.search.phases[0], 0, points, rows // (len(points) // victims), rows)[0]
+        return Found(rows, points, values)
 
     def values(self, points: Tensor, owners: Tensor, rows: Tensor) -> Tensor:
         """Return the objective at these points; a row's hypothesis is that of its number in `rows`."""

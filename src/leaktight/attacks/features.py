@@ -9,10 +9,11 @@ import torch
 from torch import Tensor, nn
 
 from leaktight.attacks.replay import Replay
-from leaktight.attacks.victims import Sighting, Victims
+from leaktight.attacks.victims import Victims
 from leaktight.core.message import Kind, Tensors
 from leaktight.core.random import Stream
 from leaktight.core.task import Task
+from leaktight.priors import Coordinates
 
 # A reading counts as exact to this share of the features' size: less would make the search for examples stiff and gain nothing.
 _BLUR = 0.01
@@ -35,7 +36,7 @@ class Features:
     spread: Tensor
 
 
-def read_features(victims: Victims, readings: int, rng: Stream) -> Features | None:
+def read_features(victims: Victims, coordinates: Coordinates, readings: int, rng: Stream) -> Features | None:
     r"""Return what the first linear layer saw; None where it cannot be read.
 
     For one example the layer's gradient is \(\delta x^T\) and that of its bias \(\delta\), for ANY loss and whatever network comes after, so
@@ -48,6 +49,7 @@ def read_features(victims: Victims, readings: int, rng: Stream) -> Features | No
 
     Args:
         victims: whose messages.
+        coordinates: the prior's; Newton's method starts at the outputs for examples drawn from it.
         readings: how many to return, at least 1.
         rng: where the starts come from.
 
@@ -64,7 +66,7 @@ def read_features(victims: Victims, readings: int, rng: Stream) -> Features | No
         return None
     if victims.replay.kind is Kind.UPDATE:
         weight, bias = (-part / victims.replay.steps.learning_rate for part in (weight, bias))
-    return _read_batch(victims, sighting, weight, readings, rng)
+    return _read_batch(victims, coordinates, weight, readings, rng)
 
 
 def first_linear(replay: Replay) -> str | None:
@@ -113,8 +115,8 @@ def _read_one(layer: str, weight: Tensor, bias: Tensor, readings: int) -> Featur
     return Features(layer, torch.where(known, read, 0.0)[:, None, None].expand(-1, readings, 1, -1), spread)
 
 
-def _read_batch(victims: Victims, sighting: Sighting, weight: Tensor, readings: int, rng: Stream) -> Features | None:
-    task, targets = victims.replay.task, victims.targets
+def _read_batch(victims: Victims, coordinates: Coordinates, weight: Tensor, readings: int, rng: Stream) -> Features | None:
+    task, targets, sighting = victims.replay.task, victims.targets, victims.sightings[0]
     count, classes = victims.replay.examples, task.classes
     if targets is None or count >= classes:
         return None
@@ -123,9 +125,10 @@ def _read_batch(victims: Victims, sighting: Sighting, weight: Tensor, readings: 
         parameters = sighting.parameters if sighting.same else {n: t[row] for n, t in sighting.parameters.items()}
         named = task.named(parameters)
         head, shift = named["head.weight"].double(), named["head.bias"].double()
-        noise = torch.rand(readings * count, *task.shape, generator=rng).to(victims.device)
+        z = torch.randn(readings * count, coordinates.width, generator=rng).to(victims.device)
+        drawn = coordinates.decode(z, targets[row].repeat(readings, 1)).clamp(0, 1)
         with torch.no_grad():
-            starts = task.forward(named, noise.flatten(1).sort().values.view_as(noise)).double().view(readings, count, classes)
+            starts = task.forward(named, drawn).double().view(readings, count, classes)
         found.append(_solve(weight[row].double(), head, shift, targets[row].double(), starts))
     values = torch.stack(found)
     scale = values.square().mean((1, 2, 3)).sqrt()

@@ -38,6 +38,8 @@ LIKELIHOOD = "likelihood"
 MOST_HYPOTHESES = 16
 """How many combinations of outcomes a victim's candidates start from, at most."""
 FEATURE_EVALUATIONS = 100
+READINGS = 4
+"""How many readings of the features behind a batch are tried for each candidate."""
 START_SPREAD = 0.1
 """How far from the middle of a prior a search starts, in standard deviations."""
 
@@ -71,7 +73,7 @@ class GradientMatching(Attack):
         iterations: at least 1; each is `inner` evaluations with L-BFGS.
         initial: `randn`, `uniform`, `zeros`, `pattern` in the network's units, `class_means` of public examples, for labels that are given
             or read first; `prior`: near the middle of a prior that has one; or `features`: at examples that give the features which
-            can be read off the gradient of the first linear layer, all candidates but the first, which starts at the prior.
+            can be read off the gradient of the first linear layer; if there are several candidates, one starts at the prior.
         restarts: candidates per victim, at least 1. More is stronger.
         phases: in how many stretches to search. After each, half of the candidates of a victim are dropped, those with the higher objective.
         widen: how many times wider than it is the law of the messages is taken in the first stretch; it narrows evenly to 1 in the last.
@@ -233,16 +235,26 @@ class GradientMatching(Attack):
         return objective.pack(z, logits, victims.secrets)
 
     def _from_features(self, objective: Objective, z: Tensor, rows: int, rng: Stream) -> Tensor:
-        """Return starts of which all but the first of each victim give the features that were read."""
-        features = read_features(objective.victims, rows, rng)
+        """Return starts that give the features which were read, and for one candidate of each victim the prior's."""
+        readings = READINGS * rows if objective.replay.examples > 1 else 1
+        features = read_features(objective.victims, objective.coordinates, readings, rng)
         if features is None:
             return z
-        points = objective.feature_points(z)
-        search = Search(GuardedLbfgsDescent(), (Phase(FEATURE_EVALUATIONS, keep=rows),))
-        found = Engine(objective.feature_problem(features), search).every(points, len(objective.victims))
-        found = objective.from_feature_points(found)
-        first = torch.arange(len(z), device=z.device) % rows == 0
-        return torch.where((first & (rows > 1))[:, None, None], z, found)
+        # Most wrong readings are no features of any example: the search finds out, and goes on with the others.
+        kept = min(rows, readings)
+        phases = (Phase(FEATURE_EVALUATIONS // 4, keep=kept), Phase(FEATURE_EVALUATIONS, keep=kept))
+        count = len(objective.victims)
+        first = z.view(count, rows, *z.shape[1:])[:, :1].expand(-1, readings, *z.shape[1:]).flatten(0, 1)
+        search = Search(GuardedLbfgsDescent(), phases)
+        found = Engine(objective.feature_problem(features), search).race(objective.feature_points(first), count)
+        starts = objective.from_feature_points(found.points).view(count, kept, *z.shape[1:])
+        # The best readings first; where there are fewer of them than candidates, the others start at the prior.
+        order = found.objective.view(count, kept).argsort(1)
+        starts = starts[torch.arange(count, device=z.device)[:, None], order]
+        mixed = torch.cat([starts, z.view(count, rows, *z.shape[1:])], 1)
+        if kept == rows > 1:
+            mixed = torch.cat([starts[:, :-1], z.view(count, rows, *z.shape[1:])[:, :1]], 1)
+        return mixed[:, :rows].flatten(0, 1)
 
     def answers(self, objective: Objective, found: Found) -> tuple[Tensor, Tensor]:
         """Return the examples and labels that points stand for."""

@@ -75,9 +75,11 @@ def test_candidates_that_must_agree_end_closer_together(observe):
     for plan in (attack(restarts=4, iterations=20), attack(Consensus(weight=1e4), restarts=4, iterations=20)):
         [(_, victims)] = plan.cases(view, view.exchanges(), stream(0))
         objective = plan.objective(victims, view)
-        engine = Engine(objective.problem(hypotheses(victims, 4, stream(0))), plan.search(4))
-        points = engine.every(plan.starts(objective, 4, stream(0)), 2)
-        spreads.append(objective.layout.unpack(points)["examples"].view(2, 4, -1).std(1).mean())
+        seen = []
+        problem = objective.problem(hypotheses(victims, 4, stream(0)))
+        engine = Engine(problem, plan.search(4), lambda now, owners, points, seen=seen: seen.append(points))
+        engine.run(plan.starts(objective, 4, stream(0)), 2)
+        spreads.append(objective.layout.unpack(seen[-1])["examples"].view(2, 4, -1).std(1).mean())
     assert spreads[1] < 0.5 * spreads[0]
 
 

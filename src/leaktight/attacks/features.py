@@ -140,7 +140,8 @@ def _solve(gradient: Tensor, head: Tensor, shift: Tensor, labels: Tensor, starts
     readings, count, classes = starts.shape
 
     def features(logits: Tensor) -> Tensor:
-        return torch.linalg.pinv((logits.softmax(-1) - labels).mT / count, rtol=1e-12) @ gradient
+        inverse: Tensor = torch.linalg.pinv((logits.softmax(-1) - labels).mT / count, rtol=1e-12)
+        return inverse @ gradient
 
     def residual(logits: Tensor) -> Tensor:
         return (features(logits.view(count, classes)) @ head.T + shift - logits.view(count, classes)).flatten()
@@ -161,5 +162,5 @@ def _solve(gradient: Tensor, head: Tensor, shift: Tensor, labels: Tensor, starts
     values = torch.func.vmap(features)(logits.view(readings, count, classes))
     # Readings that solve nothing are replaced by the best of the others.
     rest = left.norm(dim=1)
-    best = values[rest.argmin()]
+    best: Tensor = values[rest.argmin()]
     return torch.where((rest < _SOLVED)[:, None, None], values, best)

@@ -31,6 +31,7 @@ from leaktight.core.defence import Defence
 from leaktight.core.errors import InvalidValue, Refusal, did_you_mean
 from leaktight.core.message import Kind, Tensors, layer_of
 from leaktight.core.random import Stream
+from leaktight.core.run import Inside
 from leaktight.core.threat import Exchange, Knows, View
 from leaktight.priors import Coordinates, Flat, Prior, network_units
 
@@ -157,16 +158,20 @@ class GradientMatching(Attack):
         """Search the examples behind every gradient and update in view."""
         exchanges = view.exchanges()
         found: dict[int, tuple[Tensor, Tensor, Tensor]] = {}
+        judged: list[tuple[Objective, list[tuple[int, ...]]]] = []
         for places, victims in self.cases(view, exchanges, rng):
-            inputs, labels, objective = self._search(victims, view, rng)
+            objective = self.objective(victims, view)
+            inputs, labels, values = self._search(objective, rng)
+            judged.append((objective, places))
             for row, about in enumerate(places):
-                found |= dict.fromkeys(about, (inputs[row], labels[row], objective[row]))
+                found |= dict.fromkeys(about, (inputs[row], labels[row], values[row]))
         order = [found[place] for place in range(len(exchanges))]
         return Reconstruction(
             keys=tuple(exchange.sent.key for exchange in exchanges),
             inputs=tuple(one[0] for one in order),
             labels=None if self.labels == "given" else tuple(one[1] for one in order),
             objective=torch.stack([one[2] for one in order]),
+            judge=lambda truth: _at_truth(judged, truth),
         )
 
     def models(self, defence: Defence) -> bool:
@@ -195,13 +200,15 @@ class GradientMatching(Attack):
             together[exchange.sent.sender if whole else place].append(place)
         return [tuple(places) for places in together.values()]
 
-    def _search(self, victims: Victims, view: View, rng: Stream) -> tuple[Tensor, Tensor, Tensor]:
+    def _search(self, objective: Objective, rng: Stream) -> tuple[Tensor, Tensor, Tensor]:
         """Return the examples, labels and objective of each victim's best candidate."""
+        victims = objective.victims
         rows = self._rows(victims)
-        objective = self.objective(victims, view)
-        problem = objective.problem(hypotheses(victims, rows, rng))
-        found = Engine(problem, self.search(rows)).run(self.starts(objective, rows, rng), len(victims))
-        return *self.answers(objective, found), found.objective
+        starts = self.starts(objective, rows, rng)
+        tried = hypotheses(victims, rows, rng)
+        found = Engine(objective.problem(tried), self.search(rows)).run(starts, len(victims))
+        targets = None if tried.targets is None else tried.targets[found.rows]
+        return *_answers(objective, found, targets), found.objective
 
     def _rows(self, victims: Victims) -> int:
         """Return how many candidates each victim has: at least one for each outcome of its examples, as far as that goes."""
@@ -255,12 +262,6 @@ class GradientMatching(Attack):
         if kept == rows > 1:
             mixed = torch.cat([starts[:, :-1], z.view(count, rows, *z.shape[1:])[:, :1]], 1)
         return mixed[:, :rows].flatten(0, 1)
-
-    def answers(self, objective: Objective, found: Found) -> tuple[Tensor, Tensor]:
-        """Return the examples and labels that points stand for."""
-        known = objective.victims.targets
-        each = [objective.unpack(point, None if known is None else known[row]) for row, point in enumerate(found.points)]
-        return torch.stack([one[1] for one in each]), torch.stack([one[2].argmax(-1) for one in each])
 
     def victims(self, replays: Sequence[Replay], seen: Sequence[Sequence[Exchange]], view: View, rng: Stream) -> Victims:
         """Return messages of one form as an objective takes them.
@@ -363,6 +364,21 @@ class GradientMatching(Attack):
             stop=self.stop if self.distance != LIKELIHOOD else -math.inf,
             settle=self.settle,
         )
+
+
+def _answers(objective: Objective, found: Found, targets: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Return the examples and labels that points stand for."""
+    each = [objective.unpack(point, None if targets is None else targets[row]) for row, point in enumerate(found.points)]
+    return torch.stack([one[1] for one in each]), torch.stack([one[2].argmax(-1) for one in each])
+
+
+def _at_truth(judged: Sequence[tuple[Objective, list[tuple[int, ...]]]], truth: Sequence[Inside]) -> Tensor:
+    """Return the objective of the truth behind each message."""
+    values = torch.full((len(truth),), math.nan)
+    for objective, places in judged:
+        for victim, about in enumerate(places):
+            values[list(about)] = objective.at_truth(victim, [truth[place] for place in about])
+    return values
 
 
 def _by_distance(distance: Distance) -> Match:

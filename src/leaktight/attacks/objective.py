@@ -12,10 +12,12 @@ from torch import Tensor, nn
 from leaktight.attacks.engine import Named, Problem
 from leaktight.attacks.features import Features, misfit
 from leaktight.attacks.layout import Layout
+from leaktight.attacks.replay import FEATURE_GRADIENT, SURROGATE, Replay
 from leaktight.attacks.term import Candidate, GroupTerm, Match, Term
 from leaktight.attacks.victims import Sighting, Victims
 from leaktight.core.message import Tensors
 from leaktight.core.random import Stream
+from leaktight.core.run import Inside
 from leaktight.priors import Coordinates
 
 EXAMPLES, LOGITS = "examples", "logits"
@@ -26,9 +28,15 @@ FLOOR = 1e-4
 
 @dataclasses.dataclass(frozen=True)
 class Hypotheses:
-    """What each row takes for true beside its point: the outcome of each example in each message, (rows, examples, outcomes) by message."""
+    """What each row takes for true beside its point.
+
+    Args:
+        choices: for each message the outcome of each example, (rows, examples, outcomes); None where there are none.
+        targets: the label probabilities, (rows, examples, classes); None if they are searched for.
+    """
 
     choices: Sequence[Tensor | None]
+    targets: Tensor | None
 
 
 class Objective:
@@ -71,8 +79,8 @@ class Objective:
             choice = hypotheses.choices[number]
             if choice is not None:
                 rows[f"choice {number}"] = choice
-        if self.victims.targets is not None:
-            own["targets"] = self.victims.targets
+        if hypotheses.targets is not None:
+            rows["targets"] = hypotheses.targets
         return Problem(
             objective=self._value,
             shared=shared,
@@ -171,18 +179,50 @@ class Objective:
 
     def _value(self, point: Tensor, shared: Named, own: Named, row: Named, weight: Tensor) -> Tensor:
         """Return the objective of one row."""
-        z, inputs, targets, secrets = self.unpack(point, own.get("targets"))
-        total = self.coordinates.penalty(z, inputs)
-        if self.box and self.coordinates.whitened:
-            total = total + outside(inputs)
-        seen = total.new_zeros(())
+        z, inputs, targets, secrets = self.unpack(point, row.get("targets"))
+        seen = []
         for number, sighting in enumerate(self.victims.sightings):
             parameters = (shared if sighting.same else own)[f"parameters {number}"]
             wanted = own[f"wanted {number}"]
             belief = sighting.replay(parameters, inputs, targets, secrets, row.get(f"choice {number}"), wanted)
-            seen = seen + self.match(belief, wanted, own[f"floor {number}"])
-        candidate = Candidate(inputs, targets, secrets)
-        return torch.stack([weight * seen, total, *(term(candidate) for term in self.terms)]).sum()
+            seen.append(self.match(belief, wanted, own[f"floor {number}"]))
+        return weight * torch.stack(seen).sum() + self._plausibility(z, Candidate(inputs, targets, secrets))
+
+    def _plausibility(self, z: Tensor, candidate: Candidate) -> Tensor:
+        """Return what a candidate costs whatever its message is."""
+        terms = [self.coordinates.penalty(z, candidate.inputs), *(term(candidate) for term in self.terms)]
+        if self.box and self.coordinates.whitened:
+            terms.append(outside(candidate.inputs))
+        return torch.stack(terms).sum()
+
+    def at_truth(self, victim: int, truth: Sequence[Inside]) -> float:
+        """Return the objective of the true examples and secrets, which no attack sees.
+
+        Of unknowns that have no true value, such as the point of a surrogate, the best of a few is taken.
+
+        Args:
+            victim: whose.
+            truth: the other side of each of its messages.
+        """
+        raw = truth[0].raw
+        inputs, targets = raw.inputs.to(self.device), nn.functional.one_hot(raw.labels, self.replay.task.classes).float()
+        targets = targets.to(self.device)
+        seen = torch.zeros((), device=self.device)
+        for sighting, inside in zip(self.victims.sightings, truth, strict=True):
+            wanted = {name: tensor[victim] for name, tensor in sighting.wanted.items()}
+            floors = {name: floor(tensor)[victim] for name, tensor in sighting.wanted.items()}
+            parameters = sighting.parameters if sighting.same else {n: t[victim] for n, t in sighting.parameters.items()}
+            replay = dataclasses.replace(sighting.replay, task=inside.task, memory={})
+            own = inside.task.named(parameters, inside.private)
+            private = {name: tensor for name, tensor in own.items() if inside.task.wire(name) is None}
+            choice = _nearest(sighting.replay, inputs, inside.used.inputs.to(self.device))
+            costs = [
+                self.match(replay(parameters, inputs, targets, {**private, **unknowns}, choice, wanted), wanted, floors)
+                for unknowns in true_unknowns(replay, own, inputs, targets)
+            ]
+            seen = seen + torch.stack(costs).min()
+        z = self.coordinates.encode(inputs, targets)
+        return (seen + self._plausibility(z, Candidate(inputs, targets, {}))).item()
 
     def _group(self, points: Tensor, owners: Tensor) -> Tensor:
         targets = None if self.victims.targets is None else self.victims.targets[owners]
@@ -223,9 +263,41 @@ def outside(inputs: Tensor) -> Tensor:
     return (inputs - inputs.clamp(0, 1)).square().sum() / (2 * 0.05**2)
 
 
+def true_unknowns(replay: Replay, parameters: Tensors, inputs: Tensor, targets: Tensor) -> list[dict[str, Tensor]]:
+    """Return the true values of further unknowns, or several where there is no true one."""
+    if replay.loss == "free":
+        head = {name.removeprefix("head."): tensor for name, tensor in parameters.items() if name.startswith("head.")}
+        features = replay.task.model.features(inputs).detach().requires_grad_(True)
+        losses = replay.task.loss(torch.func.functional_call(replay.task.model.head, head, (features,)), targets)
+        return [{FEATURE_GRADIENT: torch.autograd.grad(losses.sum(), features)[0].flatten(1)}]
+    if replay.update == "surrogate":
+        return [{SURROGATE: torch.tensor(logit, device=inputs.device)} for logit in (-3.0, -1.0, 0.0, 1.0, 3.0)]
+    return [{}]
+
+
+def _nearest(replay: Replay, raw: Tensor, used: Tensor) -> Tensor | None:
+    """Return the outcome of each example that comes nearest to what was trained on, (examples, outcomes)."""
+    if not replay.channel.outcomes:
+        return None
+    each = torch.stack([(outcome.change(raw) - used).flatten(1).square().sum(1) for outcome in replay.channel.outcomes], 1)
+    return nn.functional.one_hot(each.argmin(1), each.shape[1]).float()
+
+
 def hypotheses(victims: Victims, rows: int, rng: Stream) -> Hypotheses:
-    """Return what the rows of each victim take for the outcomes of its examples: all combinations if there are few, else draws."""
-    return Hypotheses([_choice(sighting, len(victims), rows, rng) for sighting in victims.sightings])
+    """Return what the rows of each victim take for the outcomes of its examples, and for the order of its labels.
+
+    All combinations of outcomes if there are few, else draws. Where an update is unrolled step by step, labels that were read come in some
+    order of the steps: the first row of a victim takes them as they are, the others in orders drawn at random.
+    """
+    choices = [_choice(sighting, len(victims), rows, rng) for sighting in victims.sightings]
+    if victims.targets is None:
+        return Hypotheses(choices, None)
+    targets = victims.targets.repeat_interleave(rows, 0)
+    if victims.replay.steps.count > 1 and victims.replay.update == "unrolled":
+        order = torch.rand(targets.shape[:2], generator=rng).argsort(1).to(targets.device)
+        order[::rows] = torch.arange(targets.shape[1], device=targets.device)
+        targets = targets.gather(1, order[..., None].expand_as(targets))
+    return Hypotheses(choices, targets)
 
 
 def _choice(sighting: Sighting, victims: int, rows: int, rng: Stream) -> Tensor | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+from collections.abc import Callable, Sequence
 from typing import ClassVar, final
 
 import torch
@@ -13,7 +14,7 @@ from leaktight.core.defence import Chain, Defence, Undefended
 from leaktight.core.errors import LeaktightError, Refusal
 from leaktight.core.party import Party, Seat
 from leaktight.core.random import Stream
-from leaktight.core.run import MessageKey
+from leaktight.core.run import Inside, MessageKey
 from leaktight.core.threat import Knows, View
 from leaktight.core.value import Kinded
 
@@ -34,11 +35,14 @@ class Reconstruction(Guess):
         inputs: for each message its guessed examples.
         labels: for each message the guessed labels, or None if the attack claims none.
         objective: what the attacker minimised, for each message: the only thing it may choose by.
+        judge: the other sides of all messages to the same objective at the truth: for metrics, after the attack is over. None if there
+            was no search.
     """
 
     inputs: tuple[Tensor, ...]
     labels: tuple[Tensor, ...] | None = None
     objective: Tensor | None = None
+    judge: Callable[[Sequence[Inside]], Tensor] | None = dataclasses.field(default=None, repr=False, compare=False)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -11,7 +11,7 @@ from torch import Tensor
 from leaktight.core.defence import Defence
 from leaktight.core.errors import LeaktightError
 from leaktight.core.local import Local
-from leaktight.core.message import Message
+from leaktight.core.message import Message, Tensors
 from leaktight.core.task import Batch, Task
 
 MessageKey = tuple[str, int]
@@ -31,6 +31,7 @@ class Inside:
             asked one. It differs from `clean` where a defence changes the examples, the loss or the gradient.
         owned: everything that the party holds, as a reference; None if nobody wrote it down.
         losses: the loss of each used example; None if nobody wrote it down.
+        private: the parameters that stay home, by the model's name, as they were before the message.
     """
 
     task: Task = dataclasses.field(repr=False)
@@ -41,6 +42,7 @@ class Inside:
     plain: Message | None = dataclasses.field(default=None, repr=False)
     owned: Batch | None = dataclasses.field(default=None, repr=False)
     losses: Tensor | None = dataclasses.field(default=None, repr=False)
+    private: Tensors = dataclasses.field(default_factory=dict, repr=False)
 
 
 @dataclasses.dataclass(frozen=True)

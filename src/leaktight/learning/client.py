@@ -103,7 +103,8 @@ class Client:
         clean = Message(self.shares, self.name, message.sender, message.round, tensors, self._facts(used_batch, message.round))
         sent = self.defence.on_message(clean, self._own())
         self.sharing.remember(message.tensors, taken, self.task.outward(end), sent.tensors, self.local)
-        return Inside(self.task, raw_batch, used_batch, clean, sent)
+        private = {name: tensor for name, tensor in start.items() if self.task.wire(name) is None}
+        return Inside(self.task, raw_batch, used_batch, clean, sent, private=private)
 
     def close(self) -> Message | None:
         """Reveal what the defence reveals at the end, after the last round."""

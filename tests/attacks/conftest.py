@@ -27,7 +27,7 @@ def network(shape=(1, 6, 6), classes=4, bias=True, normalise=None) -> Model:
 
 @pytest.fixture
 def observe():
-    """Return a function that lets victims send one message each."""
+    """Return a function that lets victims send one message each, or one in each of several rounds about the same examples."""
 
     def build(
         victims=3,
@@ -42,15 +42,18 @@ def observe():
         seed=0,
         optimiser=None,
         defence=None,
+        rounds=1,
+        images=None,
     ):
         defence = defence or Undefended()
-        task = classification(network(shape, classes, bias, normalise), shape, classes)
+        task = defence.on_agree(classification(network(shape, classes, bias, normalise), shape, classes))
         generator = torch.Generator().manual_seed(seed)
         transcript, inside, owned = [], {}, {}
         for number in range(victims):
             count = batch * steps
             chosen = torch.randint(classes, (count,), generator=generator) if labels is None else torch.tensor(labels)
-            data = Batch(torch.rand(count, *shape, generator=generator), chosen)
+            drawn = torch.rand(count, *shape, generator=generator) if images is None else images[number * count :][:count]
+            data = Batch(drawn, chosen)
             client = Client(
                 f"client-{number}",
                 task,
@@ -62,10 +65,11 @@ def observe():
                 optimiser=optimiser or Sgd(learning_rate=rate),
                 shares=Kind.GRADIENT if steps == 1 else Kind.UPDATE,
             )
-            ask = Server(task.public_parameters()).ask(client.name, 0)
-            found = client.answer(ask)
-            inside[found.sent.key], owned[client.name] = found, client.local
-            transcript += [ask, found.sent]
+            for turn in range(rounds):
+                ask = Server(task.public_parameters()).ask(client.name, turn)
+                found = client.answer(ask)
+                inside[found.sent.key], owned[client.name] = found, client.local
+                transcript += [ask, found.sent]
         return Run(tuple(transcript), task, defence, inside, owned)
 
     return build

@@ -53,7 +53,7 @@ def test_each_row_walks_as_torch_walks_it_alone(name):
     points = start.clone()
     walk = descent.walk(points)
     for _ in range(STEPS):
-        points, _ = walk.step(points, slopes(points), 1.0)
+        points, _ = walk.step(points, curved(points), slopes(points), 1.0)
     for row in range(ROWS):
         assert torch.allclose(points[row], alone(make, start[row], STEPS), atol=1e-6)
 
@@ -66,8 +66,8 @@ def test_dropping_rows_leaves_the_others_as_they_were(name):
     walk, shrinking = descent.walk(whole), descent.walk(part)
     kept = torch.tensor([1, 4])
     for step in range(20):
-        whole, _ = walk.step(whole, slopes(whole), 1.0)
-        part, _ = shrinking.step(part, slopes(part), 1.0)
+        whole, _ = walk.step(whole, curved(whole), slopes(whole), 1.0)
+        part, _ = shrinking.step(part, curved(part), slopes(part), 1.0)
         if step == 9:
             shrinking.keep(kept)
             part = part[kept]
@@ -78,7 +78,7 @@ def test_lbfgs_rows_rest_at_their_minimum_each_by_itself():
     start = torch.zeros(2, WIDTH)
     start[1] = 1.0
     walk = LbfgsDescent(learning_rate=1.0).walk(start)
-    _, resting = walk.step(start, slopes(start), 1.0)
+    _, resting = walk.step(start, curved(start), slopes(start), 1.0)
     assert resting.tolist() == [True, False]
 
 
@@ -88,7 +88,7 @@ def test_lbfgs_skips_pairs_that_do_not_curve_upwards():
     walk = LbfgsDescent(learning_rate=0.1).walk(points)
     before = points.square().sum()
     for _ in range(3):
-        points, _ = walk.step(points, -2 * points, 1.0)
+        points, _ = walk.step(points, -points.square().sum(1), -2 * points, 1.0)
     assert int(walk.pushed) == 0
     assert points.square().sum() > before
 
@@ -96,5 +96,7 @@ def test_lbfgs_skips_pairs_that_do_not_curve_upwards():
 def test_the_schedule_scales_the_step():
     points = torch.ones(1, 3)
     for descent in (AdamDescent(), SgdDescent()):
-        full, half = (descent.walk(points).step(points, slopes(points), rate)[0] - points for rate in (1.0, 0.5))
+        full, half = (
+            descent.walk(points).step(points, curved(points), slopes(points), rate)[0] - points for rate in (1.0, 0.5)
+        )
         assert torch.allclose(full, 2 * half, atol=1e-6)

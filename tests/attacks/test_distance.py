@@ -1,4 +1,4 @@
-"""Distances, the image prior and starting points, against their definitions."""
+"""Distances and starting points, against their definitions."""
 
 import pytest
 import torch
@@ -9,8 +9,6 @@ from hypothesis import strategies as st
 from leaktight.attacks import GradientMatching
 from leaktight.attacks.distance import DISTANCES, cosine, l1, l2, layer_cosine
 from leaktight.attacks.initial import initial
-from leaktight.attacks.prior import total_variation
-from leaktight.core.errors import Refusal
 from leaktight.core.random import stream
 from leaktight.core.threat import ThreatModel
 
@@ -53,16 +51,6 @@ def test_a_cosine_stays_finite_with_its_slope(name, size):
     slopes = torch.autograd.grad(value, list(found.values()))
     assert value.isfinite()
     assert all(slope.isfinite().all() for slope in slopes)
-
-
-def test_total_variation_is_the_mean_step_between_neighbours():
-    ramp = torch.arange(4.0).repeat(4, 1)[None, None]
-    assert total_variation(ramp) == 1.0
-    assert total_variation(ramp + ramp.mT) == 2.0
-    grey = ramp.repeat(1, 3, 1, 1)
-    assert total_variation(grey, colours=True) == 0.5
-    with pytest.raises(Refusal, match="for images"):
-        total_variation(torch.zeros(2, 5))
 
 
 @pytest.mark.parametrize("name", ["randn", "uniform", "zeros", "pattern"])

@@ -41,5 +41,5 @@ def test_draws_follow_the_stream_and_the_public_examples_are_left_alone(public):
 
 
 def test_a_shape_alone_makes_no_class_mean():
-    with pytest.raises(InvalidValue, match=r"must be made from public examples and labels. Got a shape instead"):
+    with pytest.raises(InvalidValue, match=r"must be made from more than a shape. Got nothing else"):
         initial("class_means", 1, (3, 4, 5), stream(0))

@@ -7,7 +7,8 @@ import torch
 from torch import nn
 
 from leaktight.attacks import Analytic
-from leaktight.attacks.label import read_labels, steps_moved
+from leaktight.attacks.label import read_labels
+from leaktight.attacks.local_steps import LocalSteps
 from leaktight.attacks.replay import Replay
 from leaktight.core.errors import Refusal
 from leaktight.core.random import stream
@@ -52,7 +53,7 @@ def test_steps_with_momentum_go_as_far_as_torch_takes_them(momentum):
     for steps in range(1, 6):
         leaf.grad = torch.ones(1)
         optimiser.step()
-        assert steps_moved(steps, momentum) == pytest.approx(-leaf.item())
+        assert LocalSteps(steps, momentum=momentum).moved == pytest.approx(-leaf.item())
 
 
 def test_momentum_changes_no_count_where_steps_are_alike(observe):

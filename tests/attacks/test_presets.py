@@ -6,13 +6,14 @@ from leaktight.attacks import PRESETS, preset
 from leaktight.attacks.presets import ABOUT
 from leaktight.core.errors import InvalidValue
 from leaktight.core.threat import Knows
+from leaktight.priors import TotalVariation
 
-# name: descent, learning rate, distance, sign, box, total variation, iterations, restarts, initial, decay
+# name: descent, learning rate, distance, sign, box, weight of total variation (or the kind of another prior), iterations, restarts, initial, decay
 SOURCES = {
-    "dlg2019": ("lbfgs", 1.0, "l2", "none", False, 0.0, 300, 1, "randn", "none"),
-    "idlg2020": ("lbfgs", 1.0, "l2", "none", False, 0.0, 300, 1, "randn", "none"),
-    "fan2020": ("lbfgs", 1.0, "l2", "none", False, 0.0, 300, 1, "pattern", "none"),
-    "fan2020-adaptive": ("lbfgs", 1.0, "l2", "none", False, 0.0, 300, 1, "pattern", "none"),
+    "dlg2019": ("lbfgs", 1.0, "l2", "none", False, "flat", 300, 1, "randn", "none"),
+    "idlg2020": ("lbfgs", 1.0, "l2", "none", False, "flat", 300, 1, "randn", "none"),
+    "fan2020": ("lbfgs", 1.0, "l2", "none", False, "flat", 300, 1, "pattern", "none"),
+    "fan2020-adaptive": ("guarded_lbfgs", 1.0, "likelihood", "none", True, "generic", 200, 1, "prior", "none"),
     "geiping2020": ("adam", 0.1, "cosine", "none", True, 1e-1, 4800, 1, "randn", "steps"),
     "geiping2020-cli": ("adam", 0.1, "cosine", "hard", True, 1e-4, 24000, 1, "randn", "steps"),
     "breaching-invertinggradients": ("adam", 0.1, "cosine", "hard", True, 0.1, 24000, 1, "randn", "steps"),
@@ -22,9 +23,8 @@ SOURCES = {
     "ats2021-adam-l2": ("adam", 0.1, "l2", "hard", True, 1e-4, 4800, 1, "randn", "steps"),
     "ats2021-sgd-cosine": ("sgd", 0.01, "cosine", "hard", True, 1e-4, 4800, 1, "randn", "steps"),
     "ats2021-lbfgs-cosine": ("lbfgs", 1e-4, "cosine", "hard", True, 1e-4, 300, 16, "randn", "none"),
-    "ats2021-adaptive": ("adam", 0.1, "cosine", "hard", True, 1e-4, 4800, 1, "class_means", "steps"),
-    "ats2021-adaptive-each": ("adam", 0.1, "cosine", "hard", True, 1e-4, 4800, 1, "class_means", "steps"),
-    "cosine-sign-box": ("adam", 0.1, "cosine", "hard", True, 3e-4, 600, 1, "randn", "steps"),
+    "ats2021-adaptive": ("guarded_lbfgs", 1.0, "likelihood", "none", True, "generic", 200, 1, "class_means", "none"),
+    "posterior": ("guarded_lbfgs", 1.0, "likelihood", "none", True, "generic", 200, 1, "prior", "none"),
     "ats2021-lbfgs-l2": ("lbfgs", 1e-4, "l2", "none", False, 1e-3, 50, 2, "randn", "none"),
 }
 
@@ -38,7 +38,7 @@ def test_a_preset_has_its_source_s_values(name):
         attack.distance,
         attack.sign,
         attack.box,
-        attack.total_variation,
+        attack.prior.weight if isinstance(attack.prior, TotalVariation) else attack.prior.kind,
         attack.iterations,
         attack.restarts,
         attack.initial,
@@ -52,20 +52,18 @@ def test_every_preset_is_covered_and_labels_are_the_source_s():
     assert PRESETS["dlg2019"].labels == "joint"
     assert PRESETS["idlg2020"].labels == "read"
     assert PRESETS["fan2020"].labels == "joint"
-    assert PRESETS["breaching-modern"].colours
+    assert PRESETS["breaching-modern"].prior.colours
 
 
-def test_the_adaptive_preset_is_its_source_s_attack_with_the_defence_known():
-    plain, adaptive = (dict(PRESETS[name]) for name in ("fan2020", "fan2020-adaptive"))
-    assert {name for name in plain if plain[name] != adaptive[name]} == {"models_defence", "entries", "preset"}
-    ours = ["fan2020-adaptive", "ats2021-adaptive", "ats2021-adaptive-each"]
+def test_the_adaptive_presets_are_the_posterior_attack_in_their_source_s_protocol():
+    ours = ["fan2020-adaptive", "ats2021-adaptive", "posterior"]
     assert [name for name, attack in PRESETS.items() if Knows.DEFENCE in attack.needs] == ours
-
-
-def test_our_own_setting_knows_nothing_that_others_do_not_and_matches_what_was_sent():
-    attack = PRESETS["cosine-sign-box"]
-    assert (attack.entries, attack.labels) == ("sent", "read")
-    assert attack.needs == frozenset()
+    fan, ats, plain = (dict(PRESETS[name]) for name in ours)
+    assert {name for name in plain if plain[name] != fan[name]} == {"labels", "preset"}
+    assert {name for name in plain if plain[name] != ats[name]} == {"initial", "preset"}
+    assert (fan["labels"], plain["labels"]) == ("joint", "auto")
+    assert PRESETS["posterior"].needs == {Knows.DEFENCE}
+    assert PRESETS["ats2021-adaptive"].needs == {Knows.DEFENCE, Knows.AUXILIARY}
 
 
 def test_an_unknown_preset_names_the_closest():
@@ -76,4 +74,4 @@ def test_an_unknown_preset_names_the_closest():
 def test_every_preset_says_what_it_is_and_whether_it_is_ours():
     assert set(ABOUT) == set(PRESETS)
     ours = {name for name, text in ABOUT.items() if text.startswith("Ours, no paper's: ")}
-    assert ours == {"fan2020-adaptive", "ats2021-adaptive", "ats2021-adaptive-each", "cosine-sign-box"}
+    assert ours == {"fan2020-adaptive", "ats2021-adaptive", "posterior"}

@@ -96,8 +96,8 @@ def test_with_the_true_secrets_the_replay_is_the_message(observe, links, steps):
     true = Played(inside.task, {"defence": own.memory["defence"]}).secrets()
     replay = dataclasses.replace(Replay.of(view.task, exchange.sent), task=played.task, memory=played.memory)
     targets = torch.nn.functional.one_hot(inside.used.labels, 4).float()
-    found = replay(exchange.parameters, inside.used.inputs, targets, true)
+    found = replay(exchange.parameters, inside.used.inputs, targets, true).means
     for name, tensor in exchange.sent.tensors.items():
         assert torch.allclose(found[name], tensor, atol=1e-6)
-    other = replay(exchange.parameters, inside.used.inputs, targets, played.secrets())
+    other = replay(exchange.parameters, inside.used.inputs, targets, played.secrets()).means
     assert not torch.allclose(other["body.1.weight"], exchange.sent.tensors["body.1.weight"], atol=1e-3)

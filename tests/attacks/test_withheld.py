@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from leaktight.attacks import Analytic, GradientMatching, LabelReading, LbfgsDescent
+from leaktight.attacks import Analytic, GradientMatching, GuardedLbfgsDescent, LabelReading, LbfgsDescent
 from leaktight.attacks.replay import Replay
 from leaktight.core.errors import Refusal
 from leaktight.core.probe import Attempt
@@ -36,7 +36,7 @@ def test_matching_compares_with_what_was_sent_alone(observe):
     exchanges = view.exchanges()
     replay = Replay.of(view.task, exchanges[0].sent)
     assert replay.names == ("head.weight", "head.bias")
-    wanted = GradientMatching(labels="given", **ATTACK).victims(replay, exchanges, view, stream(0)).wanted
+    wanted = GradientMatching(labels="given", **ATTACK).victims([replay], [exchanges], view, stream(0)).sightings[0].wanted
     assert set(wanted) == {"head.weight", "head.bias"}
 
 
@@ -45,14 +45,16 @@ def test_an_update_is_replayed_with_the_layer_moving_along(observe):
     [exchange, _] = VIEW.view(run).exchanges()
     used = run.inside[exchange.sent.key].used
     targets = torch.nn.functional.one_hot(used.labels, 4).float()
-    replayed = Replay.of(run.public, exchange.sent)(exchange.parameters, used.inputs, targets)
+    replayed = Replay.of(run.public, exchange.sent)(exchange.parameters, used.inputs, targets).means
     assert replayed.keys() == exchange.sent.tensors.keys()
     assert all(torch.allclose(tensor, exchange.sent.tensors[name], atol=1e-6) for name, tensor in replayed.items())
 
 
 def test_who_models_the_defence_plays_what_was_agreed():
     run = toy_run(LayerGuard(layers=("head",)), rounds=2, batch_size=1)
-    guess = GradientMatching(labels="given", models_defence=True, **ATTACK)(VIEW.view(run), stream(0))
+    guess = GradientMatching(
+        labels="given", **{**ATTACK, "distance": "likelihood", "descent": GuardedLbfgsDescent(), "iterations": 200}
+    )(VIEW.view(run), stream(0))
     assert errors(guess, run).max() < 1e-3
 
 

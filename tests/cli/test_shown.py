@@ -70,14 +70,14 @@ def test_the_table_has_a_row_for_each_measurement(records: list[Record]) -> None
 
 def test_at_eighty_columns_every_name_can_be_read(made: Any) -> None:
     console, text = screen(width=80)
-    records = [made.record(GaussianNoise(std=0.0001), label=label) for label in ("idlg2020*", "cosine-sign-box")]
+    records = [made.record(GaussianNoise(std=0.0001), label=label) for label in ("idlg2020*", "fan2020-adaptive")]
     console.print(table(summarise(records).rows))
     lines = text.getvalue().splitlines()
     assert max(map(len, lines)) <= 80
     columns = [[line.split("│")[place].strip() for line in lines if "│" in line] for place in (1, 2)]
     assert ["".join(column).replace(" ", "") for column in columns] == [
         2 * "Gaussiannoise(std0.0001)",
-        "cosine-sign-boxidlg2020*",
+        "fan2020-adaptiveidlg2020*",
     ]
     assert lines[-1].strip() == "Batches of 1, before training"
     sizes = [made.record(batch_size=size) for size in (1, 8)]

@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from leaktight.attacks import AdamDescent, GradientMatching, LbfgsDescent
 from leaktight.attacks import engine as engine_module
 from leaktight.attacks.engine import Engine
+from leaktight.attacks.objective import hypotheses
 from leaktight.core.errors import InvalidValue, Refusal
 from leaktight.core.random import stream
 from leaktight.core.threat import Knows, ThreatModel
@@ -42,8 +43,10 @@ def test_values_are_the_cosine_of_the_candidate_at_that_moment(run):
     view, rng = THREAT.view(run), stream(0, "path")
     exchanges = view.exchanges()
     [(_, victims)] = ATTACK.cases(view, exchanges, rng)
-    engine = Engine(victims, ATTACK.search())
-    inputs, targets, _ = engine._unpack(engine._start(3, rng), victims.targets)
+    objective = ATTACK.objective(victims, view)
+    hypotheses(victims, 1, rng)
+    points = ATTACK.starts(objective, 1, rng)
+    _, inputs, targets, _ = torch.func.vmap(objective.unpack)(points, victims.targets)
     found = paths(run)
     for row, exchange in enumerate(exchanges):
         leaves = {name: tensor.clone().requires_grad_(True) for name, tensor in view.task.named(exchange.parameters).items()}
@@ -68,9 +71,12 @@ def test_a_search_that_succeeds_ends_at_one_in_every_layer_and_one_on_noise_does
 def test_watching_changes_nothing_and_chunks_and_dropped_rows_are_put_in_place(run, monkeypatch):
     view = THREAT.view(run)
     [(_, victims)] = ATTACK.cases(view, view.exchanges(), stream(0))
-    seen = []
-    watched = Engine(victims, ATTACK.search(), lambda *now: seen.append(now)).run(stream(1))
-    assert torch.equal(watched.inputs, Engine(victims, ATTACK.search()).run(stream(1)).inputs)
+    objective, seen = ATTACK.objective(victims, view), []
+    problem, starts = objective.problem(hypotheses(victims, 1, stream(1))), ATTACK.starts(objective, 1, stream(1))
+    watched, alone = (
+        Engine(problem, ATTACK.search(), watch).run(starts, 3).points for watch in (lambda *now: seen.append(now), None)
+    )
+    assert torch.equal(watched, alone)
     assert [evaluation for evaluation, *_ in seen] == list(range(61))
     together = paths(run)
     monkeypatch.setattr(engine_module, "MEMORY", 1)
@@ -98,15 +104,18 @@ def test_more_moments_than_evaluations_are_told_once(run):
 
 
 def test_the_attacker_gets_what_it_needs_and_no_more(run):
-    probe = SimilarityPath(attack=GradientMatching(iterations=1, models_defence=True))
-    with pytest.raises(Refusal, match="needs to know defence"):
+    probe = SimilarityPath(attack=GradientMatching(iterations=1, labels="given"))
+    with pytest.raises(Refusal, match="needs to know labels"):
         probe.read(run, stream(0))
     noisy = toy_run(GaussianNoise(std=0.1), rounds=2, batch_size=1)
-    known = ThreatModel(knows=frozenset({Knows.DEFENCE}))
+    known = ThreatModel(knows=frozenset({Knows.LABELS}))
     assert len(SimilarityPath(attack=probe.attack, threat=known, moments=2).read(noisy, stream(0)).readings) == 4
 
 
-@pytest.mark.parametrize("several", [{"restarts": 2}, {"outcomes": "each"}])
+@pytest.mark.parametrize("several", [{"restarts": 2}, {"messages": "joined"}, {"distance": "likelihood"}])
 def test_an_attack_of_several_searches_is_refused(several):
-    with pytest.raises(InvalidValue, match=r"must search once for each message. Got several restarts or outcomes instead"):
+    with pytest.raises(
+        InvalidValue,
+        match=r"must search once for each message, by a distance. Got restarts, joined messages or a likelihood instead",
+    ):
         SimilarityPath(attack=GradientMatching(**several))

@@ -2,11 +2,13 @@
 
 from leaktight.attacks.analytic import Analytic
 from leaktight.attacks.clustering import Clustering
+from leaktight.attacks.consensus import Consensus
 from leaktight.attacks.descent import AdamDescent, Descent, SgdDescent
 from leaktight.attacks.direction import Direction
 from leaktight.attacks.few_hints import FewHints
 from leaktight.attacks.gan import GanAttack
 from leaktight.attacks.gradient_norm import GradientNorm
+from leaktight.attacks.guarded_lbfgs import GuardedLbfgsDescent
 from leaktight.attacks.inner_product import InnerProduct
 from leaktight.attacks.label_reading import LabelReading
 from leaktight.attacks.label_scores import LabelAttack
@@ -20,12 +22,14 @@ __all__ = [
     "AdamDescent",
     "Analytic",
     "Clustering",
+    "Consensus",
     "Descent",
     "Direction",
     "FewHints",
     "GanAttack",
     "GradientMatching",
     "GradientNorm",
+    "GuardedLbfgsDescent",
     "InnerProduct",
     "LabelAttack",
     "LabelReading",

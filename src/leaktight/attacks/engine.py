@@ -174,13 +174,15 @@ class Engine:
     def values(self, points: Tensor, owners: Tensor, rows: Tensor) -> Tensor:
         """Return the objective at these points; a row's hypothesis is that of its number in `rows`."""
         parts = []
-        for chunk in self._chunks(len(points)):
+        for chunk in self._chunks(points, owners):
             arguments = self._arguments(owners[chunk], rows[chunk], 1.0)
             parts.append(self._evaluate(points[chunk], arguments)(points[chunk], *arguments)[0])
         return torch.cat(parts)
 
     def _phase(self, phase: Phase, before: int, points: Tensor, owners: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
-        parts = [self._descend(phase, before, points[chunk], owners[chunk], rows[chunk]) for chunk in self._chunks(len(points))]
+        parts = [
+            self._descend(phase, before, points[chunk], owners[chunk], rows[chunk]) for chunk in self._chunks(points, owners)
+        ]
         return torch.cat([part[0] for part in parts]), torch.cat([part[1] for part in parts])
 
     def _arguments(self, owners: Tensor, rows: Tensor, weight: float) -> tuple[Any, ...]:
@@ -269,11 +271,15 @@ class Engine:
     def _project(self, points: Tensor) -> Tensor:
         return points if self.problem.project is None else self.problem.project(points)
 
-    def _chunks(self, rows: int) -> Iterator[slice]:
-        size = max(1, MEMORY // self.problem.bytes_per_row)
-        pieces = -(-rows // size)
-        size = -(-rows // pieces)  # even pieces: one traced graph then fits nearly all of them
-        return (slice(start, start + size) for start in range(0, rows, size))
+    def _chunks(self, points: Tensor, owners: Tensor) -> Iterator[slice]:
+        """Return which rows are searched at once; those of a victim stay together where they see each other."""
+        remembered = 4 * self.search.descent.remembered * points.shape[1]
+        size = max(1, MEMORY // (self.problem.bytes_per_row + remembered))
+        together = 1 if self.problem.group is None else int((owners == owners[0]).sum())
+        units = len(points) // together
+        pieces = -(-units // max(1, size // together))
+        size = -(-units // pieces) * together  # even pieces: one traced graph then fits nearly all of them
+        return (slice(start, start + size) for start in range(0, len(points), size))
 
 
 def _best(values: Tensor, victims: int, keep: int) -> Tensor:

@@ -278,8 +278,7 @@ class GradientMatching(Attack):
             replays, secrets = self._play(replays, seen[0], view, rng)
         replays = [dataclasses.replace(r, names=self._matched(r), update=self._way(r), loss=self.loss) for r in replays]
         sightings = tuple(_sighting(replay, group) for replay, group in zip(replays, seen, strict=True))
-        rows = self.restarts * _hypotheses(replays)
-        victims = Victims(sightings, targets, secrets, self._starts(targets, rows, view, rng))
+        victims = Victims(sightings, targets, secrets, self._starts(replays, targets, view, rng))
         return dataclasses.replace(victims, secrets={**secrets, **self._unknowns(victims, rng)})
 
     def _way(self, replay: Replay) -> Literal["unrolled", "surrogate"]:
@@ -296,14 +295,16 @@ class GradientMatching(Attack):
             found[FEATURE_GRADIENT] = torch.randn(rows, replay.examples, features, generator=rng).to(victims.device)
         return found
 
-    def _starts(self, targets: Tensor | None, rows: int, view: View, rng: Stream) -> Tensor | None:
+    def _starts(self, replays: Sequence[Replay], targets: Tensor | None, view: View, rng: Stream) -> Tensor | None:
         if self.initial != "class_means" or targets is None:
             return None
         if view.auxiliary is None or not len(view.auxiliary):
             raise Refusal(
                 "A search can start at class means only where public examples are known. Add `auxiliary` to `knows` in the threat model."
             )
-        return class_means(view.auxiliary, targets.argmax(-1), rows, rng)
+        # Rows go through the hypotheses in turn: each hypothesis gets every start.
+        starts = class_means(view.auxiliary, targets.argmax(-1), self.restarts, rng)
+        return starts.repeat_interleave(_hypotheses(replays), 0)
 
     def _matched(self, replay: Replay) -> tuple[str, ...]:
         """Return the tensors of the chosen layers; of a free loss only the body's."""

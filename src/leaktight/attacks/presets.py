@@ -87,8 +87,8 @@ ABOUT: dict[str, str] = {
         "attacker who does not know that a private loss exists."
     ),
     "fan2020-adaptive": (
-        "Ours, no paper's: `posterior` with labels that are searched jointly, against a private loss: the secret head and codes are unknowns of "
-        "the search. It was the attacker of `fan2020` who knows the defence; since the search changed it has little of that."
+        "Ours, no paper's: the attacker of `fan2020` who knows the defence. It is `posterior` with labels that are searched jointly, which a "
+        "private loss may hide, together with the private head and codes."
     ),
     "geiping2020": f"Inverting Gradients (Geiping et al. 2020) by the defaults of the published class. {_OWN_LABELS}",
     "geiping2020-cli": f"Inverting Gradients (Geiping et al. 2020) by the defaults of the published command line. {_OWN_LABELS}",

@@ -28,8 +28,6 @@ from leaktight.learning.protocol import FedSGD
 from leaktight.metrics import standard
 from leaktight.models import Factory
 
-SPARSE = 0.3
-"""The share of zeros in a message from which an attacker takes them for entries that were left out."""
 MOST_REMEMBERED, MOST_SEARCHED = 1 << 19, 1 << 22
 """How many numbers a search may have that remembers its last hundred steps, and one that does not: a few gigabytes each."""
 VICTIMS = 8
@@ -67,7 +65,7 @@ def captured(
         scenarios=_scenarios(scenario, captures),
         defences=(AsCaptured(),) if truth else (),
         probes={
-            name: Attempt(attack=attack, threat=_threat(captures, public), metrics=standard())
+            name: Attempt(attack=attack, threat=_threat(captures, attack, public), metrics=standard())
             for name, attack in _attacks(scenario.task(captures[0]), captures, thorough, bool(truth)).items()
         },
         grid=Grid(
@@ -77,7 +75,7 @@ def captured(
 
 
 def _attacks(task: Task, captures: list[Capture], thorough: bool, graded: bool) -> dict[str, Attack]:
-    """Return the attacks that fit: reading where the model allows it, and searches with and without entries that were left out."""
+    """Return the attacks that fit: reading where the model allows it, and searches with and without a prior."""
     layers = [layer for layer in task.model.modules() if isinstance(layer, nn.Linear | nn.Conv1d | nn.Conv2d | nn.Conv3d)]
     first = layers[0]
     # Labels that nobody grades stand beside the pictures of a search.
@@ -88,8 +86,7 @@ def _attacks(task: Task, captures: list[Capture], thorough: bool, graded: bool) 
     if numbers <= MOST_REMEMBERED:
         short: dict[str, Any] = {} if thorough else {"iterations": 60}
         found[f"idlg2020{'' if thorough else '*'}"] = preset("idlg2020", **short)
-        if any(_left_out(capture) for capture in (captures[0], captures[-1])):
-            found["idlg2020* (sent entries)"] = preset("idlg2020", entries="sent", **short)
+        found["posterior"] = preset("posterior") if len(task.shape) == 3 else preset("posterior", box=False)
     if numbers <= MOST_SEARCHED:
         steps: dict[str, Any] = {} if thorough else {"iterations": 600}
         found[f"ats2021-adam-cosine{'' if thorough else '*'}"] = preset("ats2021-adam-cosine", **steps)
@@ -101,17 +98,11 @@ def _attacks(task: Task, captures: list[Capture], thorough: bool, graded: bool) 
     return found
 
 
-def _left_out(capture: Capture) -> bool:
-    """Return whether many entries of a message are exactly zero, as top-k sharing and pruning leave them."""
-    tensors = [tensor for tensor in capture.tensors().values() if tensor.is_floating_point()]
-    zeros = sum(int((tensor == 0).sum()) for tensor in tensors)
-    return zeros > SPARSE * max(1, sum(tensor.numel() for tensor in tensors))
-
-
-def _threat(captures: list[Capture], public: Source | None) -> ThreatModel:
+def _threat(captures: list[Capture], attack: Attack, public: Source | None) -> ThreatModel:
     """Return who received the messages; public examples that are named are known to it."""
-    known = {Knows.LOCAL_STEPS, *([] if public is None else [Knows.AUXILIARY])}
-    return ThreatModel(seat=captures[0].manifest.receiver, knows=frozenset(known))
+    # What is known of captured messages can be read off them: an entry of zero may have been left out.
+    known = attack.needs & {Knows.DEFENCE} | ({Knows.AUXILIARY} if public is not None else set())
+    return ThreatModel(seat=captures[0].manifest.receiver, knows=frozenset({Knows.LOCAL_STEPS}) | known)
 
 
 def _named(folder: Path) -> Factory:

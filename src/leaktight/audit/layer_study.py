@@ -21,6 +21,7 @@ from leaktight.learning.protocol import FedSGD
 from leaktight.learning.schedule import ByProperty
 from leaktight.metrics import PSNR, PropertyAuc, SearchGap
 from leaktight.models.network import Network
+from leaktight.priors import TotalVariation
 from leaktight.probes import MutualInformation, Sensitivity, VInformation
 
 PROPERTY, LABELS, RECONSTRUCTION = "property", "labels", "reconstruction"
@@ -113,7 +114,7 @@ class LayerStudy(Value):
 
     def _reconstruction(self) -> Plan:
         # The weight of total variation is not its source's, which blurs.
-        settings: dict[str, Any] = {"iterations": self.iterations, "labels": "given", "total_variation": 1e-3}
+        settings: dict[str, Any] = {"iterations": self.iterations, "labels": "given", "prior": TotalVariation(weight=1e-3)}
         attacks = {layer: preset("geiping2020", layers=(layer,), **settings) for layer in self.layers()}
         threat = ThreatModel(knows=frozenset({Knows.LOCAL_STEPS, Knows.LABELS}))
         probes: dict[str, Probe] = {

@@ -9,6 +9,7 @@ from leaktight.audit.plan import Grid, Plan
 from leaktight.core.attack import Attack
 from leaktight.core.defence import Defence
 from leaktight.core.probe import Attempt, Probe
+from leaktight.core.threat import Knows, ThreatModel
 from leaktight.data import Photos
 from leaktight.data.source import Source
 from leaktight.defences import DPSGD, GaussianNoise, LaplaceNoise, Pruning, TopK
@@ -19,8 +20,8 @@ from leaktight.metrics import standard as standard_metrics
 from leaktight.models.dlnet import DLNet
 from leaktight.models.network import Network
 
-COSINE_SIGN_BOX = "cosine-sign-box"
-"""Of our presets the one that recognised most in the quick audit: what survives weaker attacks alone is no finding."""
+POSTERIOR = "posterior"
+"""Our strongest preset, which knows the defence: what survives weaker attacks alone is no finding."""
 
 
 def quick(model: Network | None = None, data: Source | None = None) -> Plan:
@@ -39,7 +40,7 @@ def quick(model: Network | None = None, data: Source | None = None) -> Plan:
         title="Quick audit",
         scenarios={"1": _scenario(model, data, rounds=100)},
         defences=(*(GaussianNoise(std=std) for std in (0.0001, 0.001, 0.1)), TopK(share=0.1), DPSGD()),
-        probes=_attempts({"idlg2020*": preset("idlg2020", iterations=80), COSINE_SIGN_BOX: preset(COSINE_SIGN_BOX)}),
+        probes=_attempts({"idlg2020*": preset("idlg2020", iterations=80), POSTERIOR: preset(POSTERIOR)}),
         grid=Grid(batch_sizes=(1,), stages=("initial",), victims=6),
     )
 
@@ -62,7 +63,7 @@ def standard(model: Network | None = None, data: Source | None = None) -> Plan:
         *(Pruning(rate=rate) for rate in (0.7, 0.95, 0.99)),
         DPSGD(),
     )
-    attacks = {name: preset(name) for name in ("dlg2019", "idlg2020", "geiping2020", COSINE_SIGN_BOX)}
+    attacks = {name: preset(name) for name in ("dlg2019", "idlg2020", "geiping2020", POSTERIOR)}
     return Plan(
         title="Standard audit",
         scenarios={"1": _scenario(model, data, rounds=200)},
@@ -80,4 +81,11 @@ def _scenario(model: Network | None, data: Source | None, **settings: Any) -> Fe
 
 
 def _attempts(attacks: dict[str, Attack]) -> dict[str, Probe]:
-    return {name: Attempt(attack=attack, metrics=standard_metrics()) for name, attack in attacks.items()}
+    return {
+        name: Attempt(attack=attack, threat=_threat(attack), metrics=standard_metrics()) for name, attack in attacks.items()
+    }
+
+
+def _threat(attack: Attack) -> ThreatModel:
+    """Return what everybody knows, and the defence where the attack models it."""
+    return ThreatModel(knows=frozenset({Knows.LOCAL_STEPS}) | attack.needs)

@@ -81,7 +81,7 @@ def test_what_can_be_modelled_is_attacked_by_who_knows_of_it_and_who_does_not_in
     assert {name: plan.probes[name] for name in others.probes} == others.probes
     probe = plan.probes["fan2020-adaptive"]
     assert isinstance(probe, Attempt)
-    assert probe.attack.models_defence
+    assert probe.attack.distance == "likelihood"
     probe.attack.check(probe.threat.knows)
     strengths = (0.001, 0.5)
     ppdls = [ppdl(share)(std) for share in (0.05, 0.3) for std in strengths]

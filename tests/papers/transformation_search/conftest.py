@@ -73,7 +73,7 @@ def _answer(cell: Cell) -> Record:
             for name, more in (("accuracy", 0.0), ("own_accuracy", 0.1)):
                 found.append(Reading(name=f"{name}_after_{played}", value=0.1 + played / 1000 + more, low=0.0, high=1.0))
     else:
-        known = {"ats2021-adaptive": 3.0, "ats2021-adaptive-each": 4.0}.get(cell.label, 0.0)
+        known = {"ats2021-adaptive": 4.0}.get(cell.label, 0.0)
         value = 14 - drop + cell.seed / 10
         found += [spread("psnr", value, "used", 11.5), spread("psnr", value - 1 + known, "raw", 11.5)]
     return Record(cell=cell, status=Status.DONE, readings=tuple(found))

@@ -138,8 +138,8 @@ def test_the_last_layer_must_be_alike(tables: Tables) -> None:
 
 
 def test_the_best_attacker_counts_against_the_original(tables: Tables) -> None:
-    start = "PSNR of the original(none) - PSNR of the original(hybrid, best of three attackers)"
-    # 13.5 dB without a policy; 7.5, 10.5 and 11.5 with the hybrid.
+    start = "PSNR of the original(none) - PSNR of the original(hybrid, best of two attackers)"
+    # 13.5 dB without a policy; 7.5 and 11.5 with the hybrid.
     assert found(tables, start).value == pytest.approx(2.0)
     put(rows_where(tables["adaptive"], policy="hybrid", attack="Adam+Cosine"), "psnr_original", 12.0)
     assert found(tables, start).value == pytest.approx(1.5)

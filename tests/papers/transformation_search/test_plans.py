@@ -106,14 +106,14 @@ def test_one_attack_is_followed_layer_by_layer(plans: Plans, study: Study) -> No
 
 def test_adaptive_attackers_know_the_policy_and_public_images_and_others_do_not(plans: Plans) -> None:
     plan = plans["cifar10-lenet-adaptive"]
-    assert list(plan.probes) == ["Adam+Cosine", "ats2021-adaptive", "ats2021-adaptive-each"]
+    assert list(plan.probes) == ["Adam+Cosine", "ats2021-adaptive"]
     for label, probe in plan.probes.items():
         assert isinstance(probe, Attempt)
         assert (Knows.DEFENCE in probe.threat.knows) is (Knows.AUXILIARY in probe.threat.knows) is label.startswith("ats2021")
-    for label, how in (("ats2021-adaptive", "expected"), ("ats2021-adaptive-each", "each")):
-        found = attack(plans, "adaptive", label)
-        assert (found.models_defence, found.initial, found.outcomes) == (True, "class_means", how)
-    assert len({attack(plans, "adaptive", label).iterations for label in plan.probes}) == 1
+    found = attack(plans, "adaptive", "ats2021-adaptive")
+    assert (found.distance, found.initial) == ("likelihood", "class_means")
+    # Each outcome is a search of its own, and a search in the prior's coordinates needs no more than the preset has.
+    assert found.iterations == min(200, attack(plans, "adaptive", "Adam+Cosine").iterations)
 
 
 def test_random_policies_and_functions_are_scored_on_one_model_at_three_stages(plans: Plans, study: Study) -> None:

@@ -13,9 +13,9 @@ TRACING = (
     "so that perfect reconstructions would score hardly better than noise."
 )
 ADAPTIVE = (
-    "The adaptive attacker knows the mechanism and runs every attack: plain, adaptive (searching the private head and codes of SPN along, "
-    "matching only the entries that PPDL sent) and, for membership, label reading. At each strength its distance is the smallest of them; the "
-    "paper has no such attacker. None of them models Gaussian noise."
+    "The adaptive attacker knows the mechanism and runs every attack: plain, adaptive (by the likelihood of what the mechanism states: the "
+    "private head and codes of SPN are searched jointly, entries that PPDL did not send are bounded) and, for membership, label reading. At "
+    "each strength its distance is the smallest of them; the paper has no such attacker. Gaussian noise is attacked by the plain ones only."
 )
 CLIPPED = (
     f"Reconstructions are clipped to the range of pixels before they are scored, so on {DARK} the relative error is at most about 3.1; the "

@@ -193,7 +193,7 @@ def _adaptive(rows: Sequence[Row]) -> list[Check]:
     for place, own in _places(rows):
         plain = _value(rows_where(own, attack=ATTACK), NONE, "psnr_original")
         best = _most([estimate(row, "psnr_original") for row in rows_where(own, policy=HYBRID)])
-        name = f"PSNR of the original(none) - PSNR of the original(hybrid, best of three attackers) in dB, {place}"
+        name = f"PSNR of the original(none) - PSNR of the original(hybrid, best of two attackers) in dB, {place}"
         found.append(at_least(name, difference(plain, best), DROP))
     return found
 

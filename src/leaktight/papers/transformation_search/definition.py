@@ -10,7 +10,7 @@ from leaktight.core.metric import Reading
 from leaktight.metrics.privacy_aware import Claim, PrivacyAware, privacy_aware
 from leaktight.papers.reproduction import Row, columns, number
 from leaktight.papers.transformation_search.measured import ACCURACY, PSNR, Measured, Place, told
-from leaktight.papers.transformation_search.plans import ADAPTIVE, EACH, EXPECTED, POLICIES, found_for
+from leaktight.papers.transformation_search.plans import ADAPTIVE, KNOWING, POLICIES, found_for
 from leaktight.papers.transformation_search.policies import known_ones, undefended
 from leaktight.papers.transformation_search.settings import Subject
 from leaktight.papers.transformation_search.tables import groups, where
@@ -23,9 +23,7 @@ def definition_rows(measured: Measured) -> list[Row]:
         for name, (_, defences) in groups(measured, subject).items():
             rows.append(_row(measured, subject, name, Place(subject, POLICIES), defences))
             if subject == measured.study.focus and name in known_ones(measured.study, found_for(subject, measured.found)):
-                rows += [
-                    _row(measured, subject, name, Place(subject, ADAPTIVE, attack), defences) for attack in (EXPECTED, EACH)
-                ]
+                rows.append(_row(measured, subject, name, Place(subject, ADAPTIVE, KNOWING), defences))
     return rows
 
 

@@ -16,8 +16,9 @@ TRANSFORMED = (
     "by how much, and a policy that makes images darker or brighter moves it."
 )
 ADAPTIVE = (
-    "The attackers of the table `adaptive` know the policy, search for the original image through the expected transformation or through each "
-    "possible one, and start from the mean public image of the class; what they find is to be read off `psnr_original`. The paper has none."
+    "The second attacker of the table `adaptive` knows the policy, searches for the original image through each possible transformation with a "
+    "generic prior of pictures, and starts from the mean public image of the class; what it finds is to be read off `psnr_original`. The paper "
+    "has none."
 )
 NOISE = "Gaussian and Laplace noise have a standard deviation and a scale of 0.001 and 0.01; the paper writes N(0, 0.001), which may mean a variance."
 COUNTERFACTUAL = (

@@ -48,7 +48,7 @@ POLICIES, SCORES, UNTRAINED, ATTACKS, ADAPTIVE, TRAINING, TRANSFER, NETWORKS = (
 STAGES: dict[str, Stage] = {"untrained": "initial", "semi-trained": "early", "trained": "end"}
 """The model that is scored or attacked in Fig. 2, and at which stage of the training it is taken."""
 ATTACK = "Adam+Cosine"
-EXPECTED, EACH = "ats2021-adaptive", "ats2021-adaptive-each"
+KNOWING = "ats2021-adaptive"
 PATH, CURVE = "similarity", "accuracy"
 MOMENTUM = 0.9
 
@@ -172,7 +172,7 @@ def _adaptive(study: Study, subject: Subject, found: Policy, seed: int) -> Plan:
     """Attack by who knows the policy, beside who does not: one audit, so that both are compared."""
     probes: dict[str, Probe] = {
         ATTACK: _attempt(VARIANTS[ATTACK], study.adaptive),
-        **{name: _attempt(name, study.adaptive, Knows.DEFENCE, Knows.AUXILIARY) for name in (EXPECTED, EACH)},
+        KNOWING: _attempt(KNOWING, study.adaptive, Knows.DEFENCE, Knows.AUXILIARY),
     }
     defences = as_defences(study, known_ones(study, found))
     return _plan(

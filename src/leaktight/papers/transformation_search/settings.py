@@ -84,8 +84,8 @@ class Strength(Value):
 
     Args:
         victims: how many images, each behind a gradient of its own; more gives narrower intervals.
-        iterations: of Adam or SGD; more is stronger.
-        lbfgs: iterations of L-BFGS, of at most 20 evaluations each.
+        iterations: of Adam, SGD or L-BFGS that tries one step at a time; more is stronger.
+        lbfgs: iterations of plain L-BFGS, of at most 20 evaluations each.
         restarts: candidates for each victim where a preset has several, at most.
     """
 

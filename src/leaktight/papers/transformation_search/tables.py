@@ -17,8 +17,7 @@ from leaktight.papers.transformation_search.plans import (
     ATTACK,
     ATTACKS,
     CURVE,
-    EACH,
-    EXPECTED,
+    KNOWING,
     NETWORKS,
     POLICIES,
     SCORES,
@@ -186,7 +185,7 @@ def _adaptive(measured: Measured) -> list[Row]:
             **measured.attacked(Place(study.focus, ADAPTIVE, attack), [one]),
         }
         for name, one in as_defences(study, policies).items()
-        for attack in (ATTACK, EXPECTED, EACH)
+        for attack in (ATTACK, KNOWING)
     ]
 
 

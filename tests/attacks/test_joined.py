@@ -1,0 +1,54 @@
+"""Several messages about the same examples are several terms of one search."""
+
+import pytest
+import torch
+
+from leaktight.attacks import GradientMatching, GuardedLbfgsDescent
+from leaktight.core.random import stream
+from leaktight.core.threat import Knows, ThreatModel
+from leaktight.defences import GaussianNoise
+from leaktight.defences.polarization import Polarization
+
+EVERYTHING = ThreatModel(knows=frozenset(Knows))
+EACH = GradientMatching(distance="likelihood", descent=GuardedLbfgsDescent(), iterations=80, labels="given")
+JOINED = EACH.model_copy(update={"messages": "joined"})
+
+
+def errors(guess, run) -> torch.Tensor:
+    pairs = zip(guess.keys, guess.inputs, strict=True)
+    return torch.stack([(inputs - run.inside[key].raw.inputs).square().mean() for key, inputs in pairs])
+
+
+def test_four_noisy_messages_tell_four_times_as_much_as_one(observe):
+    run = observe(victims=6, rounds=4, defence=GaussianNoise(std=0.01))
+    view = EVERYTHING.view(run)
+    one, four = (errors(attack(view, stream(0)), run) for attack in (EACH, JOINED))
+    # The error of an estimate from n independent messages is 1/n of that from one, as far as the law is narrow.
+    assert four.mean().item() == pytest.approx(one.mean().item() / 4, rel=0.4)
+
+
+def test_every_message_about_the_same_examples_gets_the_one_answer(observe):
+    run = observe(victims=2, rounds=2, defence=GaussianNoise(std=0.01))
+    guess = JOINED(EVERYTHING.view(run), stream(0))
+    found = dict(zip(guess.keys, guess.inputs, strict=True))
+    for name in ("client-0", "client-1"):
+        assert torch.equal(found[name, 0], found[name, 1])
+    assert not torch.equal(found["client-0", 0], found["client-1", 0])
+
+
+def test_a_secret_is_searched_once_for_all_messages_of_its_sender(observe):
+    run = observe(victims=2, rounds=3, defence=Polarization(bits=8, alpha2=0.3))
+    view = EVERYTHING.view(run)
+    [(places, victims)] = JOINED.cases(view, view.exchanges(), stream(0))
+    assert places == [(0, 1, 2), (3, 4, 5)]
+    assert len(victims.sightings) == 3
+    assert {len(tensor) for tensor in victims.secrets.values()} == {2}
+    [(_, apart)] = EACH.cases(view, view.exchanges(), stream(0))
+    assert {len(tensor) for tensor in apart.secrets.values()} == {6}
+
+
+def test_batches_that_may_differ_are_searched_apart(observe):
+    run = observe(victims=1, batch=1, steps=2, rounds=2)
+    view = EVERYTHING.view(run)
+    [(places, _)] = JOINED.cases(view, view.exchanges(), stream(0))
+    assert places == [(0,), (1,)]

@@ -22,9 +22,9 @@ def read_labels(replay: Replay, parameters: Tensors, sent: Tensors, rng: Stream)
     estimated by the model's answers to random inputs, and the n labels are dealt one by one to the class with the largest
     rest of n (mean(p_c) - g_c). A head without bias is read by the row sums of its weight's gradient over the mean feature sum.
 
-    An update of K steps of size r with momentum m is -r sum over i < K of (K - i) m^i times the gradient, as far as the gradients of
-    its steps are alike; it is divided by that. With momentum the labels of earlier steps weigh more than those of later ones, so
-    that counts over several steps blur.
+    An update of several steps is played through on the head alone, as if all examples had the mean features: with every step the bias and
+    the outputs move on. Label by label, the one is exchanged that brings the bias closest to the observed one, until none does. Labels
+    then come in the order of the steps, as far as that can be told.
 
     A private head beside the public one adds nothing to the public head's gradient, so the labels of a defended message are read
     with the public task. A defence that weighs the public loss by other than 1 scales g: one label stays exact, counts blur.
@@ -46,13 +46,57 @@ def read_labels(replay: Replay, parameters: Tensors, sent: Tensors, rng: Stream)
             "Labels can be read only off a linear head whose gradient is shared. "
             'Let gradient matching search for them (`labels = "joint"`) instead.'
         )
-    probabilities, feature_sum = _typical(replay, parameters, rng)
+    outputs, features = _typical(replay, parameters, rng)
+    probabilities, feature_sum = outputs.softmax(1).mean(0), features.sum(1).mean()
     slope = sent[bias] if bias is not None and bias in sent else sent[weight].sum(1) / feature_sum
+    if replay.kind is Kind.UPDATE and (replay.steps.count > 1 or replay.steps.adaptive):
+        mean = features.mean(0)
+        return _play_steps(replay, outputs.mean(0), mean.abs().sum() if replay.steps.adaptive else mean.square().sum(), slope)
     if replay.kind is Kind.UPDATE:
-        slope = -slope / (replay.steps.learning_rate * replay.steps.moved)
+        slope = -slope / replay.steps.learning_rate
     if replay.examples == 1:
         return slope.argmin()[None]
     return _deal(replay.examples * (probabilities - slope), replay.examples)
+
+
+def _play_steps(replay: Replay, outputs: Tensor, gain: Tensor, moved: Tensor) -> Tensor:
+    """Return the labels whose steps move the head's bias as it moved, in the order of the steps.
+
+    Args:
+        replay: how the sender is modelled.
+        outputs: the mean outputs before the first step.
+        gain: how much further than the bias a step moves the outputs, by the weights.
+        moved: how the bias moved.
+    """
+    classes, steps, size = len(moved), replay.steps.count, replay.examples // replay.steps.count
+
+    def misfit(labels: Tensor) -> Tensor:
+        current = torch.zeros(len(labels), classes, dtype=moved.dtype, device=moved.device)
+        moments = replay.steps.moments({"bias": current})
+        for step, batch in enumerate(labels.view(len(labels), steps, size).unbind(1), start=1):
+            counts = F.one_hot(batch, classes).to(moved.dtype).mean(1)
+            probabilities = (outputs + (1 + gain) * current).softmax(1)
+            moves, moments = replay.steps.move({"bias": probabilities - counts}, moments, step)
+            current = current + moves["bias"]
+        return (current - moved).square().sum(1)
+
+    every = torch.arange(classes, device=moved.device)
+    best = moved.topk(min(classes, replay.examples)).indices.repeat(replay.examples)[: replay.examples]
+    lowest = misfit(best[None])[0]
+    while True:
+        tried = best.repeat(replay.examples, classes, 1)
+        for place in range(replay.examples):
+            tried[place, :, place] = every
+        swapped = best.repeat(replay.examples**2, 1)
+        for number in range(replay.examples**2):
+            one, other = divmod(number, replay.examples)
+            swapped[number, [one, other]] = best[[other, one]]
+        candidates = torch.cat([tried.flatten(0, 1), swapped])
+        values = misfit(candidates)
+        place = int(values.argmin())
+        if not values[place] < lowest * (1 - 1e-6):
+            return best
+        best, lowest = candidates[place], values[place]
 
 
 def can_read_labels(replay: Replay, sent: Tensors) -> bool:
@@ -61,14 +105,14 @@ def can_read_labels(replay: Replay, sent: Tensors) -> bool:
 
 
 def _typical(replay: Replay, parameters: Tensors, rng: Stream) -> tuple[Tensor, Tensor]:
-    """Return the mean probabilities and the mean feature sum over random inputs."""
+    """Return the outputs and the features of random inputs."""
     inputs = torch.rand(PROBES, *replay.task.shape, generator=rng).to(replay.task.device)
     model, named = replay.task.model, replay.task.named(parameters)
     body = {name: named[f"body.{name}"] for name, _ in model.body.named_parameters()}
     with torch.no_grad():
         features: Tensor = torch.func.functional_call(model.body, body, (model.normalise(inputs),))
         outputs = F.linear(features, named["head.weight"], named.get("head.bias"))
-        return outputs.softmax(1).mean(0), features.sum(1).mean()
+        return outputs, features
 
 
 def _deal(amounts: Tensor, count: int) -> Tensor:

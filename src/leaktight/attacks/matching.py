@@ -204,9 +204,11 @@ class GradientMatching(Attack):
         """Return the examples, labels and objective of each victim's best candidate."""
         victims = objective.victims
         rows = self._rows(victims)
-        problem = objective.problem(hypotheses(victims, rows, rng))
-        found = Engine(problem, self.search(rows)).run(self.starts(objective, rows, rng), len(victims))
-        return *self.answers(objective, found), found.objective
+        starts = self.starts(objective, rows, rng)
+        tried = hypotheses(victims, rows, rng)
+        found = Engine(objective.problem(tried), self.search(rows)).run(starts, len(victims))
+        targets = None if tried.targets is None else tried.targets[found.rows]
+        return *_answers(objective, found, targets), found.objective
 
     def _rows(self, victims: Victims) -> int:
         """Return how many candidates each victim has: at least one for each outcome of its examples, as far as that goes."""
@@ -260,12 +262,6 @@ class GradientMatching(Attack):
         if kept == rows > 1:
             mixed = torch.cat([starts[:, :-1], z.view(count, rows, *z.shape[1:])[:, :1]], 1)
         return mixed[:, :rows].flatten(0, 1)
-
-    def answers(self, objective: Objective, found: Found) -> tuple[Tensor, Tensor]:
-        """Return the examples and labels that points stand for."""
-        known = objective.victims.targets
-        each = [objective.unpack(point, None if known is None else known[row]) for row, point in enumerate(found.points)]
-        return torch.stack([one[1] for one in each]), torch.stack([one[2].argmax(-1) for one in each])
 
     def victims(self, replays: Sequence[Replay], seen: Sequence[Sequence[Exchange]], view: View, rng: Stream) -> Victims:
         """Return messages of one form as an objective takes them.
@@ -366,6 +362,12 @@ class GradientMatching(Attack):
             stop=self.stop if self.distance != LIKELIHOOD else -math.inf,
             settle=self.settle,
         )
+
+
+def _answers(objective: Objective, found: Found, targets: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Return the examples and labels that points stand for."""
+    each = [objective.unpack(point, None if targets is None else targets[row]) for row, point in enumerate(found.points)]
+    return torch.stack([one[1] for one in each]), torch.stack([one[2].argmax(-1) for one in each])
 
 
 def _at_truth(judged: Sequence[tuple[Objective, list[tuple[int, ...]]]], truth: Sequence[Inside]) -> Tensor:

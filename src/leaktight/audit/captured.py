@@ -54,7 +54,7 @@ def captured(
         model: the model that was trained; None takes, and runs, what the manifests name: only for captures that you recorded yourself.
         truth: the file with the private batches; None if nobody gives them.
         shape: the shape of one example; empty if the manifests or the truth tell.
-        public: public examples of the same kind, for chance levels.
+        public: public examples of the same kind, which the attacker is taken to know: they set chance levels.
         thorough: whether to search as long as the attacks' sources do, on four times as many messages.
     """
     scenario = Captured(
@@ -67,7 +67,7 @@ def captured(
         scenarios=_scenarios(scenario, captures),
         defences=(AsCaptured(),) if truth else (),
         probes={
-            name: Attempt(attack=attack, threat=_threat(captures), metrics=standard())
+            name: Attempt(attack=attack, threat=_threat(captures, public), metrics=standard())
             for name, attack in _attacks(scenario.task(captures[0]), captures, thorough, bool(truth)).items()
         },
         grid=Grid(
@@ -108,8 +108,10 @@ def _left_out(capture: Capture) -> bool:
     return zeros > SPARSE * max(1, sum(tensor.numel() for tensor in tensors))
 
 
-def _threat(captures: list[Capture]) -> ThreatModel:
-    return ThreatModel(seat=captures[0].manifest.receiver, knows=frozenset({Knows.LOCAL_STEPS}))
+def _threat(captures: list[Capture], public: Source | None) -> ThreatModel:
+    """Return who received the messages; public examples that are named are known to it."""
+    known = {Knows.LOCAL_STEPS, *([] if public is None else [Knows.AUXILIARY])}
+    return ThreatModel(seat=captures[0].manifest.receiver, knows=frozenset(known))
 
 
 def _named(folder: Path) -> Factory:

@@ -61,12 +61,12 @@ class Case:
     name: str
     network: Network
     bar: float | None = None
-    defence: Defence = Undefended()
+    defence: Defence = dataclasses.field(default_factory=Undefended)
     batch: int = 1
     trained: int = 0
     rounds: int = 1
     steps: int = 0
-    optimiser: Optimiser = Sgd()
+    optimiser: Optimiser = dataclasses.field(default_factory=Sgd)
     settings: tuple[tuple[str, object], ...] = ()
     preset: str = "posterior"
     images: int = LAST - FIRST

@@ -206,4 +206,4 @@ def test_noise_says_where_it_comes_from(leaktight: Call, kind: str) -> None:
 def test_presets_are_explained_with_their_own_values(leaktight: Call) -> None:
     said = leaktight("explain", "ats2021-adam-l1").out
     assert said.startswith("ats2021-adam-l1: a preset of gradient_matching (attack)")
-    assert "distance l2 | l1 | cosine | layer_cosine 'l1'" in [" ".join(line.split()) for line in said.splitlines()]
+    assert "distance l2 | l1 | cosine | layer_cosine or likelihood 'l1'" in [" ".join(line.split()) for line in said.splitlines()]

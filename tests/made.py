@@ -117,6 +117,16 @@ def record(
     )
 
 
+def searches(failed: int, of: int = 8, guess: float = 2.0, truth: float = 1.0) -> tuple[Reading, ...]:
+    """What is known of the searches of a cell: how many failed, and the objectives of guess and truth."""
+    each = tuple(float(place < failed) for place in range(of))
+    return (
+        Reading(name="objective_of_guess", value=guess, n=of, each=(guess,) * of),
+        Reading(name="objective_of_truth", value=truth, n=of, each=(truth,) * of),
+        share("search_failed", failed, of, each=each),
+    )
+
+
 def characteristic(ratio: float | None, error: float, untraced: float | None = None, holds: float = 0.0) -> tuple[Reading, ...]:
     """What a characteristic is made of: the ratio, the relative error, the share of examples not traced, the theorem's condition."""
     found = []

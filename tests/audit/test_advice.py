@@ -59,7 +59,7 @@ def test_a_budget_that_nothing_meets_says_so_and_names_the_cheapest(made):
 def test_a_cheap_defence_that_does_not_help_is_not_recommended(made):
     unbroken, within = advice([made.record(psnr=38), made.record(TopK(), psnr=38)])
     assert within.defence is None
-    assert within.sentence == "No defence measured lowers the leak at that price."
+    assert within.sentence == "No defence measured was shown to lower the leak at that price."
     assert unbroken.defence is None
     assert unbroken.sentence.startswith("None of the defences measured")
 
@@ -116,3 +116,15 @@ def test_a_defence_that_an_adaptive_attack_gets_through_is_not_recommended(made)
     unbroken, _, limits = advice(records)
     assert unbroken.defence == GaussianNoise()
     assert "adaptive" not in limits.sentence
+
+
+def test_a_defence_that_only_failed_searches_met_is_not_recommended(made):
+    records = [
+        made.record(psnr=38),
+        made.record(TopK(share=0.1), psnr=9, extra=made.searches(8)),
+        made.record(TopK(share=0.3), psnr=19),
+    ]
+    unbroken, within, *_ = advice(records)
+    assert unbroken.defence is None
+    assert "met only searches that failed" in unbroken.sentence
+    assert within.defence == TopK(share=0.3)

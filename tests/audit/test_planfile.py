@@ -103,7 +103,7 @@ def test_words_stand_for_tables_without_settings() -> None:
         small(defences=["top_k", {"kind": "pruning"}], metrics=["psnr"], scenario={"data": "digits", "model": "mlp"})
     )
     assert [defence.kind for defence in plan.defences] == ["top_k", "pruning"]
-    assert [metric.kind for metric in plan.probes["analytic"].metrics] == ["psnr"]
+    assert [metric.kind for metric in plan.probes["analytic"].metrics] == ["psnr", "search_gap"]
 
 
 def test_words_for_data_and_models_mean_what_they_mean_on_the_command_line() -> None:

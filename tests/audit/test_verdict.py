@@ -189,3 +189,73 @@ def test_the_two_are_compared_in_one_setting_only(made):
     adaptive = {"attack": made.ADAPTIVE, "label": "adaptive", "knows": (Knows.DEFENCE,), "batch_size": 8}
     rows = rows_of([made.record(psnr=40), made.record(TopK(), psnr=9), made.record(TopK(), psnr=38, **adaptive)])
     assert "knows the defence" not in judge(rows)[1].sentence
+
+
+def test_nothing_is_known_of_a_defence_where_every_search_failed(made):
+    _, found = judge(rows_of([made.record(psnr=38), made.record(TopK(), psnr=9, extra=made.searches(8))]))
+    assert found.tone == "unknown"
+    assert found.sentence.startswith(
+        "Top-k (share 0.1): unknown, because every search failed: dlg2019 recognised none of 8 images, "
+        "against all 8 images without it, but a better search may find more ("
+    )
+    assert "not broken" not in found.sentence
+
+
+def test_numbers_that_are_no_images_are_unknown_too_where_every_search_failed(made):
+    failed = Reading(name="search_failed", value=1, n=8)
+    weak = Reading(name="mse", value=0.9, low=0.8, high=1.0, chance=0.5, leaks="low")
+    strong = weak.model_copy(update={"value": 0.01, "low": 0.0, "high": 0.02})
+    bare, defended = made.record(psnr=None, extra=(strong,)), made.record(TopK(), psnr=None, extra=(weak, failed))
+    _, found = judge(rows_of([bare, defended]))
+    assert found.tone == "unknown"
+    assert "unknown, because every search failed: dlg2019 reached MSE 0.9, chance 0.5, against" in found.sentence
+
+
+@pytest.mark.parametrize("failed", [0, 3, 7])
+def test_a_search_that_did_not_fail_is_enough_to_say_not_broken(made, failed):
+    _, found = judge(rows_of([made.record(psnr=38), made.record(TopK(), psnr=9, extra=made.searches(failed))]))
+    assert found.tone == "unbroken"
+    assert "was not broken by the attack tried (dlg2019)" in found.sentence
+
+
+def test_only_attacks_whose_searches_did_not_all_fail_count_as_tried(made):
+    records = [
+        made.record(psnr=38),
+        made.record(TopK(), psnr=9, label="a", extra=made.searches(8)),
+        made.record(TopK(), psnr=8, label="b", extra=made.searches(2)),
+    ]
+    _, found = judge(rows_of(records))
+    assert (found.tone, found.attacks, found.worst.attack) == ("unbroken", ("b",), "b")
+    assert "was not broken by the attack tried (b)" in found.sentence
+    assert "Every search of a failed, which says nothing about the defence." in found.sentence
+
+
+def test_an_image_that_is_recognised_leaks_whether_its_search_stopped_short_or_not(made):
+    _, found = judge(rows_of([made.record(psnr=38), made.record(TopK(), psnr=38, extra=made.searches(8))]))
+    assert found.tone == "leaks"
+    assert "unknown" not in found.sentence
+
+
+def test_all_searches_of_all_seeds_must_have_failed(made):
+    def tone(*failed):
+        bare = [made.record(psnr=38, seed=seed) for seed in range(3)]
+        rest = [made.record(TopK(), psnr=9, seed=seed, extra=made.searches(one)) for seed, one in enumerate(failed)]
+        return judge(rows_of([*bare, *rest]))[1].tone
+
+    assert tone(8, 8, 8) == "unknown"
+    assert tone(8, 7, 8) == "unbroken"
+
+
+@pytest.mark.parametrize(
+    ("readings", "text"),
+    [
+        ((3,), "3 of 8 (the truth fits better)"),
+        ((8,), "all 8 (the truth fits better)"),
+        ((0,), "none of 8"),
+        ((2, 8, 0.5, 1.0), "2 of 8 (diverged, out of range or worse than blind)"),
+    ],
+)
+def test_how_many_searches_failed_is_said_with_the_reason(made, readings, text):
+    [row] = rows_of([made.record(extra=made.searches(*readings))])
+    assert row.searches == text
+    assert rows_of([made.record()])[0].searches == ""

@@ -144,7 +144,7 @@ def test_with_the_truth_a_leak_is_graded_and_nothing_is_diagnosed(recorded):
     assert psnr["none", "analytic"] > 60
     assert psnr["as_captured", "analytic"] > 60
     found = flags(records)
-    assert "Chance levels are those of a blank guess" in found["blank_chance"]
+    assert "Chance levels are those of grey and noise" in found["blank_chance"]
     assert not found.keys() & {"not_graded", "captured_defence_works", "vanishing_gradients", "label_counts_unknown"}
 
 

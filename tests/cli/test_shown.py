@@ -248,3 +248,15 @@ def test_labels_have_columns_of_their_own(made: Any) -> None:
     for words in ("Leak AUC (95 %)", "95 % quantile", "Test AUC", "0.90 (0.89 to 0.91)", "0.92", "0.876", "refused"):
         assert words in shown
     assert "PSNR" not in shown
+
+
+def test_the_terminal_says_which_searches_failed(made: Any) -> None:
+    records = [made.record(psnr=38, extra=made.searches(0)), made.record(GaussianNoise(), psnr=9, extra=made.searches(3))]
+    console, text = screen(terminal=False)
+    show(records, console=console)
+    _, heading, rest = text.getvalue().partition("Searches that failed")
+    assert heading
+    lines = [line for line in rest.splitlines() if line.startswith("- Gaussian noise (std 0.01), dlg2019")]
+    assert lines
+    assert lines[0].endswith("3 of 8 (the truth fits better)")
+    assert "No defence, dlg2019" not in rest

@@ -99,6 +99,40 @@ def test_a_metric_of_the_message_is_graded_whatever_the_guess_claims(run, attack
     assert (readings[-1].value, readings[-1].leaks) == (4, None)
 
 
+class Aware(Error):
+    """Says what it was told of the attacker's knowledge."""
+
+    kind: Literal["test_aware"] = "test_aware"
+
+    def grade(self, guess, truth, rng, public=None):
+        labels = -1 if guess.labels is None else int(guess.labels[0])
+        return [
+            Reading(name="public", value=-1 if public is None else len(public)),
+            Reading(name="labels", value=labels),
+        ]
+
+
+class Instrument(Aware):
+    """Needs public examples whoever else has them."""
+
+    kind: Literal["test_instrument"] = "test_instrument"
+    learns_from_public: ClassVar[bool] = True
+
+
+@pytest.mark.parametrize(
+    ("knows", "public", "labels"),
+    [((), -1, -1), ((Knows.AUXILIARY,), 5, -1), ((Knows.LABELS,), -1, 0), ((Knows.AUXILIARY, Knows.LABELS), 5, 0)],
+)
+def test_a_guess_is_compared_with_what_the_threat_model_lets_anybody_answer(run, knows, public, labels):
+    run = dataclasses.replace(run, auxiliary=Batch(torch.zeros(5, 3), torch.zeros(5).long()))
+    attempt = Attempt(
+        attack=Constant(), threat=ThreatModel(knows=frozenset(knows)), metrics=(Aware(), LabelError(), Instrument())
+    )
+    found = attempt.read(run, stream(0))
+    assert [reading.value for reading in found.readings] == [public, labels, 5, labels]
+    assert found.guess.labels is None
+
+
 def test_what_is_withheld_refuses_the_attack(run):
     with pytest.raises(Refusal, match="needs to know labels"):
         Attempt(attack=Constant(greedy=True)).read(run, stream(0))

@@ -6,10 +6,10 @@ from torch import nn
 
 from leaktight.core.metric import Reading
 from leaktight.core.random import stream
-from leaktight.core.task import Batch
+from leaktight.core.task import Batch, Normalise
 from leaktight.data import Digits
 from leaktight.metrics import MSE, PSNR, SSIM, ReconstructionStatement, RelativeRMSE
-from leaktight.metrics.chance import DRAWS, chance_level
+from leaktight.metrics.chance import DRAWS, Blind, chance_level
 from leaktight.metrics.image import mse, psnr, ssim
 from leaktight.metrics.pairing import arrange
 
@@ -54,9 +54,9 @@ def test_nobody_beats_chance_by_knowing_the_public_data_alone(metric, size, digi
 
 
 def test_the_prior_of_dark_images_no_longer_looks_like_a_leak(digits, insides, reconstruction):
-    """Grey is a weak answer where images are dark: what beats it may have seen nothing."""
+    """Grey is a weak answer where images have a common shape: what beats it may have seen nothing but public examples."""
     truth = batches(digits, 1)
-    prior = reconstruction([per_channel(digits.test.inputs)] * len(truth))
+    prior = reconstruction([digits.test.inputs.mean(0, keepdim=True)] * len(truth))
     weak, _ = PSNR().grade(prior, insides(truth), stream(0))
     level, _ = PSNR().grade(prior, insides(truth), stream(0), digits.test)
     assert weak.beats_chance()
@@ -68,18 +68,19 @@ def test_the_prior_of_dark_images_no_longer_looks_like_a_leak(digits, insides, r
 def test_the_answer_of_least_squared_error_is_the_mean_example(digits):
     truth = torch.cat(batches(digits, 1)).double()
     mean = digits.test.inputs.double().mean(0)
-    level = chance_level(mse, "low", truth, torch.arange(48), digits.test, stream(0))
+    level = chance_level(mse, "low", truth, torch.arange(48), Blind(digits.test), stream(0))
     assert level == pytest.approx((truth - mean).square().mean().item())
 
 
-def test_wrong_guesses_that_pairing_flatters_are_at_chance_in_ssim(insides, reconstruction):
+@pytest.mark.parametrize("granted", [False, True], ids=["without", "with public examples"])
+def test_wrong_guesses_that_pairing_flatters_are_at_chance_in_ssim(granted, insides, reconstruction):
     """Of sixteen noise images some fit by luck; grey has no structure that could fit, so it is no measure for them."""
     rng = torch.Generator().manual_seed(0)
     truth, guess = ([torch.rand(16, 1, 8, 8, generator=rng) for _ in range(12)] for _ in range(2))
-    public = Batch(torch.rand(200, 1, 8, 8, generator=rng), torch.zeros(200, dtype=torch.long))
-    without, _ = SSIM().grade(reconstruction(guess), insides(truth), stream(0))
+    public = Batch(torch.rand(200, 1, 8, 8, generator=rng), torch.zeros(200, dtype=torch.long)) if granted else None
     reading, _ = SSIM().grade(reconstruction(guess), insides(truth), stream(0), public)
-    assert without.beats_chance()
+    grey = ssim(torch.full((1, 1, 8, 8), 0.5).expand(192, -1, -1, -1).double(), torch.cat(truth).double()).mean().item()
+    assert reading.low > grey
     assert not reading.beats_chance()
     assert reading.chance == pytest.approx(reading.value, abs=0.03)
 
@@ -87,7 +88,7 @@ def test_wrong_guesses_that_pairing_flatters_are_at_chance_in_ssim(insides, reco
 def test_drawn_examples_are_paired_within_their_message(digits):
     truths = batches(digits, 8)
     truth, messages = torch.cat(truths).double(), torch.arange(6).repeat_interleave(8)
-    level = chance_level(ssim, "high", truth, messages, digits.test, stream(3, "cell"))
+    level = chance_level(ssim, "high", truth, messages, Blind(digits.test), stream(3, "cell"))
     rng = torch.Generator().manual_seed(99)
     scores = []
     for _ in range(40):
@@ -133,3 +134,41 @@ def test_no_public_example_is_as_good_as_none(photos, insides, reconstruction):
     nothing = Batch(torch.zeros(0, 3, 16, 16), torch.zeros(0, dtype=torch.long))
     readings = [PSNR().grade(reconstruction(photos), insides(photos), stream(0), known) for known in (None, nothing)]
     assert readings[0] == readings[1]
+
+
+@pytest.mark.parametrize(("channels", "grey"), [(1, 0.33), (3, 0.43)])
+def test_without_public_data_the_middle_of_the_generic_prior_is_an_answer(channels, grey, insides, reconstruction):
+    truth = [torch.full((1, channels, 8, 8), grey + 0.01)]
+    reading, _ = MSE().grade(reconstruction(truth), insides(truth), stream(0))
+    assert reading.chance == pytest.approx(1e-4, rel=1e-3)
+
+
+def test_who_knows_a_network_knows_the_middle_of_its_units():
+    truth = torch.full((2, 3, 4, 4), 0.9, dtype=torch.float64)
+    levels = [
+        chance_level(mse, "low", truth, torch.arange(2), Blind(normalise=normalise), stream(0))
+        for normalise in (nn.Identity(), Normalise([0.9] * 3, [0.2] * 3))
+    ]
+    assert levels[0] == pytest.approx(0.4**2)
+    assert levels[1] == pytest.approx(0, abs=1e-12)
+
+
+def test_public_examples_with_labels_give_the_mean_of_each_class(digits, insides, reconstruction):
+    """Who has both answers each digit by the mean of its class, in whatever order the labels of a message are known."""
+    order = torch.randperm(len(digits.train), generator=torch.Generator().manual_seed(0))[:48]
+    inputs, labels = digits.train.inputs[order].split(4), digits.train.labels[order].split(4)
+    means = torch.stack([digits.test.inputs[digits.test.labels == digit].mean(0) for digit in range(10)]).double()
+    truth = insides(list(inputs), labels=list(labels))
+    unlabelled, _ = PSNR().grade(reconstruction(inputs), truth, stream(0), digits.test)
+    labelled, _ = PSNR().grade(reconstruction(inputs, [each.flip(0) for each in labels]), truth, stream(0), digits.test)
+    expected = [psnr(arrange(means[each], images), images.double()) for images, each in zip(inputs, labels, strict=True)]
+    assert labelled.chance == pytest.approx(torch.cat(expected).mean().item(), abs=1e-4)
+    assert labelled.chance > unlabelled.chance + 1
+
+
+def test_labels_alone_are_no_picture_of_a_class(digits, insides, reconstruction):
+    truth = insides(batches(digits, 4))
+    guess = [inside.raw.inputs for inside in truth]
+    labels = [inside.raw.labels for inside in truth]
+    with_labels, without = (PSNR().grade(reconstruction(guess, given), truth, stream(0))[0] for given in (labels, None))
+    assert with_labels.chance == without.chance

@@ -11,6 +11,7 @@ from leaktight.core.metric import Metric
 from leaktight.core.random import stream
 from leaktight.metrics import MSE, PSNR, SSIM, ReconstructionStatement, RelativeRMSE, standard
 from leaktight.metrics.image import psnr
+from leaktight.priors.generic import GREY
 
 INPUTS = [PSNR(), SSIM(), MSE(), RelativeRMSE(), ReconstructionStatement()]
 PERFECT = {"psnr": 100.0, "ssim": 1.0, "mse": 0.0, "rmse_relative": 0.0, "reconstruction_statement": 1.0}
@@ -28,13 +29,16 @@ def test_a_shuffled_perfect_batch_scores_perfect(metric, insides, reconstruction
 
 
 @everywhere
-def test_the_blank_answer_scores_the_chance_level(metric, insides, reconstruction, photos):
+def test_the_blank_answer_scores_at_most_the_chance_level(metric, insides, reconstruction, photos):
     grey = reconstruction([torch.full_like(images, 0.5) for images in photos])
     silent = reconstruction([images[:0] for images in photos])
     for guess in (grey, silent):
         for reading in metric.grade(guess, insides(photos), stream(0)):
-            assert reading.value == pytest.approx(reading.chance)
+            gain = reading.value - reading.chance
+            assert (gain if reading.leaks == "high" else -gain) <= 1e-9
             assert not reading.beats_chance()
+            if metric.kind != "ssim":  # Noise has structure, and some of it fits.
+                assert reading.value == pytest.approx(reading.chance)
 
 
 @everywhere
@@ -126,7 +130,7 @@ def test_psnr_is_the_mean_of_each_image_not_of_the_pooled_error(insides, reconst
     reading, _ = PSNR().grade(reconstruction([guess]), insides(truth), stream(0))
     assert sorted(reading.each) == pytest.approx([20, 40])
     assert reading.value == pytest.approx(30)
-    assert reading.chance == pytest.approx(psnr(torch.full((1, 1, 8, 8), 0.5), torch.zeros(1, 1, 8, 8)).item())
+    assert reading.chance == pytest.approx(psnr(torch.full((1, 1, 8, 8), GREY.mean), torch.zeros(1, 1, 8, 8)).item())
 
 
 def test_the_interval_resamples_messages_not_examples(insides, reconstruction):

@@ -314,3 +314,13 @@ def test_pictures_have_words_for_those_who_cannot_see_them(whole):
 
 def test_the_template_stays_small():
     assert sum(len(path.read_text().splitlines()) for path in FOLDER.glob("*.html")) < 420
+
+
+def test_searches_that_failed_stand_beside_the_attack_and_are_explained(report, made):
+    records = [made.record(psnr=38), made.record(TopK(), psnr=9, extra=made.searches(8))]
+    shown = words(read(report(records)))
+    assert "all 8 (the truth fits better)" in shown
+    assert "unknown, because every search failed" in shown
+    assert "A failed search says nothing about a defence." in shown
+    assert "objective of the truth" in shown
+    assert "A failed search says nothing" not in words(read(report(records[:1])))

@@ -44,6 +44,7 @@ class Problem:
         rows: what each row has of its own, stacked: the hypothesis that it tries. Rows of a victim follow each other.
         group: (points, owners) to what the rows of a victim say about each other, one number for each row; None if nothing.
         project: brings points back to where they may be.
+        revise: (points, owners, rows) to what the rows take for true after a phase, given what they took for true before and where they are.
         bytes_per_row: how much memory an evaluation of a row takes, about.
     """
 
@@ -53,6 +54,7 @@ class Problem:
     rows: Named = dataclasses.field(default_factory=dict)
     group: Callable[[Tensor, Tensor], Tensor] | None = None
     project: Callable[[Tensor], Tensor] | None = None
+    revise: Callable[[Tensor, Tensor, Named], Named] | None = None
     bytes_per_row: int = 1 << 20
 
 
@@ -134,6 +136,7 @@ class Engine:
 
     def __init__(self, problem: Problem, search: Search, watch: Watch | None = None) -> None:
         self.problem, self.search, self.watch = problem, search, watch
+        self.tried = problem.rows
         self._graphs: dict[int, Evaluate] = {}
 
     def run(self, points: Tensor, victims: int) -> Found:
@@ -150,20 +153,30 @@ class Engine:
         rows = torch.arange(len(points), device=points.device)
         owners = rows // (len(points) // victims)
         values = points.new_full((len(points),), math.inf)
-        before = 0
-        for phase in self.search.phases:
+        before, last = 0, len(self.search.phases) - 1
+        self.tried = self.problem.rows
+        for number, phase in enumerate(self.search.phases):
             points, values = self._phase(phase, before, points, owners, rows)
             before += phase.evaluations
+            if self.problem.revise is not None and number < last:
+                self._revise(points, owners, rows)
+                values = self.values(points, owners, rows)
             kept = _best(values, victims, phase.keep)
             points, values, owners, rows = points[kept], values[kept], owners[kept], rows[kept]
         return Found(rows, points, values)
+
+    def _revise(self, points: Tensor, owners: Tensor, rows: Tensor) -> None:
+        """Let the rows take something else for true."""
+        if self.problem.revise is not None:
+            revised = self.problem.revise(points, owners, _take(self.tried, rows))
+            self.tried = {name: each.index_copy(0, rows, revised[name]) for name, each in self.tried.items()}
 
     def values(self, points: Tensor, owners: Tensor, rows: Tensor) -> Tensor:
         """Return the objective at these points; a row's hypothesis is that of its number in `rows`."""
         parts = []
         for chunk in self._chunks(points, owners):
             arguments = self._arguments(owners[chunk], rows[chunk], 1.0)
-            parts.append(self._traced(points[chunk], arguments)(points[chunk], *arguments)[0])
+            parts.append(self._evaluate(points[chunk], arguments)(points[chunk], *arguments)[0])
         return torch.cat(parts)
 
     def _phase(self, phase: Phase, before: int, points: Tensor, owners: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
@@ -173,7 +186,7 @@ class Engine:
         return torch.cat([part[0] for part in parts]), torch.cat([part[1] for part in parts])
 
     def _arguments(self, owners: Tensor, rows: Tensor, weight: float) -> tuple[Any, ...]:
-        own, row = _take(self.problem.own, owners), _take(self.problem.rows, rows)
+        own, row = _take(self.problem.own, owners), _take(self.tried, rows)
         return self.problem.shared, own, row, torch.tensor(weight, device=owners.device), owners
 
     def _evaluate(self, points: Tensor, arguments: tuple[Any, ...]) -> Evaluate:

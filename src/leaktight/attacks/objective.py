@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import math
 from collections.abc import Sequence
 
 import torch
@@ -17,7 +18,7 @@ from leaktight.attacks.term import Candidate, GroupTerm, Match, Term
 from leaktight.attacks.victims import Sighting, Victims
 from leaktight.core.message import Tensors
 from leaktight.core.random import Stream
-from leaktight.core.run import Inside
+from leaktight.core.run import Inside, is_joined
 from leaktight.priors import Coordinates
 
 EXAMPLES, LOGITS = "examples", "logits"
@@ -32,10 +33,12 @@ class Hypotheses:
 
     Args:
         choices: for each message the outcome of each example, (rows, examples, outcomes); None where there are none.
+        heard: which of a victim's messages a row listens to at first, (rows, messages): one, where each has outcomes to be guessed.
         targets: the label probabilities, (rows, examples, classes); None if they are searched for.
     """
 
     choices: Sequence[Tensor | None]
+    heard: Tensor
     targets: Tensor | None
 
 
@@ -81,12 +84,15 @@ class Objective:
                 rows[f"choice {number}"] = choice
         if hypotheses.targets is not None:
             rows["targets"] = hypotheses.targets
+        if any(choice is not None for choice in hypotheses.choices):
+            rows["heard"] = hypotheses.heard
         return Problem(
             objective=self._value,
             shared=shared,
             own=own,
             rows=rows,
             group=self._group if self.groups else None,
+            revise=self._revise if "heard" in rows else None,
             project=self._clip if self.box and not self.coordinates.whitened else None,
             bytes_per_row=self._bytes_per_row(),
         )
@@ -186,7 +192,43 @@ class Objective:
             wanted = own[f"wanted {number}"]
             belief = sighting.replay(parameters, inputs, targets, secrets, row.get(f"choice {number}"), wanted)
             seen.append(self.match(belief, wanted, own[f"floor {number}"]))
+        if "heard" in row:
+            seen = [one * heard for one, heard in zip(seen, row["heard"].unbind(), strict=True)]
         return weight * torch.stack(seen).sum() + self._plausibility(z, Candidate(inputs, targets, secrets))
+
+    def _revise(self, points: Tensor, owners: Tensor, rows: Named) -> Named:
+        """Take for each example in each message the outcome that fits best where a row is now, and listen to all messages."""
+        revised = {**rows, "heard": torch.ones_like(rows["heard"])}
+        for number, sighting in enumerate(self.victims.sightings):
+            choice, count = rows[f"choice {number}"], len(sighting.replay.channel.outcomes)
+            for example in range(self.replay.examples):
+                tried = []
+                for outcome in range(count):
+                    one = choice.clone()
+                    one[:, example] = nn.functional.one_hot(torch.tensor(outcome), count).to(choice)
+                    tried.append(one)
+                misfits = torch.stack([self._misfits(number, points, owners, rows.get("targets"), one) for one in tried])
+                choice = torch.stack(tried)[misfits.argmin(0), torch.arange(len(points), device=points.device)]
+            revised[f"choice {number}"] = choice
+        return revised
+
+    def _misfits(self, number: int, points: Tensor, owners: Tensor, targets: Tensor | None, choice: Tensor) -> Tensor:
+        """Return how badly each row fits one message, under these outcomes."""
+        sighting = self.victims.sightings[number]
+
+        def misfit(
+            point: Tensor, parameters: Tensors, wanted: Tensors, floors: Tensors, target: Tensor | None, one: Tensor
+        ) -> Tensor:
+            _, inputs, probabilities, secrets = self.unpack(point, target)
+            return self.match(sighting.replay(parameters, inputs, probabilities, secrets, one, wanted), wanted, floors)
+
+        wanted = {name: tensor[owners] for name, tensor in sighting.wanted.items()}
+        floors = {name: floor(tensor) for name, tensor in wanted.items()}
+        parameters = dict(sighting.parameters) if sighting.same else {n: t[owners] for n, t in sighting.parameters.items()}
+        places = (0, None if sighting.same else 0, 0, 0, None if targets is None else 0, 0)
+        with torch.no_grad():
+            found: Tensor = torch.func.vmap(misfit, in_dims=places)(points, parameters, wanted, floors, targets, choice)
+        return found.nan_to_num(math.inf)
 
     def _plausibility(self, z: Tensor, candidate: Candidate) -> Tensor:
         """Return what a candidate costs whatever its message is."""
@@ -195,8 +237,9 @@ class Objective:
             terms.append(outside(candidate.inputs))
         return torch.stack(terms).sum()
 
+    @torch.no_grad()
     def at_truth(self, victim: int, truth: Sequence[Inside]) -> float:
-        """Return the objective of the true examples and secrets, which no attack sees.
+        """Return the objective of the true examples and secrets, which no attack sees; NaN where no candidate could be the truth.
 
         Of unknowns that have no true value, such as the point of a surrogate, the best of a few is taken.
 
@@ -204,6 +247,8 @@ class Objective:
             victim: whose.
             truth: the other side of each of its messages.
         """
+        if not all(self._has_truth(inside) for inside in truth):
+            return math.nan
         raw = truth[0].raw
         inputs, targets = raw.inputs.to(self.device), nn.functional.one_hot(raw.labels, self.replay.task.classes).float()
         targets = targets.to(self.device)
@@ -223,6 +268,13 @@ class Objective:
             seen = seen + torch.stack(costs).min()
         z = self.coordinates.encode(inputs, targets)
         return (seen + self._plausibility(z, Candidate(inputs, targets, {}))).item()
+
+    def _has_truth(self, inside: Inside) -> bool:
+        """Return whether a candidate can be the truth: one party's batch, of the size that the message says.
+
+        The mean of several parties' messages is none of theirs, and a batch by Poisson sampling may have another size.
+        """
+        return not is_joined(inside) and len(inside.raw) == len(inside.used) == self.replay.examples
 
     def _group(self, points: Tensor, owners: Tensor) -> Tensor:
         targets = None if self.victims.targets is None else self.victims.targets[owners]
@@ -267,9 +319,10 @@ def true_unknowns(replay: Replay, parameters: Tensors, inputs: Tensor, targets: 
     """Return the true values of further unknowns, or several where there is no true one."""
     if replay.loss == "free":
         head = {name.removeprefix("head."): tensor for name, tensor in parameters.items() if name.startswith("head.")}
-        features = replay.task.model.features(inputs).detach().requires_grad_(True)
-        losses = replay.task.loss(torch.func.functional_call(replay.task.model.head, head, (features,)), targets)
-        return [{FEATURE_GRADIENT: torch.autograd.grad(losses.sum(), features)[0].flatten(1)}]
+        with torch.enable_grad():
+            features = replay.task.model.features(inputs).detach().requires_grad_(True)
+            losses = replay.task.loss(torch.func.functional_call(replay.task.model.head, head, (features,)), targets)
+            return [{FEATURE_GRADIENT: torch.autograd.grad(losses.sum(), features)[0].flatten(1)}]
     if replay.update == "surrogate":
         return [{SURROGATE: torch.tensor(logit, device=inputs.device)} for logit in (-3.0, -1.0, 0.0, 1.0, 3.0)]
     return [{}]
@@ -289,15 +342,22 @@ def hypotheses(victims: Victims, rows: int, rng: Stream) -> Hypotheses:
     All combinations of outcomes if there are few, else draws. Where an update is unrolled step by step, labels that were read come in some
     order of the steps: the first row of a victim takes them as they are, the others in orders drawn at random.
     """
+    count = len(victims.sightings)
     choices = [_choice(sighting, len(victims), rows, rng) for sighting in victims.sightings]
+    heard = torch.ones(len(victims) * rows, count, device=victims.device)
+    if count > 1 and choices[0] is not None:
+        # Rows with the same outcome in the first phase listen to different messages.
+        outcomes = len(victims.replay.channel.outcomes) ** victims.replay.examples
+        turn = torch.arange(rows, device=victims.device) // min(outcomes, rows) % count
+        heard = nn.functional.one_hot(turn, count).float().repeat(len(victims), 1)
     if victims.targets is None:
-        return Hypotheses(choices, None)
+        return Hypotheses(choices, heard, None)
     targets = victims.targets.repeat_interleave(rows, 0)
     if victims.replay.steps.count > 1 and victims.replay.update == "unrolled":
         order = torch.rand(targets.shape[:2], generator=rng).argsort(1).to(targets.device)
         order[::rows] = torch.arange(targets.shape[1], device=targets.device)
         targets = targets.gather(1, order[..., None].expand_as(targets))
-    return Hypotheses(choices, targets)
+    return Hypotheses(choices, heard, targets)
 
 
 def _choice(sighting: Sighting, victims: int, rows: int, rng: Stream) -> Tensor | None:

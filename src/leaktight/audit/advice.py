@@ -103,7 +103,7 @@ def _unbroken(judged: Sequence[Judgement], prefix: str) -> Advice:
     if not unbroken:
         return Advice(
             question,
-            "None of the defences measured: each let something through, left a model that learned nothing, or could not be compared with no defence.",
+            "None of the defences measured: each let something through, left a model that learned nothing, could not be compared with no defence, or met only searches that failed.",
         )
     best = min(unbroken, key=lambda j: j.worst.loss.value if j.worst.loss else 0.0)
     return Advice(
@@ -127,9 +127,11 @@ def _within(judged: Sequence[Judgement], budget: float, prefix: str) -> Advice:
             question,
             f"None of the defences measured is that cheap; the cheapest is {name_of(cheapest.defence)}, at {cost_of(cheapest.worst.loss)}.",
         )
-    best = min(fits, key=_order)
-    if best.tone not in ("unbroken", "reduces"):
-        return Advice(question, "No defence measured lowers the leak at that price.")
+    # Of a defence that only failed searches met nothing is known, however little they found.
+    helpful = [j for j in fits if j.tone in ("unbroken", "reduces")]
+    if not helpful:
+        return Advice(question, "No defence measured was shown to lower the leak at that price.")
+    best = min(helpful, key=_order)
     loss = best.worst.loss
     unsure = ""
     if loss is not None and loss.low is None:

@@ -52,7 +52,7 @@ def captured(
         model: the model that was trained; None takes, and runs, what the manifests name: only for captures that you recorded yourself.
         truth: the file with the private batches; None if nobody gives them.
         shape: the shape of one example; empty if the manifests or the truth tell.
-        public: public examples of the same kind, for chance levels.
+        public: public examples of the same kind, which the attacker is taken to know: they set chance levels.
         thorough: whether to search as long as the attacks' sources do, on four times as many messages.
     """
     scenario = Captured(
@@ -65,7 +65,7 @@ def captured(
         scenarios=_scenarios(scenario, captures),
         defences=(AsCaptured(),) if truth else (),
         probes={
-            name: Attempt(attack=attack, threat=_threat(captures, attack), metrics=standard())
+            name: Attempt(attack=attack, threat=_threat(captures, attack, public), metrics=standard())
             for name, attack in _attacks(scenario.task(captures[0]), captures, thorough, bool(truth)).items()
         },
         grid=Grid(
@@ -98,9 +98,10 @@ def _attacks(task: Task, captures: list[Capture], thorough: bool, graded: bool) 
     return found
 
 
-def _threat(captures: list[Capture], attack: Attack) -> ThreatModel:
+def _threat(captures: list[Capture], attack: Attack, public: Source | None) -> ThreatModel:
+    """Return who received the messages; public examples that are named are known to it."""
     # What is known of captured messages can be read off them: an entry of zero may have been left out.
-    known = attack.needs & {Knows.DEFENCE}
+    known = attack.needs & {Knows.DEFENCE} | ({Knows.AUXILIARY} if public is not None else set())
     return ThreatModel(seat=captures[0].manifest.receiver, knows=frozenset({Knows.LOCAL_STEPS}) | known)
 
 

@@ -66,10 +66,10 @@ def objective_against_noise(records: Sequence[Record]) -> list[Flag]:
 
 
 def blank_chance(records: Sequence[Record]) -> list[Flag]:
-    """Without public examples the chance level is that of a blank guess, which a blurred mean would beat."""
+    """Without public examples the chance level is that of grey or noise, which a blurred mean would beat."""
     plain = [record for record in _captured(records) if _has_truth(record) and record.reading(PSNR) and _public(record) is None]
     said = (
-        "Chance levels are those of a blank guess, as no public examples were given: an attack that answers a mean image beats them. "
+        "Chance levels are those of grey and noise, as no public examples were given: an attack that answers a mean image beats them. "
         "Give examples of the same kind with `--data`."
     )
     return [Flag("blank_chance", said, _keys(plain))] if plain else []

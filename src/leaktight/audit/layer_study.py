@@ -19,7 +19,7 @@ from leaktight.learning.federated import Federated
 from leaktight.learning.optimiser import Adam
 from leaktight.learning.protocol import FedSGD
 from leaktight.learning.schedule import ByProperty
-from leaktight.metrics import PSNR, PropertyAuc
+from leaktight.metrics import PSNR, PropertyAuc, SearchGap
 from leaktight.models.network import Network
 from leaktight.priors import TotalVariation
 from leaktight.probes import MutualInformation, Sensitivity, VInformation
@@ -118,7 +118,7 @@ class LayerStudy(Value):
         attacks = {layer: preset("geiping2020", layers=(layer,), **settings) for layer in self.layers()}
         threat = ThreatModel(knows=frozenset({Knows.LOCAL_STEPS, Knows.LABELS}))
         probes: dict[str, Probe] = {
-            layer: Attempt(attack=attack, threat=threat, metrics=(PSNR(),)) for layer, attack in attacks.items()
+            layer: Attempt(attack=attack, threat=threat, metrics=(PSNR(), SearchGap())) for layer, attack in attacks.items()
         }
         return Plan(
             title="What each layer reconstructs",

@@ -19,7 +19,7 @@ from leaktight.core.private import reason
 from leaktight.core.probe import Attempt, Probe
 from leaktight.core.scenario import Scenario
 from leaktight.core.threat import ThreatModel
-from leaktight.metrics import standard
+from leaktight.metrics import SearchGap, standard
 
 MOST_TABLES = 1000
 """How many defences, attacks, probes, metrics or scenarios a plan may name one by one."""
@@ -81,6 +81,8 @@ def parse_plan(document: Table, source: str = "The plan") -> Plan:
     scenarios = _scenarios(document, faults)
     threat = made(ThreatModel, document.get("threat", {}), "threat", faults)
     metrics = _each(Metric, document, "metrics", faults) if "metrics" in document else list(standard())
+    # Whatever is graded, a search that failed must not pass for a defence that works.
+    metrics += [] if any(isinstance(metric, SearchGap) for metric in metrics) else [SearchGap()]
     probes = _probes(document, threat or ThreatModel(), tuple(metrics), faults)
     defences = _defences(document, faults)
     grid = made(Grid, document.get("grid", {}), "grid", faults)

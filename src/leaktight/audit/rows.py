@@ -14,7 +14,7 @@ from leaktight.audit.label_leak import strongest_layer, tail_of, tells_labels, w
 from leaktight.audit.pool import leakage, low, pool
 from leaktight.audit.property_leak import asked_of, strongest_property, tells_property
 from leaktight.audit.utility import ignorance, is_utility, lost, utility_of
-from leaktight.audit.words import attack_of, label_of, name_of, plain, rank, setting, undefended
+from leaktight.audit.words import attack_of, counted, label_of, name_of, plain, rank, setting, undefended
 from leaktight.core.attack import Attack
 from leaktight.core.budget import Budget, budgets_of
 from leaktight.core.defence import Defence
@@ -22,6 +22,7 @@ from leaktight.core.metric import Reading
 from leaktight.core.probe import Attempt
 from leaktight.core.record import Record, Status
 from leaktight.core.run import largest
+from leaktight.metrics.search_gap import OBJECTIVE_OF_GUESS, OBJECTIVE_OF_TRUTH, SEARCH_FAILED
 
 PSNR, SSIM, LABELS = "psnr", "ssim", "label_distance"
 STATEMENT, RATIO = "reconstruction_statement", "gradient_ratio"
@@ -148,6 +149,28 @@ class Row:
         """What labels are told by in the worst steps, at the layer that the row is judged by; None if it is not about labels."""
         leak = self.leak
         return tail_of(self.readings, leak.layer) if leak is not None and tells_labels(leak) else None
+
+    @property
+    def failed(self) -> Reading | None:
+        """The share of its searches that failed; None where nothing was searched for or nobody could tell."""
+        return self.reading(SEARCH_FAILED)
+
+    @property
+    def informative(self) -> bool:
+        """Whether that nothing was found says anything about the messages: not if every search failed."""
+        return self.failed is None or round(self.failed.value * self.failed.n) < self.failed.n
+
+    @property
+    def searches(self) -> str:
+        """How many of its searches failed, and why, in words; nothing where that is not known."""
+        if self.failed is None:
+            return ""
+        found, best = self.reading(OBJECTIVE_OF_GUESS), self.reading(OBJECTIVE_OF_TRUTH)
+        why = ""
+        if self.failed.value > 0:
+            better = found is not None and best is not None and best.value < found.value
+            why = " (the truth fits better)" if better else " (diverged, out of range or worse than blind)"
+        return f"{counted(self.failed)}{why}"
 
     @property
     def budgets(self) -> tuple[Budget, ...]:

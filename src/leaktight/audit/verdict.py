@@ -30,7 +30,7 @@ class Judgement:
         worst: the row of the strongest attack against it.
         base: the strongest attack without defence in the same settings; None if there is none.
         tone: `unbroken` if no attack tried recognised anything, though one did without the defence; `reduces` if measurably less leaks;
-            `leaks` if not; `unknown` if there is nothing to compare with.
+            `leaks` if not; `unknown` if there is nothing to compare with, or if nothing was recognised because every search failed.
         sentence: the finding in words.
         attacks: the attacks that were tried and can be compared; there are stronger ones.
     """
@@ -69,12 +69,29 @@ def _judgement(group: Sequence[Row], open_rows: Sequence[Row]) -> Judgement:
     base = strongest(comparable)
     measured_open = {_place(row) for row in comparable}
     shared = [row for row in group if not comparable or _place(row) in measured_open]
-    # Of settings in which nothing got through, the one that leaks most without defence says most.
-    worst = max(shared, key=lambda row: (row.severity, base is not None and _place(row) == _place(base)))
-    tone = _tone(worst, base)
+    worst = _worst(shared, base)
+    tone, idle = _tone(worst, base), ""
+    if tone == "unbroken":
+        telling = [row for row in shared if row.informative]
+        tone = "unbroken" if telling else "unknown"
+        idle = _idle(shared, telling)
+        shared = telling or shared
+        worst = _worst(shared, base)
     attacks = tuple(dict.fromkeys(row.attack for row in shared))
-    sentence = _open(worst) if undefended(worst.defence) else f"{_defended(worst, base, tone, attacks)}{_informed(group)}"
-    return Judgement(worst.scenario, worst.defence, worst, base, tone, sentence, attacks)
+    said = _open(worst) if undefended(worst.defence) else f"{_defended(worst, base, tone, attacks)}{idle}{_informed(group)}"
+    return Judgement(worst.scenario, worst.defence, worst, base, tone, said, attacks)
+
+
+def _worst(rows: Sequence[Row], base: Row | None) -> Row:
+    """Return the row that leaks most; of settings in which nothing got through, the one that leaks most without defence says most."""
+    return max(rows, key=lambda row: (row.severity, base is not None and _place(row) == _place(base)))
+
+
+def _idle(rows: Sequence[Row], telling: Sequence[Row]) -> str:
+    """Name the attacks that do not count because all their searches failed, where others count."""
+    names = {row.attack for row in telling}
+    failed = list(dict.fromkeys(row.attack for row in rows if row.attack not in names))
+    return f" Every search of {listed(failed)} failed, which says nothing about the defence." if failed and names else ""
 
 
 def _place(row: Row) -> tuple[object, ...]:
@@ -173,7 +190,12 @@ def _defended(worst: Row, base: Row | None, tone: Tone, attacks: Sequence[str]) 
         return f"{verdict_property.of_defence(worst, base, tone, attacks)} {_cost(worst)}{_budget(worst)}"
     name = capital(name_of(worst.defence))
     before = f", against {_found(base)} without it" if base is not None else ""
-    if worst.recognised is None:
+    if tone == "unknown" and not worst.informative and base is not None and _leaky(base):
+        got = f"reached {_found(worst)}" if worst.recognised is None else f"recognised {_found(worst)}"
+        said = (
+            f"{name}: unknown, because every search failed: {listed(attacks)} {got}{before}, but a better search may find more"
+        )
+    elif worst.recognised is None:
         effect = {"unbroken": "no better than chance", "reduces": "less than without it", "leaks": "no less than without it"}
         lead = f"{name} {not_broken(attacks)}: the strongest" if tone == "unbroken" else f"{name}: the strongest attack tried"
         said = f"{lead} reached {_found(worst)}{before}{_elsewhere(worst)}"

@@ -43,7 +43,7 @@ class Captured(Scenario):
             and buffers that were captured.
         shape: the shape of one example; empty if the manifests tell.
         truth: the file with the private batches; empty if nobody gave them. With it, only messages whose batch it holds are looked at.
-        public: public examples of the same kind, of which the test part is taken; without them the chance level is that of a blank guess.
+        public: public examples of the same kind, of which the test part is taken; without them the chance level is that of grey or noise.
         rounds: look at these rounds only; empty for all.
         device: where tensors live: `cpu`, `cuda`, `mps`, or `auto`.
     """

@@ -32,7 +32,7 @@ def of_captures(
         file: a plan in TOML, which captures have no need of.
         preset: `standard` searches as long as the attacks' sources do.
         model: the person's own model.
-        data: public examples of the same kind, for chance levels.
+        data: public examples of the same kind, which the attacker is taken to know: they set chance levels.
         head: the model's last linear layer.
     """
     if folder is None:

@@ -44,6 +44,7 @@ def show(records: Sequence[Record], scenarios: Sequence[str] = (), console: Cons
     for heading, lines in {
         "Scenarios": [f"{number}: {name}" for number, name in enumerate(scenarios, start=1)] if len(scenarios) > 1 else [],
         "Verdict": summary.verdict,
+        "Searches that failed, of all messages (a better search may find more there)": failed_searches(summary.rows),
         "CAP (usefulness times the attacker's error, over strengths; higher is better)": caps(summary),
         "Where the leak sits": layers(records, summary),
         "Advice": [f"{advice.question} {advice.sentence}" for advice in advise(summary)],
@@ -168,6 +169,15 @@ def _use(utility: Reading | None) -> str:
     if utility is None:
         return NOTHING
     return f"{utility.value:.1%}" if utility.name == ACCURACY else f"{utility.value:.3f}"
+
+
+def failed_searches(rows: Sequence[Row]) -> list[str]:
+    """Return a line for each row of which some searches failed: what these did not find says nothing."""
+    return [
+        f"{capital(name_of(row.defence))}, {row.attack} ({row.setting}): {row.searches}"
+        for row in rows
+        if row.failed is not None and row.failed.value > 0
+    ]
 
 
 def caps(summary: Summary) -> list[str]:

@@ -62,14 +62,17 @@ class Metric(Kinded):
     family: ClassVar[str] = "metric"
     claim: ClassVar[str] = ""
     leaks: ClassVar[Direction | None] = "high"
+    learns_from_public: ClassVar[bool] = False
+    """Whether public examples are part of the instrument, such as what a classifier is learned from, whether the attacker has them or not."""
 
     @abc.abstractmethod
     def grade(self, guess: Guess, truth: Sequence[Inside], rng: Stream, public: Batch | None = None) -> Sequence[Reading]:
         """Compare a guess with the truth behind its messages, in the order of the guess's keys.
 
         Args:
-            guess: what the attack claims.
+            guess: what the attack claims; where the threat model grants labels, and it guesses none, with these.
             truth: the other side of each message.
             rng: for intervals.
-            public: what anyone knows of such data; the chance level is the best that an answer from it alone would score.
+            public: public examples that the threat model grants the attacker, if any; the chance level is the best that an answer without
+                any message would score. A metric that `learns_from_public` gets them in any case.
         """

@@ -16,7 +16,7 @@ from leaktight.core.party import Party, Seat
 from leaktight.core.random import Stream
 from leaktight.core.run import Inside, Run
 from leaktight.core.task import Batch
-from leaktight.core.threat import ThreatModel
+from leaktight.core.threat import Knows, ThreatModel
 from leaktight.core.value import Kinded
 
 OBJECTIVE, DIVERGED = "objective", "diverged"
@@ -91,12 +91,22 @@ class Attempt(Probe):
         return Finding((*self.grade(guess, truth, rng, run.auxiliary), *lost), guess, truth)
 
     def grade(self, guess: Guess, truth: Sequence[Inside], rng: Stream, public: Batch | None = None) -> tuple[Reading, ...]:
-        """Apply every metric that grades something the guess claims, or the message itself."""
+        """Apply every metric that grades something the guess claims, or the message itself.
+
+        A metric compares with what an attacker of this threat model could answer without a message: public examples count only where they
+        are granted, and labels that are given count as known.
+        """
         claimed = {*self.attack.claims, MESSAGE}
         if isinstance(guess, Reconstruction) and guess.labels is None:
             claimed.discard("labels")
+            if Knows.LABELS in self.threat.knows:
+                guess = dataclasses.replace(guess, labels=tuple(inside.used.labels for inside in truth))
+        granted = public if Knows.AUXILIARY in self.threat.knows else None
         return tuple(
-            reading for metric in self.metrics if metric.claim in claimed for reading in metric.grade(guess, truth, rng, public)
+            reading
+            for metric in self.metrics
+            if metric.claim in claimed
+            for reading in metric.grade(guess, truth, rng, public if metric.learns_from_public else granted)
         )
 
 

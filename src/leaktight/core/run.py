@@ -15,6 +15,7 @@ from leaktight.core.message import Message, Tensors
 from leaktight.core.task import Batch, Task
 
 MessageKey = tuple[str, int]
+_ALL_BUT = "all but "
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,7 +91,12 @@ class Run:
 
 def all_but(party: str) -> str:
     """Return the sender that stands for everybody but one party: what that party can tell of the others from a sum."""
-    return f"all but {party}"
+    return f"{_ALL_BUT}{party}"
+
+
+def is_joined(inside: Inside) -> bool:
+    """Return whether this is the other side of several parties' messages at once, as one of them can tell their mean."""
+    return inside.sent.sender.startswith(_ALL_BUT)
 
 
 def _mean(messages: Sequence[Message], sender: str) -> Message:

@@ -12,6 +12,7 @@ from leaktight.metrics.pairing import arrange, pair
 from leaktight.metrics.perturbation import Perturbation
 from leaktight.metrics.privacy_aware import Claim, PrivacyAware, privacy_aware
 from leaktight.metrics.property_auc import PropertyAuc
+from leaktight.metrics.search_gap import SearchGap
 from leaktight.metrics.tracing import TracingDistance, trace
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
     "ReconstructionStatement",
     "RelativeRMSE",
     "SampleDiversity",
+    "SearchGap",
     "TracingDistance",
     "arrange",
     "pair",
@@ -49,12 +51,14 @@ def standard() -> tuple[Metric, ...]:
     Example:
         >>> [metric.kind for metric in standard()][:5]
         ['psnr', 'ssim', 'mse', 'rmse_relative', 'label_distance']
-        >>> [metric.kind for metric in standard()][5:11]
-        ['reconstruction_statement', 'tracing_distance', 'perturbation', 'leak_auc', 'norm_histogram', 'property_auc']
-        >>> [metric.kind for metric in standard()][11:]
+        >>> [metric.kind for metric in standard()][5:9]
+        ['reconstruction_statement', 'tracing_distance', 'search_gap', 'perturbation']
+        >>> [metric.kind for metric in standard()][9:12]
+        ['leak_auc', 'norm_histogram', 'property_auc']
+        >>> [metric.kind for metric in standard()][12:]
         ['recognised', 'recognised_any', 'recognised_confidence', 'nearest_private', 'sample_diversity']
     """
     images = PSNR(), SSIM(), MSE(), RelativeRMSE()
     messages = Perturbation(), LeakAUC(), NormHistogram(), PropertyAuc()
     samples = Recognised(), RecognisedAny(), RecognisedConfidence(), NearestPrivate(), SampleDiversity()
-    return *images, LabelDistance(), ReconstructionStatement(), TracingDistance(), *messages, *samples
+    return *images, LabelDistance(), ReconstructionStatement(), TracingDistance(), SearchGap(), *messages, *samples

@@ -2,69 +2,119 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from leaktight.core.attack import Reconstruction
 from leaktight.core.metric import Direction
 from leaktight.core.random import Stream, stream
-from leaktight.core.task import Batch
-from leaktight.metrics.pairing import arrange_all, blank
+from leaktight.core.run import Inside
+from leaktight.core.task import Batch, Normalise
+from leaktight.metrics.pairing import arrange_all, blank, is_image, on_screen
+from leaktight.priors import Coordinates, network_units
+from leaktight.priors.generic import generic_coordinates
+from leaktight.priors.moments import class_means
 
 Measure = Callable[[Tensor, Tensor], Tensor]
 """From guessed and true examples to one value for each pair."""
 
 DRAWS = 4
-"""How often public examples are drawn as an answer; their score is the mean over the draws."""
+"""How often examples are drawn as an answer; their score is the mean over the draws."""
 
 
-def chance_level(
-    measure: Measure, leaks: Direction, truth: Tensor, messages: Tensor, public: Batch | None, rng: Stream
-) -> float:
+@dataclasses.dataclass(frozen=True)
+class Blind:
+    """What an attacker knows of examples without any message, as far as the threat model allows.
+
+    Args:
+        public: public examples of the same kind; None for nothing.
+        labels: the labels behind each message, if they are given or the attack reads or guesses them; None if it has none.
+        normalise: what the network does to its inputs first: who knows the network knows its units.
+        classes: how many classes there are.
+    """
+
+    public: Batch | None = None
+    labels: tuple[Tensor, ...] | None = None
+    normalise: nn.Module = dataclasses.field(default_factory=nn.Identity)
+    classes: int = 0
+
+    @classmethod
+    def of(cls, guess: Reconstruction, truth: Sequence[Inside], public: Batch | None) -> Blind:
+        """Return what the attacker behind a guess knows, given the public examples that it was granted."""
+        task = truth[0].task
+        known = public if public is not None and len(public) else None
+        return cls(known, guess.labels, task.model.normalise, task.classes)
+
+
+def chance_level(measure: Measure, leaks: Direction, truth: Tensor, messages: Tensor, blind: Blind, rng: Stream) -> float:
     """Return the best mean value that an answer made without any message gets.
 
-    Such answers are the blank one and, where there is public data, each channel's mean in it, its mean example, and examples drawn
-    from it. The mean example has the least squared error, but no structure: an attack that ends in noise may beat it in SSIM. Drawn
-    examples are paired one to one within a message like any guess, which lifts their score as it lifts the score of n wrong guesses.
+    Everybody can answer the blank example, the mean of the `generic` prior (a grey of 0.43 for colour and 0.33 for one channel), the middle of
+    the units that the network normalises to, and for images draws of that prior and white noise. Who has public data can answer each channel's mean in it, its mean
+    example, and examples drawn from it; who has labels too, the mean example of each class. The mean example has the least squared
+    error, but no structure: an attack that ends in noise may beat it in SSIM. Answers that differ within a message are paired one to
+    one like any guess, which lifts their score as it lifts the score of n wrong guesses.
 
     Args:
         measure: the metric, as a function.
         leaks: which of two values is the better answer's.
         truth: the true examples of all messages.
         messages: the number of the message that each is behind, in rising order.
-        public: what anyone knows of such data, in the shape of the truth; None for nothing.
+        blind: what the attacker knows without a message; public examples have the shape of the truth.
         rng: what the draws derive from; they are the same whichever metrics were graded before.
 
     Example:
         >>> from leaktight.metrics.image import mse
         >>> dark, messages = torch.full((2, 1, 4, 4), 0.1).double(), torch.arange(2)
-        >>> public = Batch(torch.full((3, 1, 4, 4), 0.2), torch.zeros(3))
-        >>> levels = [chance_level(mse, "low", dark, messages, known, stream(0)) for known in (None, public)]
+        >>> public = Batch(torch.full((3, 1, 4, 4), 0.2), torch.zeros(3, dtype=torch.long))
+        >>> levels = [chance_level(mse, "low", dark, messages, Blind(known), stream(0)) for known in (None, public)]
         >>> [round(level, 4) for level in levels]
-        [0.16, 0.01]
+        [0.0529, 0.01]
     """
-    scores = [measure(answer.expand_as(truth), truth).mean().item() for answer in _constant(truth, public)]
-    if public is not None and len(public):
-        drawn = [measure(answer, truth).mean().item() for answer in _drawn(truth, messages, public, rng)]
-        scores.append(sum(drawn) / len(drawn))
+    scores = [measure(answer.to(truth).expand_as(truth), truth).mean().item() for answer in _constant(truth, blind)]
+    # The last messages may have no examples, and then no number.
+    truths = torch.split(truth, torch.bincount(messages, minlength=len(blind.labels or ())).tolist())
+    for answers in _several(truths, blind, stream(rng.initial_seed(), "chance")):
+        each = [measure(arrange_all(answer, truths)[0], truth).mean().item() for answer in answers]
+        scores.append(sum(each) / len(each))
     return max(scores) if leaks == "high" else min(scores)
 
 
-def _constant(truth: Tensor, public: Batch | None) -> Iterator[Tensor]:
+def _constant(truth: Tensor, blind: Blind) -> Iterator[Tensor]:
     """Return the answers that are the same for every example."""
+    shape = tuple(truth.shape[1:])
     yield blank(truth[:1])
-    if public is not None and len(public):
-        mean = public.inputs.mean(0, keepdim=True, dtype=truth.dtype).to(truth.device)
+    prior = generic_coordinates(shape, blind.normalise)
+    yield prior.decode(torch.zeros(1, prior.width), torch.zeros(1, 1))
+    if isinstance(blind.normalise, Normalise):
+        yield network_units(blind.normalise, shape)[0]
+    if blind.public is not None:
+        mean = blind.public.inputs.mean(0, keepdim=True, dtype=truth.dtype)
         yield mean
         if mean.dim() > 2:
             yield mean.mean(tuple(range(2, mean.dim())), keepdim=True)
 
 
-def _drawn(truth: Tensor, messages: Tensor, public: Batch, rng: Stream) -> Iterator[Tensor]:
-    """Return answers that are public examples, other ones for each message."""
-    draws = stream(rng.initial_seed(), "chance")
-    truths = torch.split(truth, torch.bincount(messages).tolist())
-    for _ in range(DRAWS):
-        guesses = [public.inputs[torch.randint(len(public), (len(part),), generator=draws)] for part in truths]
-        yield arrange_all(guesses, truths)[0]
+def _several(truths: Sequence[Tensor], blind: Blind, draws: Stream) -> Iterator[list[list[Tensor]]]:
+    """Return the answers that differ from example to example, by message, in each case as often as they are drawn."""
+    shape, sizes = tuple(truths[0].shape[1:]), [len(part) for part in truths]
+    if is_image(shape):
+        prior = generic_coordinates(shape, blind.normalise)
+        yield [[on_screen(_draw(prior, size, draws)) for size in sizes] for _ in range(DRAWS)]
+        yield [[torch.rand(size, *shape, generator=draws) for size in sizes] for _ in range(DRAWS)]
+    if blind.public is None:
+        return
+    inputs, labels = blind.public.inputs, blind.public.labels
+    yield [[inputs[torch.randint(len(inputs), (size,), generator=draws)] for size in sizes] for _ in range(DRAWS)]
+    if blind.labels is not None and not labels.is_floating_point():
+        means = class_means(inputs.flatten(1), labels, blind.classes, 0.0)
+        guessed = [given.argmax(1) if given.dim() == 2 else given for given in blind.labels]
+        yield [[means[given.to(means.device)].view(-1, *shape) for given in guessed]]
+
+
+def _draw(prior: Coordinates, size: int, draws: Stream) -> Tensor:
+    """Return so many examples of a prior that is the standard normal law in its coordinates."""
+    return prior.decode(torch.randn(size, prior.width, generator=draws), torch.zeros(size, 1))

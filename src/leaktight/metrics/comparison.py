@@ -16,7 +16,7 @@ from leaktight.core.metric import Direction, Metric, Reading
 from leaktight.core.random import Stream, stream
 from leaktight.core.run import Inside
 from leaktight.core.task import Batch
-from leaktight.metrics.chance import chance_level
+from leaktight.metrics.chance import Blind, chance_level
 from leaktight.metrics.pairing import arrange_all, on_screen
 
 Against = Literal["raw", "used"]
@@ -129,12 +129,15 @@ class Comparison(Metric):
     @final
     def grade(self, guess: Guess, truth: Sequence[Inside], rng: Stream, public: Batch | None = None) -> tuple[Reading, ...]:
         """Return a reading against the raw and one against the used examples."""
-        readings = []
+        readings: list[Reading] = []
+        if not isinstance(guess, Reconstruction) or not truth:
+            return ()
+        blind = Blind.of(guess, truth, public)
         for pairs in paired(guess, truth, self.clamps):
             if not self.applies(pairs.truth.shape[1:]):
                 continue
             values = self.measure(pairs.guess, pairs.truth)
             interval = of_share(values, pairs.messages) if self.share else resampled(self, values, pairs.messages, rng)
-            chance = chance_level(self.measure, self.leaks, pairs.truth, pairs.messages, public, rng)
+            chance = chance_level(self.measure, self.leaks, pairs.truth, pairs.messages, blind, rng)
             readings.append(read(self, values, interval, chance, pairs.against))
         return tuple(readings)

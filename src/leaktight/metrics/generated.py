@@ -36,6 +36,7 @@ class Generated(Metric):
     """
 
     claim: ClassVar[str] = "samples"
+    learns_from_public: ClassVar[bool] = True
 
     @final
     def grade(self, guess: Guess, truth: Sequence[Inside], rng: Stream, public: Batch | None = None) -> tuple[Reading, ...]:

@@ -12,6 +12,7 @@ from leaktight.audit.utility import utility_name
 from leaktight.audit.verdict import Judgement
 from leaktight.audit.words import capital, counted, name_of, points, undefended
 from leaktight.core.record import Status
+from leaktight.metrics.search_gap import SEARCH_FAILED
 from leaktight.report.page import Page, Section
 
 BADGES = {
@@ -156,6 +157,7 @@ def glossary_section(page: Page) -> Section:
             "curves": page.summary.curves,
             "images": _shows(page, PSNR) or not (_shows(page, LEAK_AUC) or layered),
             "labels": _shows(page, LEAK_AUC),
+            "searches": _shows(page, SEARCH_FAILED),
             "layered": layered,
         },
     )

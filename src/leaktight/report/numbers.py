@@ -14,6 +14,7 @@ from leaktight.audit.words import STAGES, label_of, name_of, percent, points, ti
 from leaktight.core.metric import Reading
 from leaktight.core.probe import Attempt
 from leaktight.core.record import Record, Status
+from leaktight.metrics.search_gap import SEARCH_FAILED
 from leaktight.report.page import Page, Section
 
 Show = Callable[[float], str]
@@ -58,12 +59,13 @@ def _columns(rows: tuple[Row, ...]) -> list[tuple[str, Callable[[Row], str]]]:
         ("PSNR, raw (dB)", lambda row: shown(row.reading(PSNR, "raw"), _decimal)),
         ("PSNR, used (dB)", lambda row: shown(row.reading(PSNR, "used"), _decimal)),
         ("SSIM", lambda row: shown(row.reading(SSIM, "raw"), _hundredth)),
+        ("searches that failed", lambda row: row.searches or _NONE),
         ("labels read", lambda row: shown(_hits(row.reading(LABELS)), percent)),
         ("property AUC", lambda row: shown(row.reading(PROPERTY_AUC), _hundredth)),
         *(column for name in utilities for column in _of_utility(name)),
         ("privacy budget", lambda row: "; ".join(map(str, row.budgets)) or _NONE),
     ]
-    named = {STATEMENT, PSNR, SSIM, LABELS, PROPERTY_AUC}
+    named = {STATEMENT, PSNR, SSIM, LABELS, PROPERTY_AUC, SEARCH_FAILED}
     others = dict.fromkeys(
         r.name for row in rows for r in row.readings if r.name not in named and r.layer is None and r != row.utility
     )

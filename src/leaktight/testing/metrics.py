@@ -95,6 +95,10 @@ def check_metric(metric: Metric, trial: Trial | None = None) -> None:
     """
     trial = trial or reconstruction_trial()
     check_value(metric)
+    if metric.leaks is None:
+        check_silence(metric, trial)
+        check_neutrality(metric, trial)
+        return
     check_form(metric, trial)
     check_direction(metric, trial)
     check_order(metric, trial)
@@ -115,6 +119,15 @@ def check_form(metric: Metric, trial: Trial) -> None:
         low, high = reading.low, reading.high
         inside = (low is None or low <= reading.value) and (high is None or reading.value <= high)
         require(inside, f"{metric} must lie in its interval. {reading.value} is not in [{low}, {high}].")
+
+
+def check_neutrality(metric: Metric, trial: Trial) -> None:
+    """A metric that is not about leakage reads twice the same, changes nothing that it is given, and says of no value that it leaks."""
+    with unchanged(str(metric), **_parts(trial)), own_randomness(str(metric)):
+        one, other = (tuple(metric.grade(trial.wrong, trial.truth, stream(0, "metric"), trial.public)) for _ in range(2))
+    require(one == other, f"{metric} must read the same from the same stream. Two readings differ.")
+    told = [reading for reading in one if reading.leaks is not None]
+    require(not told, f"{metric} must not say that a value leaks. Got {told!r}.")
 
 
 def check_direction(metric: Metric, trial: Trial) -> None:

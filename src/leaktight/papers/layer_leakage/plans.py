@@ -15,7 +15,7 @@ from leaktight.learning.federated import Federated
 from leaktight.learning.optimiser import Sgd
 from leaktight.learning.protocol import FedSGD
 from leaktight.learning.schedule import ByProperty
-from leaktight.metrics import PSNR, PropertyAuc, RelativeRMSE
+from leaktight.metrics import PSNR, PropertyAuc, RelativeRMSE, SearchGap
 from leaktight.papers.layer_leakage.networks import CONVOLUTIONAL, NETWORKS, layers_of
 from leaktight.papers.layer_leakage.settings import Study, Subject
 from leaktight.papers.paper import Plans
@@ -109,7 +109,7 @@ def _inversion(study: Study, seed: int) -> Plan:
     probes: dict[str, Probe] = {
         f"layers {span(numbers)}": Attempt(
             attack=preset("idlg2020", layers=[layers[number] for number in numbers], iterations=asked.iterations),
-            metrics=(RelativeRMSE(), PSNR()),
+            metrics=(RelativeRMSE(), PSNR(), SearchGap()),
         )
         for numbers in asked.sets
     }

@@ -17,7 +17,7 @@ from leaktight.learning.federated import Federated
 from leaktight.learning.optimiser import Adam, DecayedSgd, Optimiser, Sgd
 from leaktight.learning.protocol import FedAvg, FedSGD, RoundRobin
 from leaktight.learning.standalone import Standalone
-from leaktight.metrics import PSNR, LabelDistance, RelativeRMSE
+from leaktight.metrics import PSNR, LabelDistance, RelativeRMSE, SearchGap
 from leaktight.metrics.perturbation import Perturbation
 from leaktight.metrics.tracing import TracingDistance
 from leaktight.models.dlnet import DLNet
@@ -26,7 +26,7 @@ from leaktight.papers.polarization_network.mechanisms import MODELLED, federated
 from leaktight.papers.polarization_network.settings import PARTICIPANTS, Federation, Study, Sweep
 from leaktight.probes import Utility
 
-METRICS = (RelativeRMSE(), LabelDistance(), TracingDistance(queries="attacked"), Perturbation(), PSNR())
+METRICS = (RelativeRMSE(), LabelDistance(), TracingDistance(queries="attacked"), Perturbation(), PSNR(), SearchGap())
 ATTACK, ADAPTIVE, LABELS = "fan2020", "fan2020-adaptive", "label_reading"
 PARTITIONS = {"IID": Equal(), "Dirichlet 0.9": Dirichlet(alpha=0.9)}
 

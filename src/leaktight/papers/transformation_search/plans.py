@@ -14,7 +14,7 @@ from leaktight.core.threat import Knows, ThreatModel
 from leaktight.learning.federated import Federated
 from leaktight.learning.optimiser import DecayedSgd, Optimiser, Sgd
 from leaktight.learning.protocol import FedSGD
-from leaktight.metrics import PSNR
+from leaktight.metrics import PSNR, SearchGap
 from leaktight.papers.paper import Plans
 from leaktight.papers.transformation_search.policies import (
     BASELINES,
@@ -238,7 +238,7 @@ def _attempt(name: str, strength: Strength, *knows: Knows) -> Attempt:
         "iterations": min(whole.iterations, strength.lbfgs if lbfgs else strength.iterations),
         "restarts": min(whole.restarts, strength.restarts),
     }
-    return Attempt(attack=preset(name, labels="given", **wanted), threat=_threat(*knows), metrics=(PSNR(),))
+    return Attempt(attack=preset(name, labels="given", **wanted), threat=_threat(*knows), metrics=(PSNR(), SearchGap()))
 
 
 def _threat(*knows: Knows) -> ThreatModel:

@@ -51,7 +51,7 @@ def observed(network: Network, data: Data, victims: int, batch: int) -> Run:
 def measure(attack: Attack, run: Run) -> tuple[torch.Tensor, float]:
     """Return each image's PSNR and the seconds it took."""
     start = time.perf_counter()
-    guess = attack(ThreatModel().view(run), stream(0))
+    guess = attack(ThreatModel(knows=ThreatModel().knows | attack.needs).view(run), stream(0))
     seconds = time.perf_counter() - start
     if not isinstance(guess, Reconstruction):
         raise TypeError(f"{attack} does not reconstruct.")

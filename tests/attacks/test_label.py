@@ -14,7 +14,7 @@ from leaktight.core.errors import Refusal
 from leaktight.core.random import stream
 from leaktight.core.task import Model
 from leaktight.core.threat import ThreatModel
-from leaktight.learning.optimiser import Sgd
+from leaktight.learning.optimiser import Adam, Sgd
 
 
 def read(run):
@@ -43,7 +43,20 @@ def test_repeated_labels_are_counted_also_beyond_the_number_of_classes(observe):
 
 def test_labels_are_read_off_an_update(observe):
     for found, truth in read(observe(victims=4, batch=2, steps=2, rate=0.01)):
-        assert (found == truth).float().mean() >= 0.5
+        assert (found.sort().values == truth).float().mean() >= 0.5
+
+
+@pytest.mark.parametrize("optimiser", [Sgd(learning_rate=0.5), Adam(learning_rate=0.01)], ids=str)
+def test_labels_behind_steps_come_in_the_order_of_the_steps(observe, optimiser):
+    """Later steps start from where earlier ones went, which tells most orders; a guess by counts alone has half of these right."""
+    right = []
+    for labels in ([2, 2, 0], [0, 1, 2], [1, 3, 1]):
+        run = observe(victims=3, steps=3, labels=labels, optimiser=optimiser)
+        view = ThreatModel().view(run)
+        for exchange in view.exchanges():
+            found = read_labels(Replay.of(view.task, exchange.sent), exchange.parameters, exchange.sent.tensors, stream(0))
+            right.append((found == run.inside[exchange.sent.key].used.labels).float().mean().item())
+    assert sum(right) / len(right) > 0.8
 
 
 @pytest.mark.parametrize("momentum", [0.0, 0.5, 0.9])

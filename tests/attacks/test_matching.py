@@ -64,7 +64,7 @@ def test_momentum_is_replayed(observe):
 def test_an_update_made_by_adam_is_unrolled(observe):
     """The first step is about the sign of the gradient; with a prior, it and what later steps add tell the examples."""
     run = observe(victims=3, steps=3, optimiser=Adam(learning_rate=0.1))
-    attack = preset("posterior", labels="given", restarts=4)
+    attack = preset("posterior", labels="given", initial="prior", restarts=4, phases=1, widen=1.0, settle=0.0)
     short, long = (changed(attack, iterations=n)(EVERYTHING.view(run), stream(0)) for n in (1, 150))
     assert (long.objective < 1e-3 * short.objective).all()
     assert error(long, run) < 0.5 * error(short, run)

@@ -13,7 +13,7 @@ SOURCES = {
     "dlg2019": ("lbfgs", 1.0, "l2", "none", False, "flat", 300, 1, "randn", "none"),
     "idlg2020": ("lbfgs", 1.0, "l2", "none", False, "flat", 300, 1, "randn", "none"),
     "fan2020": ("lbfgs", 1.0, "l2", "none", False, "flat", 300, 1, "pattern", "none"),
-    "fan2020-adaptive": ("guarded_lbfgs", 1.0, "likelihood", "none", True, "generic", 200, 1, "prior", "none"),
+    "fan2020-adaptive": ("guarded_lbfgs", 1.0, "likelihood", "none", True, "generic", 300, 8, "features", "none"),
     "geiping2020": ("adam", 0.1, "cosine", "none", True, 1e-1, 4800, 1, "randn", "steps"),
     "geiping2020-cli": ("adam", 0.1, "cosine", "hard", True, 1e-4, 24000, 1, "randn", "steps"),
     "breaching-invertinggradients": ("adam", 0.1, "cosine", "hard", True, 0.1, 24000, 1, "randn", "steps"),
@@ -23,8 +23,9 @@ SOURCES = {
     "ats2021-adam-l2": ("adam", 0.1, "l2", "hard", True, 1e-4, 4800, 1, "randn", "steps"),
     "ats2021-sgd-cosine": ("sgd", 0.01, "cosine", "hard", True, 1e-4, 4800, 1, "randn", "steps"),
     "ats2021-lbfgs-cosine": ("lbfgs", 1e-4, "cosine", "hard", True, 1e-4, 300, 16, "randn", "none"),
-    "ats2021-adaptive": ("guarded_lbfgs", 1.0, "likelihood", "none", True, "generic", 200, 1, "class_means", "none"),
-    "posterior": ("guarded_lbfgs", 1.0, "likelihood", "none", True, "generic", 200, 1, "prior", "none"),
+    "ats2021-adaptive": ("guarded_lbfgs", 1.0, "likelihood", "none", True, "generic", 300, 8, "class_means", "none"),
+    "posterior": ("guarded_lbfgs", 1.0, "likelihood", "none", True, "generic", 300, 8, "features", "none"),
+    "features-first": ("guarded_lbfgs", 1.0, "likelihood", "none", True, "generic", 20, 1, "features", "none"),
     "ats2021-lbfgs-l2": ("lbfgs", 1e-4, "l2", "none", False, 1e-3, 50, 2, "randn", "none"),
 }
 
@@ -56,11 +57,12 @@ def test_every_preset_is_covered_and_labels_are_the_source_s():
 
 
 def test_the_adaptive_presets_are_the_posterior_attack_in_their_source_s_protocol():
-    ours = ["fan2020-adaptive", "ats2021-adaptive", "posterior"]
+    ours = ["fan2020-adaptive", "ats2021-adaptive", "posterior", "features-first"]
     assert [name for name, attack in PRESETS.items() if Knows.DEFENCE in attack.needs] == ours
-    fan, ats, plain = (dict(PRESETS[name]) for name in ours)
+    fan, ats, plain, short = (dict(PRESETS[name]) for name in ours)
     assert {name for name in plain if plain[name] != fan[name]} == {"labels", "preset"}
     assert {name for name in plain if plain[name] != ats[name]} == {"initial", "preset"}
+    assert {name for name in plain if plain[name] != short[name]} == {"iterations", "restarts", "phases", "widen", "preset"}
     assert (fan["labels"], plain["labels"]) == ("joint", "auto")
     assert PRESETS["posterior"].needs == {Knows.DEFENCE}
     assert PRESETS["ats2021-adaptive"].needs == {Knows.DEFENCE, Knows.AUXILIARY}
@@ -74,4 +76,4 @@ def test_an_unknown_preset_names_the_closest():
 def test_every_preset_says_what_it_is_and_whether_it_is_ours():
     assert set(ABOUT) == set(PRESETS)
     ours = {name for name, text in ABOUT.items() if text.startswith("Ours, no paper's: ")}
-    assert ours == {"fan2020-adaptive", "ats2021-adaptive", "posterior"}
+    assert ours == {"fan2020-adaptive", "ats2021-adaptive", "posterior", "features-first"}

@@ -28,6 +28,6 @@ def test_it_recognises_images_under_two_of_the_defences(defence: Defence) -> Non
     plan = audit.quick()
     assert defence in plan.defences
     [scenario] = plan.scenarios.values()
-    run = scenario.observe(scenario.train(defence, seed=0), defence, Observation("initial", batch_size=1, victims=3, seed=0))
+    run = scenario.observe(scenario.train(defence, seed=0), defence, Observation("initial", batch_size=1, victims=2, seed=0))
     readings = plan.probes[POSTERIOR].read(run, stream(0)).readings
     assert next(one for one in readings if one.name == "reconstruction_statement").value > 0

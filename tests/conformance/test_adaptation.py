@@ -86,7 +86,7 @@ ATTACKS: dict[str, tuple[Attack, set[str]]] = {
     **{name: (installed("attack")[name](), set()) for name in ("analytic", "label_reading", "gradient_norm", "direction")},
     **{name: (installed("attack")[name](), set()) for name in ("inner_product", "few_hints", "clustering")},
 }
-KNOWING = {"fan2020-adaptive", "ats2021-adaptive", "posterior"}
+KNOWING = {"fan2020-adaptive", "ats2021-adaptive", "posterior", "features-first"}
 
 
 def ours(family: str) -> set[str]:

@@ -276,7 +276,9 @@ def test_a_channel_that_lies_is_caught(honest: Defence, stated: Channel, hooks: 
 
 
 def test_who_does_not_claim_to_state_everything_is_not_caught() -> None:
-    check_channel(liar(NOISE, Channel(complete=False)))
+    check_channel(liar(NOISE, Channel(complete=False), {"states_channel": property(lambda self: False)}))
+    with pytest.raises(ConformanceError, match="must state a complete channel if it says that it does"):
+        check_channel(liar(NOISE, Channel(complete=False)))
 
 
 def test_noise_of_cut_gradients_that_lies_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:

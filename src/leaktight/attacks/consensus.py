@@ -21,6 +21,7 @@ class Consensus(GroupTerm):
         weight: \(w\), above 0.
 
     Example:
+        >>> import torch
         >>> inputs, owners = torch.tensor([[[0.0]], [[2.0]], [[5.0]]]), torch.tensor([0, 0, 1])
         >>> Consensus(weight=1.0).compare(inputs, owners)
         tensor([1., 1., 0.])

@@ -76,7 +76,7 @@ def _modelled(study: Study, sweep: Sweep, seed: int) -> Plan:
     """Attack polarization and PPDL by who does not know of them, and by who does: one audit, so that both are compared."""
     threat = ThreatModel(knows=frozenset({Knows.LOCAL_STEPS, Knows.DEFENCE}))
     # An iteration of the plain attack is up to 20 evaluations, one of this is one.
-    iterations = min(200, 20 * sweep.iterations)
+    iterations = min(300, 20 * sweep.iterations)
     knowing = Attempt(attack=preset(ADAPTIVE, iterations=iterations), threat=threat, metrics=METRICS)
     probes = {**_plain(sweep), ADAPTIVE: knowing}
     defences = [defence for (name, _), defence in swept(sweep.noise, sweep.alpha2).items() if name in MODELLED]

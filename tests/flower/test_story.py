@@ -177,7 +177,7 @@ def test_the_captures_are_audited_without_the_data_and_a_report_is_made(trained,
     said = " ".join(capsys.readouterr().out.split())
     assert "without the private batches only the attacker's own objective is known" in said
     page = (folder / "audit" / "report.html").read_text()
-    assert page.count("data:image/png") == 4
+    assert page.count("data:image/png") == 6
     assert "not graded" in page
 
 

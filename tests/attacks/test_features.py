@@ -1,0 +1,98 @@
+"""What the first linear layer saw is read off its gradient, and a search starts there."""
+
+import pytest
+import torch
+from torch import nn
+
+from leaktight.attacks import preset
+from leaktight.attacks.features import layer_inputs, read_features
+from leaktight.core.defence import Undefended
+from leaktight.core.local import Local
+from leaktight.core.random import stream
+from leaktight.core.run import Run
+from leaktight.core.task import Batch
+from leaktight.core.threat import Knows, ThreatModel
+from leaktight.defences import GaussianNoise, Polarization, TopK
+from leaktight.learning import Client, Server, classification
+from leaktight.models import DLNet
+from leaktight.priors import Generic
+
+KNOWS = ThreatModel(knows=frozenset({Knows.DEFENCE, Knows.LOCAL_STEPS}))
+SHAPE, CLASSES = (1, 12, 12), 6
+
+
+def convolutional(labels, defence=None):
+    """Return a run of one victim with an example for each of these labels, behind convolutions and one linear layer."""
+    task = classification(DLNet().build(SHAPE, CLASSES, seed=0), SHAPE, CLASSES)
+    images = torch.rand(len(labels), *SHAPE, generator=torch.Generator().manual_seed(3))
+    images = nn.functional.avg_pool2d(images, 5, stride=1, padding=2)
+    owned = Batch(images, torch.tensor(labels))
+    client = Client("client-0", task, owned, defence or Undefended(), Local("client-0", seed=0), batch_size=len(labels))
+    ask = Server(task.public_parameters()).ask("client-0", 0)
+    found = client.answer(ask)
+    return Run((ask, found.sent), task, client.defence, {found.sent.key: found})
+
+
+def read(run, readings=1):
+    """Return the features that are read behind the messages of a run."""
+    view = KNOWS.view(run)
+    _, victims = next(iter(preset("posterior").cases(view, view.exchanges(), stream(0))))
+    task = victims.replay.task
+    coordinates = Generic().coordinates(task.shape, task.model.normalise, None, task.classes)
+    return read_features(victims, coordinates, readings, stream(1))
+
+
+def true_features(run, layer):
+    """Return what a layer saw of each message's examples, by rising label."""
+    task, found = run.public, run.inside.values()
+    inputs = [one.raw.inputs[one.raw.labels.argsort(stable=True)] for one in found]
+    return [layer_inputs(task, task.public_parameters(), one, layer).detach() for one in inputs]
+
+
+@pytest.mark.parametrize("defence", [None, Polarization(alpha2=100.0)], ids=["plain", "private loss"])
+def test_one_example_is_read_exactly_whatever_the_loss(observe, defence):
+    run = observe(defence=defence)
+    found = read(run)
+    assert found.layer == "body.1"
+    for row, truth in enumerate(true_features(run, "body.1")):
+        torch.testing.assert_close(found.values[row, 0], truth, rtol=1e-3, atol=1e-4)
+
+
+def test_only_entries_that_were_sent_are_read(observe):
+    run = observe(defence=TopK(share=0.5))
+    found = read(run)
+    known = found.spread < 1e5
+    assert known.any()
+    for row, truth in enumerate(true_features(run, "body.1")):
+        torch.testing.assert_close(found.values[row, 0, 0][known[row]], truth[0][known[row]], rtol=1e-3, atol=1e-3)
+
+
+def test_a_batch_of_different_labels_is_read_off_the_head():
+    run = convolutional([4, 0, 2])
+    found = read(run, readings=3)
+    assert (found.layer, tuple(found.values.shape[:3])) == ("head", (1, 3, 3))
+    (truth,) = true_features(run, "head")
+    errors = (found.values[0] - truth).abs().amax((1, 2)) / truth.std()
+    assert errors.min() < 0.01
+
+
+@pytest.mark.parametrize(
+    "run",
+    [lambda: convolutional([0, 1], GaussianNoise(std=0.1)), lambda: convolutional(list(range(CLASSES)))],
+    ids=["noise on a batch", "as many examples as classes"],
+)
+def test_what_cannot_be_read_is_not(run):
+    assert read(run()) is None
+
+
+def test_several_steps_show_no_features(observe):
+    assert read(observe(steps=2)) is None
+
+
+def test_a_search_from_the_features_is_ahead_of_one_from_the_prior():
+    run = convolutional([4])
+    settings = {"iterations": 3, "restarts": 1, "phases": 1, "settle": 0.0}
+    ahead, behind = (
+        preset("posterior", initial=start, **settings)(KNOWS.view(run), stream(0)) for start in ("features", "prior")
+    )
+    assert ahead.objective.item() < 0.5 * behind.objective.item()

@@ -26,6 +26,8 @@ from leaktight.defences import (
 )
 from leaktight.defences.polarization import Polarization
 
+pytestmark = pytest.mark.long
+
 EVERYTHING = ThreatModel(knows=frozenset(Knows))
 # One search of few evaluations from the prior's middle: what is compared is the knowledge, not the strength.
 ONCE = {"labels": "given", "initial": "prior", "restarts": 1, "phases": 1, "widen": 1.0, "settle": 0.0}

@@ -54,6 +54,7 @@ def test_absurd_settings_are_refused(name, value):
         LayerStudy(data=Parity(), model=MLP(), **{name: value})
 
 
+@pytest.mark.long
 def test_the_audits_run_and_every_layer_gets_its_numbers(tmp_path):
     study = STUDY.model_copy(update={"iterations": 5})
     records = [record for name, plan in study.plans().items() for record in run(plan, tmp_path / name)]

@@ -23,7 +23,7 @@ def test_the_presets_run_it_unchanged_and_let_it_know_the_defence(plan: audit.Pl
     assert set(granted.values()) == {frozenset({Knows.LOCAL_STEPS})}
 
 
-@pytest.mark.parametrize("defence", [GaussianNoise(std=0.001), TopK(share=0.1)], ids=str)
+@pytest.mark.parametrize("defence", [GaussianNoise(std=0.001), pytest.param(TopK(share=0.1), marks=pytest.mark.long)], ids=str)
 def test_it_recognises_images_under_two_of_the_defences(defence: Defence) -> None:
     plan = audit.quick()
     assert defence in plan.defences

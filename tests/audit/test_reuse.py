@@ -94,6 +94,7 @@ def said(caplog: pytest.LogCaptureFixture) -> list[str]:
     return messages
 
 
+@pytest.mark.long
 def test_a_changed_module_behind_an_own_model_is_computed_again_here_and_by_workers(
     ours: audit.Plan, write: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -162,6 +163,7 @@ def edit(path: Path, old: str, new: str) -> None:
     path.write_text(text.replace(old, new, 1))
 
 
+@pytest.mark.long
 def test_in_a_checkout_a_changed_defence_is_computed_again_and_a_changed_sentence_is_not(tmp_path: Path) -> None:
     package = tmp_path / "src" / "leaktight"
     shutil.copytree(Path(leaktight.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))

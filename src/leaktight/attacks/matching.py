@@ -205,7 +205,7 @@ class GradientMatching(Attack):
         victims = objective.victims
         rows = self._rows(victims)
         starts = self.starts(objective, rows, rng)
-        tried = hypotheses(victims, rows, rng)
+        tried = hypotheses(victims, rows, rng, revised=self.phases > 1)
         found = Engine(objective.problem(tried), self.search(rows)).run(starts, len(victims))
         targets = None if tried.targets is None else tried.targets[found.rows]
         return *_answers(objective, found, targets), found.objective
@@ -276,6 +276,11 @@ class GradientMatching(Attack):
         secrets: Tensors = {}
         if self.distance == LIKELIHOOD:
             replays, secrets = self._play(replays, seen[0], view, rng)
+        if self.loss == "free" and any(replay.steps.count > 1 or replay.channel.example for replay in replays):
+            raise Refusal(
+                "A free loss is for the gradient of one step of which examples are not looked at one by one. "
+                'Set `loss` to "known" for this message.'
+            )
         replays = [dataclasses.replace(r, names=self._matched(r), update=self._way(r), loss=self.loss) for r in replays]
         sightings = tuple(_sighting(replay, group) for replay, group in zip(replays, seen, strict=True))
         victims = Victims(sightings, targets, secrets, self._starts(replays, targets, view, rng))

@@ -336,16 +336,22 @@ def _nearest(replay: Replay, raw: Tensor, used: Tensor) -> Tensor | None:
     return nn.functional.one_hot(each.argmin(1), each.shape[1]).float()
 
 
-def hypotheses(victims: Victims, rows: int, rng: Stream) -> Hypotheses:
+def hypotheses(victims: Victims, rows: int, rng: Stream, *, revised: bool = False) -> Hypotheses:
     """Return what the rows of each victim take for the outcomes of its examples, and for the order of its labels.
 
     All combinations of outcomes if there are few, else draws. Where an update is unrolled step by step, labels that were read come in some
     order of the steps: the first row of a victim takes them as they are, the others in orders drawn at random.
+
+    Args:
+        victims: whose.
+        rows: how many rows each has.
+        rng: where the draws come from.
+        revised: whether outcomes are chosen anew after a phase. Only then may a row begin with one message of several.
     """
     count = len(victims.sightings)
     choices = [_choice(sighting, len(victims), rows, rng) for sighting in victims.sightings]
     heard = torch.ones(len(victims) * rows, count, device=victims.device)
-    if count > 1 and choices[0] is not None:
+    if revised and count > 1 and choices[0] is not None:
         # Rows with the same outcome in the first phase listen to different messages.
         outcomes = len(victims.replay.channel.outcomes) ** victims.replay.examples
         turn = torch.arange(rows, device=victims.device) // min(outcomes, rows) % count

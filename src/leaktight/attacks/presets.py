@@ -114,7 +114,7 @@ ABOUT: dict[str, str] = {
         "been drawn is tried, and the best kept. It was `ats2021-adam-cosine` through the expected transformation, which ended below its start."
     ),
     "posterior": (
-        "Ours, no paper's: the most likely image under the known defence and a prior of images that needs no data. The defence's channel says "
+        "Ours, no paper's: searches for the most likely image under the known defence and a prior of images that needs no data. The defence's channel says "
         "how likely a message is, noise, clipping, entries that were not sent and secrets included; nothing is weighed by hand. Guarded L-BFGS "
         "in the prior's coordinates, from the features that the first linear layer shows and from the prior, raced. Its settings were chosen on "
         "CIFAR-10 training images."

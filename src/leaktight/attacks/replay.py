@@ -10,6 +10,7 @@ from torch import Tensor
 
 from leaktight.attacks.local_steps import LocalSteps
 from leaktight.attacks.secret import holding
+from leaktight.channels import outward, push_examples
 from leaktight.core.channel import Belief, Channel, Noise, push_all
 from leaktight.core.errors import Refusal
 from leaktight.core.local import Memory
@@ -92,8 +93,7 @@ class Replay:
                 belief = self._surrogate(start, used, targets, secrets, sent or {})
             else:
                 belief = self._unroll(start, used, targets, secrets)
-        belief = _rename(belief, self.task)
-        return push_all(self.channel.message, belief).only(self.names)
+        return push_all(self.channel.message, outward(belief, self.task.wire)).only(self.names)
 
     def _change(self, inputs: Tensor, choice: Tensor | None) -> Tensor:
         """Return the examples after the outcome that each is taken to have had."""
@@ -106,16 +106,14 @@ class Replay:
 
     def _gradient(self, parameters: Tensors, inputs: Tensor, targets: Tensor, secrets: Tensors) -> Belief:
         """Return what is known of the mean gradient of a step."""
-        means = self._clean(parameters, inputs, targets, secrets)
-        return push_all(self.channel.step, Belief(means, examples=len(inputs)))
+        return push_all(self.channel.step, self._clean(parameters, inputs, targets, secrets))
 
-    def _clean(self, parameters: Tensors, inputs: Tensor, targets: Tensor, secrets: Tensors) -> dict[str, Tensor]:
-        """Return the mean gradient, of what the defence makes of each example's own if it looks at them."""
+    def _clean(self, parameters: Tensors, inputs: Tensor, targets: Tensor, secrets: Tensors) -> Belief:
+        """Return what is known of the mean gradient, after what the defence does to each example's own."""
         if not self.channel.example:
-            return self._mean(parameters, inputs, targets, secrets)
+            return Belief(self._mean(parameters, inputs, targets, secrets), examples=len(inputs))
         each = torch.func.vmap(lambda one, target: self._mean(parameters, one[None], target[None], secrets))(inputs, targets)
-        changed = torch.func.vmap(lambda one: dict(push_all(self.channel.example, Belief(one)).means))(each)
-        return {name: tensor.mean(0) for name, tensor in changed.items()}
+        return push_examples(self.channel.example, each)
 
     def _mean(self, parameters: Tensors, inputs: Tensor, targets: Tensor, secrets: Tensors) -> dict[str, Tensor]:
         def loss(tensors: dict[str, Tensor]) -> Tensor:
@@ -144,9 +142,9 @@ class Replay:
         share = torch.sigmoid(secrets[SURROGATE])
         wire = {name: self.task.wire(name) for name in start}
         point = {n: t + share * sent[w] if (w := wire[n]) is not None and w in sent else t for n, t in start.items()}
-        means = self._clean(point, inputs, targets, secrets)
+        clean = self._clean(point, inputs, targets, secrets)
         # The noise of a step is that of its share of the examples, and each step has its own.
-        step = push_all(self.channel.step, Belief(means, examples=self.examples // self.steps.count))
+        step = push_all(self.channel.step, dataclasses.replace(clean, examples=self.examples // self.steps.count))
         weight = sum(one**2 for one in self.steps.noise_weights()) ** 0.5
         noise = {name: step.noise_of(name).scale(weight) for name in step.noise}
         return Belief(self.steps.average_move(step.means), noise, examples=self.examples)
@@ -157,13 +155,3 @@ def _features(task: Task, tensors: Tensors, inputs: Tensor) -> Tensor:
     body = {name.removeprefix("body."): tensor for name, tensor in tensors.items() if name.startswith("body.")}
     features: Tensor = torch.func.functional_call(task.model.body, body, (task.model.normalise(inputs),))
     return features
-
-
-def _rename(belief: Belief, task: Task) -> Belief:
-    """Return what is known of what goes out, by wire name."""
-    wire = {name: task.wire(name) for name in belief.means}
-    return dataclasses.replace(
-        belief,
-        means={wired: mean for name, mean in belief.means.items() if (wired := wire[name]) is not None},
-        noise={wired: noise for name, noise in belief.noise.items() if (wired := wire[name]) is not None},
-    )

@@ -194,7 +194,7 @@ def test_explanations_state_ranges_defaults_strength_and_the_paper(leaktight: Ca
 
 def test_a_preset_is_explained_by_what_it_is(leaktight: Call) -> None:
     said = " ".join(leaktight("explain", "posterior").out.split())
-    assert "posterior: a preset of gradient_matching (attack) Ours, no paper's: the most likely image" in said
+    assert "posterior: a preset of gradient_matching (attack) Ours, no paper's: searches for the most likely image" in said
     assert "a prior of images that needs no data" in said
 
 

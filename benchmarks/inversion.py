@@ -26,7 +26,7 @@ from torch import Tensor
 
 from leaktight.attacks import AdamDescent, GradientMatching, LbfgsDescent
 from leaktight.attacks.engine import Engine
-from leaktight.attacks.objective import hypotheses
+from leaktight.attacks.hypotheses import hypotheses
 from leaktight.attacks.presets import preset
 from leaktight.core.defence import Undefended
 from leaktight.core.local import Local

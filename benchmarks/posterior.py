@@ -2,7 +2,8 @@
 
 Its settings were chosen on training images and frozen before. Victims are test images 100 to 131; the attacker sits at the server, knows
 the defence, and reads labels. Networks are untrained unless a number of steps is named. Each row is the median PSNR in dB over images,
-with a bootstrap interval over images, and how many searches failed: those whose objective stayed above that of the truth.
+with a bootstrap interval over images; how many searches failed, as the metric `search_gap` has it; the mean objective of the guesses and of
+the truth; and, for a defence, the median of the same attack by somebody who takes the defence for off.
 
     python benchmarks/posterior.py ../shared/data/cifar10/cifar10_10k_2k.npz [--only dlnet]
 """
@@ -10,6 +11,7 @@ with a bootstrap interval over images, and how many searches failed: those whose
 from __future__ import annotations
 
 import dataclasses
+import math
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,11 +30,12 @@ from leaktight.core.message import Kind, Message
 from leaktight.core.random import stream
 from leaktight.core.run import Inside, MessageKey, Run
 from leaktight.core.task import Batch, Task
-from leaktight.core.threat import Knows, ThreatModel
+from leaktight.core.threat import Knows, ThreatModel, View
 from leaktight.defences import DPSGD, GaussianNoise, LaplaceNoise, LocalDP, Polarization, Pruning, TopK, Transformation
 from leaktight.learning import Adam, Client, Optimiser, Server, Sgd, classification
 from leaktight.metrics.image import psnr
 from leaktight.metrics.pairing import arrange_all
+from leaktight.metrics.search_gap import OBJECTIVE_OF_GUESS, OBJECTIVE_OF_TRUTH, SEARCH_FAILED, SearchGap
 from leaktight.models import MLP, VGG16, AlexNet, ConvNet, DLNet, LeNet, Network, ResNet20
 from leaktight.transforms import Policy
 
@@ -172,21 +175,31 @@ def observe(case: Case, images: Images) -> Run:
     return Run(tuple(transcript), task, case.defence, inside)
 
 
-def measure(case: Case, images: Images) -> tuple[Tensor, int, int, float]:
-    """Return the PSNR of each image, how many searches failed and of how many, and the seconds they took."""
-    run = observe(case, images)
-    view = ThreatModel(knows=frozenset({Knows.DEFENCE, Knows.LOCAL_STEPS})).view(run)
+@dataclasses.dataclass(frozen=True)
+class Measured:
+    """What came of one row: the PSNR of each image, the share of searches that failed, the mean objectives, and the seconds it took."""
+
+    psnr: Tensor
+    failed: float
+    guess: float
+    truth: float
+    seconds: float
+
+
+def measure(case: Case, run: Run, view: View) -> Measured:
+    """Attack what participants sent, and compare with what they had."""
     attack = preset(case.preset, **dict(case.settings))
     begun = time.perf_counter()
     guess = attack(view, stream(0))
     seconds = time.perf_counter() - begun
-    if not isinstance(guess, Reconstruction) or guess.judge is None or guess.objective is None:
+    if not isinstance(guess, Reconstruction):
         raise TypeError(f"{attack} does not search.")
     truth = [run.truth(key) for key in guess.keys]
-    failed = int((guess.objective > guess.judge(truth)).sum())
+    gap = {reading.name: reading.value for reading in SearchGap().grade(guess, truth, stream(0))}
     first = [place for place, key in enumerate(guess.keys) if key[1] == 0]
     guesses, truths, _ = arrange_all([guess.inputs[place].clamp(0, 1) for place in first], [truth[p].raw.inputs for p in first])
-    return psnr(guesses, truths), failed, len(guess.keys), seconds
+    failed, found, best = (gap.get(name, math.nan) for name in (SEARCH_FAILED, OBJECTIVE_OF_GUESS, OBJECTIVE_OF_TRUTH))
+    return Measured(psnr(guesses, truths), failed, found, best, seconds)
 
 
 def median_interval(values: Tensor) -> tuple[float, float]:
@@ -208,12 +221,17 @@ def main() -> None:
     for case in cases():
         if not case.name.startswith(given.only):
             continue
-        values, failed, searches, seconds = measure(case, images)
-        low, high = median_interval(values)
-        measured[case.name] = values
-        rows.append(Row(case.name, values.median().item(), "dB", case.bar))
-        note = f"({low:.1f} to {high:.1f}), {failed} of {searches} searches failed, {seconds:.0f} s"
-        print(f"{case.name:<44} {values.median().item():5.1f} dB {note}", flush=True)
+        run = observe(case, images)
+        view = ThreatModel(knows=frozenset({Knows.DEFENCE, Knows.LOCAL_STEPS})).view(run)
+        found = measure(case, run, view)
+        low, high = median_interval(found.psnr)
+        measured[case.name] = found.psnr
+        rows.append(Row(case.name, found.psnr.median().item(), "dB", case.bar))
+        note = f"({low:.1f} to {high:.1f}), {found.failed:4.0%} failed, objective {found.guess:.4g}, of the truth {found.truth:.4g}"
+        if not isinstance(case.defence, Undefended):
+            unaware = measure(case, run, dataclasses.replace(view, defence=Undefended()))
+            note += f", unaware {unaware.psnr.median().item():.1f} dB"
+        print(f"{case.name:<44} {found.psnr.median().item():5.1f} dB {note}, {found.seconds:.0f} s", flush=True)
     for name in ("dlnet, Gaussian 0.01", "dlnet, 3-1-7"):
         if f"{name}, four messages" in measured and name in measured:
             gain = measured[f"{name}, four messages"] - measured[name]

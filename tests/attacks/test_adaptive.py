@@ -16,7 +16,7 @@ from leaktight.core.probe import Attempt
 from leaktight.core.random import stream
 from leaktight.core.task import Batch
 from leaktight.core.threat import Knows, ThreatModel
-from leaktight.defences import ClassKeys, GaussianNoise
+from leaktight.defences import DPSGD, ClassKeys, GaussianNoise
 from leaktight.defences.polarization import Polarization
 from leaktight.metrics import PSNR
 from leaktight.priors import Generic
@@ -102,6 +102,13 @@ def test_a_free_loss_needs_to_know_nothing_of_what_is_private(observe):
     assert errors(free(view, stream(0)), run).max() < 1e-6
     [(_, victims)] = free.cases(view, view.exchanges(), stream(0))
     assert set(victims.sightings[0].wanted) == {"body.1.weight", "body.1.bias"}
+
+
+@pytest.mark.parametrize("settings", [{"steps": 2}, {"defence": DPSGD(clip=1.0, multiplier=0.1)}], ids=["steps", "examples"])
+def test_a_free_loss_is_for_one_gradient_of_a_whole_batch(observe, settings):
+    view = EVERYTHING.view(observe(**settings))
+    with pytest.raises(Refusal, match='Set `loss` to "known"'):
+        changed(KNOWING, loss="free", labels="given")(view, stream(0))
 
 
 @pytest.mark.parametrize("defence", [Undefended(), GaussianNoise(std=0.01)], ids=str)

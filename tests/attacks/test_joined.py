@@ -4,9 +4,10 @@ import pytest
 import torch
 
 from leaktight.attacks import GradientMatching, GuardedLbfgsDescent
+from leaktight.attacks.hypotheses import hypotheses
 from leaktight.core.random import stream
 from leaktight.core.threat import Knows, ThreatModel
-from leaktight.defences import GaussianNoise
+from leaktight.defences import GaussianNoise, Transformation
 from leaktight.defences.polarization import Polarization
 
 EVERYTHING = ThreatModel(knows=frozenset(Knows))
@@ -52,3 +53,17 @@ def test_batches_that_may_differ_are_searched_apart(observe):
     view = EVERYTHING.view(run)
     [(places, _)] = JOINED.cases(view, view.exchanges(), stream(0))
     assert places == [(0,), (1,)]
+
+
+def test_all_messages_are_heard_where_outcomes_are_never_revised(observe):
+    run = observe(victims=2, rounds=3, shape=(3, 8, 8), defence=Transformation(policy="3-1-7"))
+    view = EVERYTHING.view(run)
+    [(_, victims)] = JOINED.cases(view, view.exchanges(), stream(0))
+    assert bool((hypotheses(victims, 16, stream(0)).heard == 1).all())
+    assert bool((hypotheses(victims, 16, stream(0), revised=True).heard.sum(1) == 1).all())
+    # One phase: the objective that is answered is that of all three messages, each of which has some hundred terms.
+    answer = JOINED.model_copy(update={"iterations": 5})(view, stream(0))
+    each = EACH.model_copy(update={"iterations": 5})(view, stream(0))
+    assert answer.objective is not None
+    assert each.objective is not None
+    assert bool((answer.objective.view(2, 3)[:, 0] > each.objective.view(2, 3).amax(1)).all())

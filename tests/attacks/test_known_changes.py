@@ -10,7 +10,7 @@ from leaktight.attacks import AdamDescent, GradientMatching, GuardedLbfgsDescent
 from leaktight.attacks import engine as engine_module
 from leaktight.attacks.distance import DISTANCES
 from leaktight.attacks.engine import Engine, Phase
-from leaktight.attacks.objective import hypotheses
+from leaktight.attacks.hypotheses import hypotheses
 from leaktight.core.channel import Channel, Outcome
 from leaktight.core.defence import Chain, Defence
 from leaktight.core.errors import InvalidValue, Refusal

@@ -5,7 +5,8 @@ import torch
 
 from leaktight.attacks import GradientMatching, GuardedLbfgsDescent, LbfgsDescent
 from leaktight.attacks.engine import Engine
-from leaktight.attacks.objective import Objective, hypotheses
+from leaktight.attacks.hypotheses import hypotheses
+from leaktight.attacks.objective import Objective
 from leaktight.attacks.replay import Replay
 from leaktight.core.errors import Refusal
 from leaktight.core.random import stream

@@ -7,7 +7,7 @@ import torch
 
 from leaktight.attacks import preset
 from leaktight.attacks.engine import Engine
-from leaktight.attacks.objective import hypotheses
+from leaktight.attacks.hypotheses import hypotheses
 from leaktight.core.defence import Chain, Undefended
 from leaktight.core.random import stream
 from leaktight.core.threat import Knows, ThreatModel

@@ -7,7 +7,7 @@ import torch
 
 from leaktight.attacks import Consensus, GradientMatching, GuardedLbfgsDescent
 from leaktight.attacks.engine import Engine
-from leaktight.attacks.objective import hypotheses
+from leaktight.attacks.hypotheses import hypotheses
 from leaktight.attacks.term import Candidate, GroupTerm, Term
 from leaktight.core.errors import InvalidValue
 from leaktight.core.random import stream

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from leaktight.attacks import AdamDescent, GradientMatching, LbfgsDescent
 from leaktight.attacks import engine as engine_module
 from leaktight.attacks.engine import Engine
-from leaktight.attacks.objective import hypotheses
+from leaktight.attacks.hypotheses import hypotheses
 from leaktight.core.errors import InvalidValue, Refusal
 from leaktight.core.random import stream
 from leaktight.core.threat import Knows, ThreatModel

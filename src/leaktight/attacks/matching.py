@@ -16,14 +16,15 @@ from torch import Tensor
 from leaktight.attacks.descent import AdamDescent, Descent
 from leaktight.attacks.distance import DISTANCES, Distance, DistanceName
 from leaktight.attacks.engine import Engine, Found, Phase, Search
-from leaktight.attacks.features import read_features
-from leaktight.attacks.guarded_lbfgs import GuardedLbfgsDescent
+from leaktight.attacks.feature_start import start_at_features
+from leaktight.attacks.hypotheses import count_hypotheses, hypotheses
 from leaktight.attacks.initial import InitialName, class_means, initial
 from leaktight.attacks.label import can_read_labels, read_labels
-from leaktight.attacks.objective import Objective, hypotheses
+from leaktight.attacks.objective import Objective
 from leaktight.attacks.replay import FEATURE_GRADIENT, SURROGATE, Replay
 from leaktight.attacks.secret import drawn
 from leaktight.attacks.term import Match, Term
+from leaktight.attacks.truth import objective_at_truth
 from leaktight.attacks.victims import Sighting, Victims
 from leaktight.channels import negative_log_likelihood
 from leaktight.core.attack import Attack, Reconstruction
@@ -36,11 +37,6 @@ from leaktight.core.threat import Exchange, Knows, View
 from leaktight.priors import Coordinates, Flat, Prior, network_units
 
 LIKELIHOOD = "likelihood"
-MOST_HYPOTHESES = 16
-"""How many combinations of outcomes a victim's candidates start from, at most."""
-FEATURE_EVALUATIONS = 100
-READINGS = 4
-"""How many readings of the features behind a batch are tried for each candidate."""
 START_SPREAD = 0.1
 """How far from the middle of a prior a search starts, in standard deviations."""
 
@@ -212,7 +208,7 @@ class GradientMatching(Attack):
 
     def _rows(self, victims: Victims) -> int:
         """Return how many candidates each victim has: at least one for each outcome of its examples, as far as that goes."""
-        return self.restarts * _hypotheses([sighting.replay for sighting in victims.sightings])
+        return self.restarts * count_hypotheses([sighting.replay for sighting in victims.sightings])
 
     def objective(self, victims: Victims, view: View) -> Objective:
         """Return what is minimised."""
@@ -231,7 +227,7 @@ class GradientMatching(Attack):
         total, examples = len(victims) * rows, objective.replay.examples
         if self.initial in ("prior", "features"):
             z = START_SPREAD * torch.randn(total, examples, objective.coordinates.width, generator=rng)
-            z = self._from_features(objective, z.to(objective.device), rows, rng) if self.initial == "features" else z
+            z = start_at_features(objective, z.to(objective.device), rows, rng) if self.initial == "features" else z
         elif victims.starts is not None:
             z = objective.encode(victims.starts)
         else:
@@ -240,28 +236,6 @@ class GradientMatching(Attack):
             z = objective.encode((units * scale + shift).view(total, examples, *task.shape))
         logits = torch.randn(total, examples, task.classes, generator=rng) if victims.targets is None else None
         return objective.pack(z, logits, victims.secrets)
-
-    def _from_features(self, objective: Objective, z: Tensor, rows: int, rng: Stream) -> Tensor:
-        """Return starts that give the features which were read, and for one candidate of each victim the prior's."""
-        readings = READINGS * rows if objective.replay.examples > 1 else 1
-        features = read_features(objective.victims, objective.coordinates, readings, rng)
-        if features is None:
-            return z
-        # Most wrong readings are no features of any example: the search finds out, and goes on with the others.
-        kept = min(rows, readings)
-        phases = (Phase(FEATURE_EVALUATIONS // 4, keep=kept), Phase(FEATURE_EVALUATIONS, keep=kept))
-        count = len(objective.victims)
-        first = z.view(count, rows, *z.shape[1:])[:, :1].expand(-1, readings, *z.shape[1:]).flatten(0, 1)
-        search = Search(GuardedLbfgsDescent(), phases)
-        found = Engine(objective.feature_problem(features), search).race(objective.feature_points(first), count)
-        starts = objective.from_feature_points(found.points).view(count, kept, *z.shape[1:])
-        # The best readings first; where there are fewer of them than candidates, the others start at the prior.
-        order = found.objective.view(count, kept).argsort(1)
-        starts = starts[torch.arange(count, device=z.device)[:, None], order]
-        mixed = torch.cat([starts, z.view(count, rows, *z.shape[1:])], 1)
-        if kept == rows > 1:
-            mixed = torch.cat([starts[:, :-1], z.view(count, rows, *z.shape[1:])[:, :1]], 1)
-        return mixed[:, :rows].flatten(0, 1)
 
     def victims(self, replays: Sequence[Replay], seen: Sequence[Sequence[Exchange]], view: View, rng: Stream) -> Victims:
         """Return messages of one form as an objective takes them.
@@ -281,7 +255,7 @@ class GradientMatching(Attack):
                 "A free loss is for the gradient of one step of which examples are not looked at one by one. "
                 'Set `loss` to "known" for this message.'
             )
-        replays = [dataclasses.replace(r, names=self._matched(r), update=self._way(r), loss=self.loss) for r in replays]
+        replays = [dataclasses.replace(r, names=self._names_to_match(r), update=self._way(r), loss=self.loss) for r in replays]
         sightings = tuple(_sighting(replay, group) for replay, group in zip(replays, seen, strict=True))
         victims = Victims(sightings, targets, secrets, self._starts(replays, targets, view, rng))
         return dataclasses.replace(victims, secrets={**secrets, **self._unknowns(victims, rng)})
@@ -309,9 +283,9 @@ class GradientMatching(Attack):
             )
         # Rows go through the hypotheses in turn: each hypothesis gets every start.
         starts = class_means(view.auxiliary, targets.argmax(-1), self.restarts, rng)
-        return starts.repeat_interleave(_hypotheses(replays), 0)
+        return starts.repeat_interleave(count_hypotheses(replays), 0)
 
-    def _matched(self, replay: Replay) -> tuple[str, ...]:
+    def _names_to_match(self, replay: Replay) -> tuple[str, ...]:
         """Return the tensors of the chosen layers; of a free loss only the body's."""
         names = replay.names
         if self.loss == "free":
@@ -340,7 +314,7 @@ class GradientMatching(Attack):
         if not channel.private_task or self.loss == "free":
             return replays, {}
         owned = int(group[0].sent.facts.get("owned", replays[0].examples))
-        rows = self.restarts * _hypotheses(replays)
+        rows = self.restarts * count_hypotheses(replays)
         played, secrets = drawn(view.defence, view.task, owned, len(group) * rows, rng)
         return [dataclasses.replace(replay, task=played.task, memory=played.memory) for replay in replays], secrets
 
@@ -348,7 +322,7 @@ class GradientMatching(Attack):
         if self.labels == "joint" or (self.labels == "auto" and not can_read_labels(replay, group[0].sent.tensors)):
             return None
         if self.labels == "given":
-            labels = [_given(view, exchange) for exchange in group]
+            labels = [_known_labels(view, exchange) for exchange in group]
         else:
             labels = [read_labels(replay, exchange.parameters, exchange.sent.tensors, rng) for exchange in group]
         return F.one_hot(torch.stack(labels), replay.task.classes).float()
@@ -382,18 +356,13 @@ def _at_truth(judged: Sequence[tuple[Objective, list[tuple[int, ...]]]], truth: 
     values = torch.full((len(truth),), math.nan)
     for objective, places in judged:
         for victim, about in enumerate(places):
-            values[list(about)] = objective.at_truth(victim, [truth[place] for place in about])
+            values[list(about)] = objective_at_truth(objective, victim, [truth[place] for place in about])
     return values
 
 
 def _by_distance(distance: Distance) -> Match:
     """Compare what a candidate would have sent with what was seen, whatever the law."""
     return lambda belief, wanted, floor: distance(belief.means, wanted)
-
-
-def _hypotheses(replays: Sequence[Replay]) -> int:
-    counts = [len(replay.channel.outcomes) ** replay.examples for replay in replays if replay.channel.outcomes]
-    return min(MOST_HYPOTHESES, max(counts, default=1))
 
 
 def _sighting(replay: Replay, group: Sequence[Exchange]) -> Sighting:
@@ -406,7 +375,7 @@ def _sighting(replay: Replay, group: Sequence[Exchange]) -> Sighting:
     return Sighting(replay, parameters, same, wanted)
 
 
-def _given(view: View, exchange: Exchange) -> Tensor:
+def _known_labels(view: View, exchange: Exchange) -> Tensor:
     if exchange.sent.key not in view.labels:
         raise Refusal(
             f"Nobody knows the labels behind what {exchange.sent.sender} sent. Let them be `read` or searched (`joint`)."

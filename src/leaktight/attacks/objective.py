@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-import itertools
 import math
 from collections.abc import Sequence
 
@@ -11,35 +9,17 @@ import torch
 from torch import Tensor, nn
 
 from leaktight.attacks.engine import Named, Problem
-from leaktight.attacks.features import Features, misfit
+from leaktight.attacks.hypotheses import Hypotheses
 from leaktight.attacks.layout import Layout
-from leaktight.attacks.replay import FEATURE_GRADIENT, SURROGATE, Replay
 from leaktight.attacks.term import Candidate, GroupTerm, Match, Term
-from leaktight.attacks.victims import Sighting, Victims
+from leaktight.attacks.victims import Victims
 from leaktight.core.message import Tensors
-from leaktight.core.random import Stream
-from leaktight.core.run import Inside, is_joined
 from leaktight.priors import Coordinates
 
 EXAMPLES, LOGITS = "examples", "logits"
 # How far below its law an exact entry is taken to lie: a share of the largest entry of its tensor. Float noise is less; the rest keeps
 # the objective's numbers and slopes within what single precision can carry.
 FLOOR = 1e-4
-
-
-@dataclasses.dataclass(frozen=True)
-class Hypotheses:
-    """What each row takes for true beside its point.
-
-    Args:
-        choices: for each message the outcome of each example, (rows, examples, outcomes); None where there are none.
-        heard: which of a victim's messages a row listens to at first, (rows, messages): one, where each has outcomes to be guessed.
-        targets: the label probabilities, (rows, examples, classes); None if they are searched for.
-    """
-
-    choices: Sequence[Tensor | None]
-    heard: Tensor
-    targets: Tensor | None
 
 
 class Objective:
@@ -94,41 +74,8 @@ class Objective:
             group=self._group if self.groups else None,
             revise=self._revise if "heard" in rows else None,
             project=self._clip if self.box and not self.coordinates.whitened else None,
-            bytes_per_row=self._bytes_per_row(),
+            bytes_per_row=self.bytes_per_row(),
         )
-
-    def feature_problem(self, features: Features) -> Problem:
-        """Return the search for examples that give features which were read: no gradient of a gradient, so that it costs a third."""
-        sighting, examples = self.victims.sightings[0], Layout({EXAMPLES: self.layout.shapes[EXAMPLES]})
-        distance, known = misfit(self.replay.task, features.layer), self.victims.targets
-        blank = torch.zeros(self.replay.examples, self.replay.task.classes, device=self.device)
-
-        def value(point: Tensor, shared: Named, own: Named, row: Named, weight: Tensor) -> Tensor:
-            z = examples.unpack(point)[EXAMPLES] * self.steps
-            inputs = self.coordinates.decode(z, own["targets"] if known is not None else blank)
-            total = self.coordinates.penalty(z, inputs) + (outside(inputs) if self.box else 0.0)
-            parameters = (shared if sighting.same else own)["parameters"]
-            return total + weight * distance(inputs, parameters, row["values"], own["spread"])
-
-        return Problem(
-            objective=value,
-            shared={"parameters": dict(sighting.parameters)} if sighting.same else {},
-            own={
-                "spread": features.spread,
-                **({} if known is None else {"targets": known}),
-                **({} if sighting.same else {"parameters": dict(sighting.parameters)}),
-            },
-            rows={"values": features.values.flatten(0, 1)},
-            bytes_per_row=self._bytes_per_row(),
-        )
-
-    def feature_points(self, z: Tensor) -> Tensor:
-        """Return coordinates (rows, examples, width) as points of the search for features."""
-        return (z / self.steps).flatten(1)
-
-    def from_feature_points(self, points: Tensor) -> Tensor:
-        """Return points of the search for features as coordinates (rows, examples, width)."""
-        return points.view(len(points), self.replay.examples, -1) * self.steps
 
     def unpack(self, point: Tensor, targets: Tensor | None) -> tuple[Tensor, Tensor, Tensor, dict[str, Tensor]]:
         """Return the coordinates, examples, label probabilities and secrets that the point of one row stands for."""
@@ -194,7 +141,7 @@ class Objective:
             seen.append(self.match(belief, wanted, own[f"floor {number}"]))
         if "heard" in row:
             seen = [one * heard for one, heard in zip(seen, row["heard"].unbind(), strict=True)]
-        return weight * torch.stack(seen).sum() + self._plausibility(z, Candidate(inputs, targets, secrets))
+        return weight * torch.stack(seen).sum() + self.plausibility(z, Candidate(inputs, targets, secrets))
 
     def _revise(self, points: Tensor, owners: Tensor, rows: Named) -> Named:
         """Take for each example in each message the outcome that fits best where a row is now, and listen to all messages."""
@@ -230,51 +177,12 @@ class Objective:
             found: Tensor = torch.func.vmap(misfit, in_dims=places)(points, parameters, wanted, floors, targets, choice)
         return found.nan_to_num(math.inf)
 
-    def _plausibility(self, z: Tensor, candidate: Candidate) -> Tensor:
+    def plausibility(self, z: Tensor, candidate: Candidate) -> Tensor:
         """Return what a candidate costs whatever its message is."""
         terms = [self.coordinates.penalty(z, candidate.inputs), *(term(candidate) for term in self.terms)]
         if self.box and self.coordinates.whitened:
             terms.append(outside(candidate.inputs))
         return torch.stack(terms).sum()
-
-    @torch.no_grad()
-    def at_truth(self, victim: int, truth: Sequence[Inside]) -> float:
-        """Return the objective of the true examples and secrets, which no attack sees; NaN where no candidate could be the truth.
-
-        Of unknowns that have no true value, such as the point of a surrogate, the best of a few is taken.
-
-        Args:
-            victim: whose.
-            truth: the other side of each of its messages.
-        """
-        if not all(self._has_truth(inside) for inside in truth):
-            return math.nan
-        raw = truth[0].raw
-        inputs, targets = raw.inputs.to(self.device), nn.functional.one_hot(raw.labels, self.replay.task.classes).float()
-        targets = targets.to(self.device)
-        seen = torch.zeros((), device=self.device)
-        for sighting, inside in zip(self.victims.sightings, truth, strict=True):
-            wanted = {name: tensor[victim] for name, tensor in sighting.wanted.items()}
-            floors = {name: floor(tensor)[victim] for name, tensor in sighting.wanted.items()}
-            parameters = sighting.parameters if sighting.same else {n: t[victim] for n, t in sighting.parameters.items()}
-            replay = dataclasses.replace(sighting.replay, task=inside.task, memory={})
-            own = inside.task.named(parameters, inside.private)
-            private = {name: tensor for name, tensor in own.items() if inside.task.wire(name) is None}
-            choice = _nearest(sighting.replay, inputs, inside.used.inputs.to(self.device))
-            costs = [
-                self.match(replay(parameters, inputs, targets, {**private, **unknowns}, choice, wanted), wanted, floors)
-                for unknowns in true_unknowns(replay, own, inputs, targets)
-            ]
-            seen = seen + torch.stack(costs).min()
-        z = self.coordinates.encode(inputs, targets)
-        return (seen + self._plausibility(z, Candidate(inputs, targets, {}))).item()
-
-    def _has_truth(self, inside: Inside) -> bool:
-        """Return whether a candidate can be the truth: one party's batch, of the size that the message says.
-
-        The mean of several parties' messages is none of theirs, and a batch by Poisson sampling may have another size.
-        """
-        return not is_joined(inside) and len(inside.raw) == len(inside.used) == self.replay.examples
 
     def _group(self, points: Tensor, owners: Tensor) -> Tensor:
         targets = None if self.victims.targets is None else self.victims.targets[owners]
@@ -294,7 +202,7 @@ class Objective:
         unknowns[EXAMPLES] = unknowns[EXAMPLES].clamp(low, high)
         return self.layout.pack(unknowns)
 
-    def _bytes_per_row(self) -> int:
+    def bytes_per_row(self) -> int:
         """Estimate what one row needs: a dozen copies of the gradients and activations."""
         model = self.replay.task.model
         parameters = sum(parameter.numel() for parameter in model.parameters())
@@ -313,70 +221,6 @@ def floor(wanted: Tensor) -> Tensor:
 def outside(inputs: Tensor) -> Tensor:
     """Return what pixels outside [0, 1] cost: nobody expects any, and a twentieth of the range is one standard deviation."""
     return (inputs - inputs.clamp(0, 1)).square().sum() / (2 * 0.05**2)
-
-
-def true_unknowns(replay: Replay, parameters: Tensors, inputs: Tensor, targets: Tensor) -> list[dict[str, Tensor]]:
-    """Return the true values of further unknowns, or several where there is no true one."""
-    if replay.loss == "free":
-        head = {name.removeprefix("head."): tensor for name, tensor in parameters.items() if name.startswith("head.")}
-        with torch.enable_grad():
-            features = replay.task.model.features(inputs).detach().requires_grad_(True)
-            losses = replay.task.loss(torch.func.functional_call(replay.task.model.head, head, (features,)), targets)
-            return [{FEATURE_GRADIENT: torch.autograd.grad(losses.sum(), features)[0].flatten(1)}]
-    if replay.update == "surrogate":
-        return [{SURROGATE: torch.tensor(logit, device=inputs.device)} for logit in (-3.0, -1.0, 0.0, 1.0, 3.0)]
-    return [{}]
-
-
-def _nearest(replay: Replay, raw: Tensor, used: Tensor) -> Tensor | None:
-    """Return the outcome of each example that comes nearest to what was trained on, (examples, outcomes)."""
-    if not replay.channel.outcomes:
-        return None
-    each = torch.stack([(outcome.change(raw) - used).flatten(1).square().sum(1) for outcome in replay.channel.outcomes], 1)
-    return nn.functional.one_hot(each.argmin(1), each.shape[1]).float()
-
-
-def hypotheses(victims: Victims, rows: int, rng: Stream, *, revised: bool = False) -> Hypotheses:
-    """Return what the rows of each victim take for the outcomes of its examples, and for the order of its labels.
-
-    All combinations of outcomes if there are few, else draws. Where an update is unrolled step by step, labels that were read come in some
-    order of the steps: the first row of a victim takes them as they are, the others in orders drawn at random.
-
-    Args:
-        victims: whose.
-        rows: how many rows each has.
-        rng: where the draws come from.
-        revised: whether outcomes are chosen anew after a phase. Only then may a row begin with one message of several.
-    """
-    count = len(victims.sightings)
-    choices = [_choice(sighting, len(victims), rows, rng) for sighting in victims.sightings]
-    heard = torch.ones(len(victims) * rows, count, device=victims.device)
-    if revised and count > 1 and choices[0] is not None:
-        # Rows with the same outcome in the first phase listen to different messages.
-        outcomes = len(victims.replay.channel.outcomes) ** victims.replay.examples
-        turn = torch.arange(rows, device=victims.device) // min(outcomes, rows) % count
-        heard = nn.functional.one_hot(turn, count).float().repeat(len(victims), 1)
-    if victims.targets is None:
-        return Hypotheses(choices, heard, None)
-    targets = victims.targets.repeat_interleave(rows, 0)
-    if victims.replay.steps.count > 1 and victims.replay.update == "unrolled":
-        order = torch.rand(targets.shape[:2], generator=rng).argsort(1).to(targets.device)
-        order[::rows] = torch.arange(targets.shape[1], device=targets.device)
-        targets = targets.gather(1, order[..., None].expand_as(targets))
-    return Hypotheses(choices, heard, targets)
-
-
-def _choice(sighting: Sighting, victims: int, rows: int, rng: Stream) -> Tensor | None:
-    outcomes, examples = sighting.replay.channel.outcomes, sighting.replay.examples
-    if not outcomes:
-        return None
-    if len(outcomes) ** examples <= rows:
-        every = torch.tensor(list(itertools.product(range(len(outcomes)), repeat=examples)))
-        picked = every.repeat(-(-rows // len(every)), 1)[:rows].repeat(victims, 1)
-    else:
-        weights = torch.tensor([outcome.weight for outcome in outcomes])
-        picked = torch.multinomial(weights, victims * rows * examples, replacement=True, generator=rng).view(-1, examples)
-    return nn.functional.one_hot(picked, len(outcomes)).float().to(sighting.replay.task.device)
 
 
 def _spread(draws: Tensor) -> float:

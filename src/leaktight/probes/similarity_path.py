@@ -11,8 +11,8 @@ from torch import Tensor
 
 from leaktight.attacks.distance import cosine
 from leaktight.attacks.engine import Engine
+from leaktight.attacks.hypotheses import hypotheses
 from leaktight.attacks.matching import GradientMatching
-from leaktight.attacks.objective import hypotheses
 from leaktight.attacks.victims import Victims
 from leaktight.core.interval import bootstrap
 from leaktight.core.message import Tensors, layer_of

@@ -1,0 +1,69 @@
+"""Start a search at examples that give the features which were read off the first linear layer."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from leaktight.attacks.engine import Engine, Named, Phase, Problem, Search
+from leaktight.attacks.features import Features, misfit, read_features
+from leaktight.attacks.guarded_lbfgs import GuardedLbfgsDescent
+from leaktight.attacks.objective import Objective, outside
+from leaktight.core.random import Stream
+
+EVALUATIONS = 100
+READINGS = 4
+"""How many readings of the features behind a batch are tried for each candidate."""
+
+
+def start_at_features(objective: Objective, z: Tensor, rows: int, rng: Stream) -> Tensor:
+    """Return coordinates that give the features which were read, and for one candidate of each victim those of the prior.
+
+    Args:
+        objective: of the search that is to start.
+        z: starts by the prior, (victims * rows, examples, width).
+        rows: candidates of each victim.
+        rng: where the draws come from.
+    """
+    readings = READINGS * rows if objective.replay.examples > 1 else 1
+    features = read_features(objective.victims, objective.coordinates, readings, rng)
+    if features is None:
+        return z
+    # Most wrong readings are no features of any example: the search finds out, and goes on with the others.
+    kept, count = min(rows, readings), len(objective.victims)
+    phases = (Phase(EVALUATIONS // 4, keep=kept), Phase(EVALUATIONS, keep=kept))
+    by_prior = z.view(count, rows, *z.shape[1:])
+    first = by_prior[:, :1].expand(-1, readings, *z.shape[1:]).flatten(0, 1)
+    engine = Engine(_problem(objective, features), Search(GuardedLbfgsDescent(), phases))
+    found = engine.race((first / objective.steps).flatten(1), count)
+    by_features = found.points.view(count, kept, *z.shape[1:]) * objective.steps
+    # The best readings first; where there are fewer of them than candidates, the others start at the prior.
+    order = found.objective.view(count, kept).argsort(1)
+    by_features = by_features[torch.arange(count, device=z.device)[:, None], order]
+    if kept == rows > 1:
+        by_features = by_features[:, :-1]
+    return torch.cat([by_features, by_prior], 1)[:, :rows].flatten(0, 1)
+
+
+def _problem(objective: Objective, features: Features) -> Problem:
+    """Return the search for examples that give features: no gradient of a gradient, so that it costs a third."""
+    sighting, replay, known = objective.victims.sightings[0], objective.replay, objective.victims.targets
+    distance = misfit(replay.task, features.layer)
+    blank = torch.zeros(replay.examples, replay.task.classes, device=objective.device)
+
+    def value(point: Tensor, shared: Named, own: Named, row: Named, weight: Tensor) -> Tensor:
+        z = point.view(replay.examples, -1) * objective.steps
+        inputs = objective.coordinates.decode(z, own["targets"] if known is not None else blank)
+        total = objective.coordinates.penalty(z, inputs) + (outside(inputs) if objective.box else 0.0)
+        parameters = (shared if sighting.same else own)["parameters"]
+        return total + weight * distance(inputs, parameters, row["values"], own["spread"])
+
+    parameters: dict[str, object] = {"parameters": dict(sighting.parameters)}
+    targets: dict[str, object] = {} if known is None else {"targets": known}
+    return Problem(
+        objective=value,
+        shared=parameters if sighting.same else {},
+        own={"spread": features.spread, **targets, **({} if sighting.same else parameters)},
+        rows={"values": features.values.flatten(0, 1)},
+        bytes_per_row=objective.bytes_per_row(),
+    )

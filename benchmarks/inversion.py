@@ -2,7 +2,9 @@
 
 Both use all cores: the loop through torch's threads, the engine as an audit runs it, in one process per core with one thread each.
 Tracing counts, starting processes and making the victims' messages do not. Nor does looking at the truth, which only the benchmark
-does, with its clocks stopped. Victims are crops of the bundled photographs, so that the benchmark needs no data from outside.
+does, with its clocks stopped. Victims are CIFAR-10 test images 100 to 131 if the archive is given, else crops of the bundled photographs.
+
+    python benchmarks/inversion.py [--data ../shared/data/cifar10/cifar10_10k_2k.npz]
 
 The loop is timed on a few victims. To bring 32 to a median of 35 dB it must give each what the median victim needs, for nobody tells an
 attacker which victim is done.
@@ -18,7 +20,9 @@ import resource
 import time
 from collections.abc import Callable, Iterator
 from multiprocessing.pool import Pool
+from pathlib import Path
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from _rows import Row, parser, show
@@ -40,7 +44,7 @@ from leaktight.learning import Client, Server, classification
 from leaktight.metrics.image import psnr
 from leaktight.models import ConvNet, DLNet, Network
 
-CLASSES, VICTIMS, WANTED = 10, 32, 35.0
+CLASSES, VICTIMS, FIRST, WANTED = 10, 32, 100, 35.0
 SHAPE = (3, 32, 32)
 # How many victims the loop is timed on, how many steps of 20 evaluations each may take, and how often engine and loop take turns.
 LOOPED, MOST_STEPS, ROUNDS = 7, 150, 3
@@ -64,16 +68,23 @@ class Part:
     memory: float
 
 
-def observed(network: Network) -> Run:
+def read_images(file: Path | None) -> Batch:
+    """Return one image for each victim."""
+    if file is None:
+        return Batch(Photos().load().train.inputs[:VICTIMS], torch.arange(VICTIMS) % CLASSES)
+    archive, chosen = np.load(file), slice(FIRST, FIRST + VICTIMS)
+    pixels = torch.tensor(archive["x_test"][chosen]).float().permute(0, 3, 1, 2) / 255
+    return Batch(pixels, torch.tensor(archive["y_test"][chosen]).long().flatten())
+
+
+def observed(network: Network, images: Batch) -> Run:
     """Let each victim send the gradient of one image."""
-    images = Photos().load().train.inputs[:VICTIMS]
-    labels = torch.arange(VICTIMS) % CLASSES
     task = classification(network.build(SHAPE, CLASSES, seed=0), SHAPE, CLASSES)
     server = Server(task.public_parameters())
     inside: dict[MessageKey, Inside] = {}
     transcript = []
     for number in range(VICTIMS):
-        one = Batch(images[number : number + 1], labels[number : number + 1])
+        one = images.take(torch.tensor([number]))
         client = Client(f"client-{number}", task, one, Undefended(), Local(f"client-{number}", seed=0), batch_size=1)
         ask = server.ask(client.name, 0)
         found = client.answer(ask)
@@ -87,17 +98,17 @@ def noise() -> Tensor:
     return torch.randn(VICTIMS, *SHAPE, generator=stream(0))
 
 
-def batched(pool: Pool, attack: GradientMatching, network: Network) -> list[Part]:
+def batched(pool: Pool, attack: GradientMatching, network: Network, images: Batch) -> list[Part]:
     """Attack all victims through the engine, an equal part in each process."""
     cores = os.cpu_count() or 1
     edges = [core * VICTIMS // cores for core in range(cores + 1)]
-    return pool.starmap(part, [(attack, network, range(*pair)) for pair in itertools.pairwise(edges)])
+    return pool.starmap(part, [(attack, network, images, range(*pair)) for pair in itertools.pairwise(edges)])
 
 
-def part(attack: GradientMatching, network: Network, places: range) -> Part:
+def part(attack: GradientMatching, network: Network, images: Batch, places: range) -> Part:
     """Attack some of the victims."""
     torch.set_num_threads(1)
-    run = observed(network)
+    run = observed(network, images)
     view = ThreatModel(knows=frozenset({Knows.LABELS, Knows.DEFENCE})).view(run)
     group = [view.exchanges()[place] for place in places]
     truth = torch.cat([found.raw.inputs for found in run.inside.values()])[places.start : places.stop]
@@ -129,8 +140,8 @@ def part(attack: GradientMatching, network: Network, places: range) -> Part:
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     reached = torch.full((len(group),), torch.inf)
     for moment, owners, points in seen:
-        images = decode(points, targets[owners]).flatten(0, 1)
-        there = owners[psnr(images, truth[owners]) >= WANTED]
+        guesses = decode(points, targets[owners]).flatten(0, 1)
+        there = owners[psnr(guesses, truth[owners]) >= WANTED]
         reached[there] = reached[there].clamp_max(moment)
     return Part(seconds, reached, inputs, memory)
 
@@ -188,19 +199,19 @@ def best(work: Callable[[], float], other: Callable[[], float]) -> tuple[float, 
     return min(one for one, _ in pairs), min(one for _, one in pairs)
 
 
-def time_to_wanted(pool: Pool) -> list[Row]:
+def time_to_wanted(pool: Pool, images: Batch) -> list[Row]:
     """Compare how long 32 victims take to a median of 35 dB."""
     lean = preset("posterior", restarts=1, phases=1, initial="prior", labels="given")
     whole = preset("posterior", labels="given")
     dlg = GradientMatching(distance="l2", descent=LbfgsDescent(), iterations=MOST_STEPS, labels="given")
     assert isinstance(lean, GradientMatching)
     assert isinstance(whole, GradientMatching)
-    run = observed(DLNet())
+    run = observed(DLNet(), images)
     inside, starts = list(run.inside.values()), noise()
     truth = torch.cat([found.raw.inputs for found in inside])
 
     def race(attack: GradientMatching) -> tuple[float, float, Tensor]:
-        parts = batched(pool, attack, DLNet())
+        parts = batched(pool, attack, DLNet(), images)
         reached = torch.cat([one.reached for one in parts]).sort().values[VICTIMS // 2].item()
         quality = psnr(torch.cat([one.inputs for one in parts]), truth)
         return reached, max(one.seconds for one in parts), quality
@@ -226,9 +237,9 @@ def time_to_wanted(pool: Pool) -> list[Row]:
     ]
 
 
-def cost(pool: Pool, name: str, network: Network, attack: GradientMatching, looped: int, bar: float) -> list[Row]:
+def cost(pool: Pool, images: Batch, name: str, network: Network, attack: GradientMatching, bar: float) -> list[Row]:
     """Compare what an evaluation costs, with the same starts and as many evaluations."""
-    run, starts = observed(network), noise()
+    run, starts, looped = observed(network, images), noise(), 4
     inside = list(run.inside.values())[:looped]
     truth = torch.cat([found.raw.inputs for found in run.inside.values()])[:looped]
     evaluations = attack.iterations * attack.descent.evaluations
@@ -237,7 +248,7 @@ def cost(pool: Pool, name: str, network: Network, attack: GradientMatching, loop
 
     def engine() -> float:
         nonlocal memory
-        parts = batched(pool, attack, network)
+        parts = batched(pool, attack, network, images)
         answers["engine"] = torch.cat([one.inputs for one in parts])[:looped]
         memory = max(one.memory for one in parts)
         return 1000 * max(one.seconds for one in parts) / VICTIMS / evaluations
@@ -262,16 +273,19 @@ def cost(pool: Pool, name: str, network: Network, attack: GradientMatching, loop
 
 def main() -> None:
     """Measure DLNet and ConvNet(16)."""
-    options = parser(__doc__).parse_args()
+    arguments = parser(__doc__)
+    arguments.add_argument("--data", type=Path, help="the archive of CIFAR-10")
+    options = arguments.parse_args()
     keep_memory()
+    images = read_images(options.data)
     lbfgs = GradientMatching(distance="l2", descent=LbfgsDescent(), iterations=15, labels="given")
     adam = GradientMatching(distance="cosine", descent=AdamDescent(), iterations=40, labels="given")
     # Other programs slow the loop's threads far more than the engine's processes: with any, no ratio below means anything.
     rows = [Row("cores", torch.get_num_threads(), ""), Row("load by others, before", os.getloadavg()[0], "")]
     works: tuple[Callable[[Pool], list[Row]], ...] = (
-        time_to_wanted,
-        lambda pool: cost(pool, "DLNet, L-BFGS", DLNet(), lbfgs, 4, 8.0),
-        lambda pool: cost(pool, "ConvNet(16), Adam", ConvNet(width=16), adam, 4, 2.0),
+        lambda pool: time_to_wanted(pool, images),
+        lambda pool: cost(pool, images, "DLNet, L-BFGS", DLNet(), lbfgs, 8.0),
+        lambda pool: cost(pool, images, "ConvNet(16), Adam", ConvNet(width=16), adam, 2.0),
     )
     for work in works:
         # New processes each time: a peak of memory never falls.

@@ -5,7 +5,7 @@ the defence, and reads labels. Networks are untrained unless a number of steps i
 with a bootstrap interval over images; how many searches failed, as the metric `search_gap` has it; the mean objective of the guesses and of
 the truth; and, for a defence, the median of the same attack by somebody who takes the defence for off.
 
-    python benchmarks/posterior.py ../shared/data/cifar10/cifar10_10k_2k.npz [--only dlnet]
+    python benchmarks/posterior.py [--data ../shared/data/cifar10/cifar10_10k_2k.npz] [--only dlnet]
 """
 
 from __future__ import annotations
@@ -212,9 +212,14 @@ def median_interval(values: Tensor) -> tuple[float, float]:
 def main() -> None:
     """Print all rows, or those whose name begins with `--only`."""
     arguments = parser(__doc__)
-    arguments.add_argument("data", type=Path, help="the archive of CIFAR-10")
+    arguments.add_argument(
+        "--data", type=Path, default=Path("../shared/data/cifar10/cifar10_10k_2k.npz"), help="the archive of CIFAR-10"
+    )
     arguments.add_argument("--only", default="", help="rows whose name begins so")
     given = arguments.parse_args()
+    if not given.data.is_file():
+        print(f"Skipped: {given.data} is not there. Give the archive of CIFAR-10 by --data.")
+        return
     torch.set_num_threads(1)
     images, rows = Images.read(given.data), list[Row]()
     measured: dict[str, Tensor] = {}

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 from torch._guards import TracingContext, tracing
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx import GraphModule
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from leaktight.attacks.descent import Descent
@@ -215,6 +216,7 @@ class Engine:
         # One mode for the shapes of all results: else tracing makes a new one for each, with a record of the whole call stack.
         with tracing(TracingContext(FakeTensorMode())):
             graph = make_fx(plain)(points, *arguments)
+        _drop_first_powers(graph)
         graph.graph.eliminate_dead_code()
         graph.recompile()
 
@@ -280,6 +282,13 @@ class Engine:
         pieces = -(-units // max(1, size // together))
         size = -(-units // pieces) * together  # even pieces: one traced graph then fits nearly all of them
         return (slice(start, start + size) for start in range(0, len(points), size))
+
+
+def _drop_first_powers(graph: GraphModule) -> None:
+    """Replace x to the power of 1, which the derivative of a square has and which copies x, by x: a twentieth of an evaluation."""
+    for node in graph.graph.nodes:
+        if node.target is torch.ops.aten.pow.Tensor_Scalar and node.args[1] == 1:
+            node.replace_all_uses_with(node.args[0])
 
 
 def _best(values: Tensor, victims: int, keep: int) -> Tensor:

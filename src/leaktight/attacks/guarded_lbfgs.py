@@ -75,6 +75,7 @@ class GuardedLbfgsWalk(LbfgsWalk):
         down = -self.last_gradients * self._first_length(self.last_gradients, rate)[:, None]
         moves = torch.where(fell[:, None], moves, torch.where(lost[:, None], down, shrunk))
         self.last_gradients = torch.where(fell[:, None], gradients, self.last_gradients)
+        self.last_products = torch.where(fell[:, None, None], self.products, self.last_products)
         self.slopes = (self.last_gradients * moves).sum(1)
         self.last_moves = moves
         return self.accepted + moves, rest
@@ -113,6 +114,6 @@ class GuardedLbfgsWalk(LbfgsWalk):
     def _forget(self, rows: Tensor) -> None:
         """Start the history of these rows anew."""
         if bool(rows.any()):
-            for name in ("moves", "changes", "inverse", "squares", "diagonal", "pushed"):
+            for name in ("pairs", "last_products", "inverse", "squares", "diagonal", "pushed"):
                 getattr(self, name)[rows] = 0
             self.gamma[rows], self.vain[rows], self.fresh[rows] = 1.0, 0, True

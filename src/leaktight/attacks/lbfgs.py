@@ -5,7 +5,9 @@ last steps, Y the last changes of the gradient, R the upper triangle of S'Y, D i
 
     H g = gamma g + S p + gamma Y q,   q = -R^-1 S'g,   p = R^-T (D + gamma Y'Y) R^-1 S'g - gamma R^-T Y'g
 
-which needs the long vectors in two batched products per step; the two-loop recursion would need four hundred small ones.
+which needs the long vectors in two batched products per step; the two-loop recursion would need four hundred small ones. Reading them
+costs as much as a small network: a step and its change lie side by side, so that one product serves both, and products with the newest
+change are differences of products with gradients.
 
 R^-1 itself is kept. The inverse of an upper triangle has the inverse of every trailing triangle in it, so the oldest pair is
 dropped by clearing its row and column, and a new pair (s, y) adds the column -R^-1 S'y / s'y and the entry 1 / s'y. Nothing
@@ -66,8 +68,7 @@ class LbfgsWalk(Walk):
         self.learning_rate = learning_rate
         self.size = history
         self.steps = 0
-        self.moves = points.new_zeros(rows, history, width)
-        self.changes = points.new_zeros(rows, history, width)
+        self.pairs = points.new_zeros(rows, history, 2, width)
         # The small matrices are kept in double where the device has it.
         self.exact = torch.float32 if points.device.type == "mps" else torch.float64
         self.inverse = torch.zeros(rows, history, history, dtype=self.exact, device=points.device)
@@ -77,11 +78,14 @@ class LbfgsWalk(Walk):
         self.gamma = points.new_ones(rows)
         self.last_gradients = torch.zeros_like(points)
         self.last_moves = torch.zeros_like(points)
+        # With all pairs, of the gradients and of those before.
+        self.products = torch.zeros(rows, history, 2, dtype=self.exact, device=points.device)
+        self.last_products = self.products
 
     def step(self, points: Tensor, values: Tensor, gradients: Tensor, rate: float) -> tuple[Tensor, Tensor]:
         """Move each row along its quasi-Newton direction."""
         moves, resting = self._next(gradients, rate)
-        self.last_gradients, self.last_moves = gradients, moves
+        self.last_gradients, self.last_moves, self.last_products = gradients, moves, self.products
         return points + moves, resting
 
     def _next(self, gradients: Tensor, rate: float) -> tuple[Tensor, Tensor]:
@@ -99,8 +103,7 @@ class LbfgsWalk(Walk):
         return torch.where(resting[:, None], 0.0, length[:, None] * direction), resting
 
     kept: tuple[str, ...] = (
-        "moves",
-        "changes",
+        "pairs",
         "inverse",
         "squares",
         "diagonal",
@@ -108,6 +111,7 @@ class LbfgsWalk(Walk):
         "gamma",
         "last_gradients",
         "last_moves",
+        "last_products",
     )
 
     def keep(self, rows: Tensor) -> None:
@@ -120,21 +124,23 @@ class LbfgsWalk(Walk):
         curvature = (change * self.last_moves).sum(1)
         rows = self._curved(curvature, change).nonzero()[:, 0]
         slots = self.pushed[rows] % self.size
-        self.moves[rows, slots] = self.last_moves[rows]
-        self.changes[rows, slots] = change[rows]
-        self.gamma[rows] = (curvature / change.square().sum(1))[rows]
+        self.pairs[rows, slots, 0] = self.last_moves[rows]
+        self.pairs[rows, slots, 1] = change[rows]
+        size = change.square().sum(1)
+        self.gamma[rows] = (curvature / size)[rows]
         self.pushed[rows] += 1
         used = int(self.pushed.max().clamp_max(self.size))
+        self.products = torch.zeros_like(self.last_products)
         if used == 0:
             return self.gamma[:, None] * gradients
-        moves, changes = self.moves[:, :used], self.changes[:, :used]
-        # One pass over the history serves the newest column of S'Y and Y'Y as well as S'g and Y'g.
-        both = torch.stack([change, gradients], dim=1)
-        with_moves = torch.bmm(both, moves.mT).to(self.exact)
-        with_changes = torch.bmm(both, changes.mT).to(self.exact)
-        self._push(rows, slots, with_moves[rows, 0], with_changes[rows, 0])
-        along_moves, along_changes = self._weights(with_moves[:, 1, :, None], with_changes[:, 1, :, None], used)
-        correction = torch.bmm(along_moves, moves).add_(torch.bmm(along_changes, changes))
+        pairs = self.pairs[:, :used].flatten(1, 2)
+        self.products[:, :used] = torch.bmm(gradients[:, None], pairs.mT).view(-1, used, 2)
+        with_change = (self.products - self.last_products)[rows, :used]
+        with_change[torch.arange(len(rows), device=rows.device), slots] = torch.stack([curvature, size], 1)[rows].to(self.exact)
+        self._push(rows, slots, with_change[..., 0], with_change[..., 1])
+        with_moves, with_changes = self.products[:, :used, None].unbind(3)
+        weights = torch.stack(self._weights(with_moves, with_changes, used), 2).to(pairs.dtype)
+        correction = torch.bmm(weights.view(-1, 1, 2 * used), pairs)
         return torch.addcmul(correction[:, 0], self.gamma[:, None], gradients)
 
     def _curved(self, curvature: Tensor, change: Tensor) -> Tensor:
@@ -155,10 +161,9 @@ class LbfgsWalk(Walk):
         self.diagonal[rows, slots] = size[:, 0]
 
     def _weights(self, with_moves: Tensor, with_changes: Tensor, used: int) -> tuple[Tensor, Tensor]:
-        """Return p and gamma q of the compact form."""
+        """Return p and gamma q of the compact form, (rows, pairs) each."""
         inverse, gamma = self.inverse[:, :used, :used], self.gamma.to(self.exact)[:, None, None]
         inner = torch.bmm(inverse, with_moves)
         outer = torch.bmm(self.squares[:, :used, :used], inner).sub_(with_changes).mul_(gamma)
         outer += self.diagonal[:, :used, None] * inner
-        along_moves, along_changes = torch.bmm(inverse.mT, outer), -gamma * inner
-        return along_moves.mT.to(self.moves.dtype), along_changes.mT.to(self.moves.dtype)
+        return torch.bmm(inverse.mT, outer)[..., 0], (-gamma * inner)[..., 0]

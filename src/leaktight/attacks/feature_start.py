@@ -11,9 +11,11 @@ from leaktight.attacks.guarded_lbfgs import GuardedLbfgsDescent
 from leaktight.attacks.objective import Objective, outside
 from leaktight.core.random import Stream
 
-EVALUATIONS = 100
 READINGS = 4
-"""How many readings of the features behind a batch are tried for each candidate."""
+"""How many readings of the features, or starts where there is one reading, are tried for each candidate that is to come of them."""
+EVALUATIONS = 100
+WIDEN = 10.0
+"""By how much the law of the features narrows from stretch to stretch."""
 
 
 def start_at_features(objective: Objective, z: Tensor, rows: int, rng: Stream) -> Tensor:
@@ -25,16 +27,15 @@ def start_at_features(objective: Objective, z: Tensor, rows: int, rng: Stream) -
         rows: candidates of each victim.
         rng: where the draws come from.
     """
-    readings = READINGS * rows if objective.replay.examples > 1 else 1
-    features = read_features(objective.victims, objective.coordinates, readings, rng)
+    kept = rows if objective.replay.examples > 1 else 1
+    features = read_features(objective.victims, objective.coordinates, READINGS * kept, rng)
     if features is None:
         return z
-    # Most wrong readings are no features of any example: the search finds out, and goes on with the others.
-    kept, count = min(rows, readings), len(objective.victims)
-    phases = (Phase(EVALUATIONS // 4, keep=kept), Phase(EVALUATIONS, keep=kept))
-    by_prior = z.view(count, rows, *z.shape[1:])
-    first = by_prior[:, :1].expand(-1, readings, *z.shape[1:]).flatten(0, 1)
-    engine = Engine(_problem(objective, features), Search(GuardedLbfgsDescent(), phases))
+    # Most wrong readings are no features of any example, and most starts end elsewhere: the search finds out, and goes on with the others.
+    count, by_prior = len(objective.victims), z.view(-1, rows, *z.shape[1:])
+    wide = tuple(Phase(EVALUATIONS // 4, WIDEN**-power, keep * kept) for power, keep in ((4, 2), (2, 1)))
+    engine = Engine(_problem(objective, features), Search(GuardedLbfgsDescent(), (*wide, Phase(EVALUATIONS, keep=kept))))
+    first = torch.randn(count * READINGS * kept, *z.shape[1:], generator=rng).to(z.device)
     found = engine.race((first / objective.steps).flatten(1), count)
     by_features = found.points.view(count, kept, *z.shape[1:]) * objective.steps
     # The best readings first; where there are fewer of them than candidates, the others start at the prior.

@@ -1,5 +1,7 @@
 """Victims whose secret is known: small networks on small images."""
 
+import math
+
 import pytest
 import torch
 from torch import nn
@@ -17,7 +19,7 @@ from leaktight.learning.task import classification
 
 def network(shape=(1, 6, 6), classes=4, bias=True, normalise=None) -> Model:
     generator = torch.Generator().manual_seed(5)
-    width = shape[0] * shape[1] * shape[2]
+    width = math.prod(shape)
     model = Model(nn.Sequential(nn.Flatten(), nn.Linear(width, 24), nn.Sigmoid()), nn.Linear(24, classes, bias=bias), normalise)
     with torch.no_grad():
         for parameter in model.parameters():
@@ -44,6 +46,7 @@ def observe():
         defence=None,
         rounds=1,
         images=None,
+        shares=None,
     ):
         defence = defence or Undefended()
         task = defence.on_agree(classification(network(shape, classes, bias, normalise), shape, classes))
@@ -63,7 +66,7 @@ def observe():
                 batch_size=batch,
                 local_steps=steps,
                 optimiser=optimiser or Sgd(learning_rate=rate),
-                shares=Kind.GRADIENT if steps == 1 else Kind.UPDATE,
+                shares=shares or (Kind.GRADIENT if steps == 1 else Kind.UPDATE),
             )
             for turn in range(rounds):
                 ask = Server(task.public_parameters()).ask(client.name, turn)

@@ -104,6 +104,14 @@ def test_a_free_loss_needs_to_know_nothing_of_what_is_private(observe):
     assert set(victims.sightings[0].wanted) == {"body.1.weight", "body.1.bias"}
 
 
+def test_columns_of_tables_are_kept_in_no_box(observe):
+    """They are standardised: half of them lie below 0, and many above 1."""
+    rows = torch.randn(4, 12, generator=stream(3))
+    run = observe(victims=4, shape=(12,), images=rows, defence=GaussianNoise(std=0.003))
+    found = preset("posterior", iterations=60)(EVERYTHING.view(run), stream(0))
+    assert errors(found, run).max() < 0.01
+
+
 @pytest.mark.parametrize("settings", [{"steps": 2}, {"defence": DPSGD(clip=1.0, multiplier=0.1)}], ids=["steps", "examples"])
 def test_a_free_loss_is_for_one_gradient_of_a_whole_batch(observe, settings):
     view = EVERYTHING.view(observe(**settings))

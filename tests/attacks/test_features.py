@@ -1,5 +1,7 @@
 """What the first linear layer saw is read off its gradient, and a search starts there."""
 
+import dataclasses
+
 import pytest
 import torch
 from torch import nn
@@ -8,12 +10,13 @@ from leaktight.attacks import preset
 from leaktight.attacks.features import layer_inputs, read_features
 from leaktight.core.defence import Undefended
 from leaktight.core.local import Local
+from leaktight.core.message import Kind
 from leaktight.core.random import stream
 from leaktight.core.run import Run
-from leaktight.core.task import Batch
+from leaktight.core.task import Batch, Model
 from leaktight.core.threat import Knows, ThreatModel
 from leaktight.defences import GaussianNoise, Polarization, TopK
-from leaktight.learning import Client, Server, classification
+from leaktight.learning import Adam, Client, Server, classification
 from leaktight.models import DLNet
 from leaktight.priors import Generic
 
@@ -23,7 +26,11 @@ SHAPE, CLASSES = (1, 12, 12), 6
 
 def convolutional(labels, defence=None):
     """Return a run of one victim with an example for each of these labels, behind convolutions and one linear layer."""
-    task = classification(DLNet().build(SHAPE, CLASSES, seed=0), SHAPE, CLASSES)
+    return one_message(classification(DLNet().build(SHAPE, CLASSES, seed=0), SHAPE, CLASSES), labels, defence)
+
+
+def one_message(task, labels, defence=None):
+    """Return a run of one victim with an example for each of these labels."""
     images = torch.rand(len(labels), *SHAPE, generator=torch.Generator().manual_seed(3))
     images = nn.functional.avg_pool2d(images, 5, stride=1, padding=2)
     owned = Batch(images, torch.tensor(labels))
@@ -87,6 +94,29 @@ def test_what_cannot_be_read_is_not(run):
 
 def test_several_steps_show_no_features(observe):
     assert read(observe(steps=2)) is None
+
+
+def test_a_step_of_adam_shows_no_features(observe):
+    assert read(observe(optimiser=Adam(learning_rate=0.01), steps=1, shares=Kind.UPDATE)) is None
+
+
+def test_a_linear_layer_over_tokens_shows_no_features():
+    """It sees several vectors for each example, whose gradients are added."""
+    body = nn.Sequential(nn.Unflatten(-1, (3, 4)), nn.Flatten(1, 3), nn.Linear(4, 5), nn.Flatten())
+    task = classification(Model(body, nn.Linear(180, CLASSES)), SHAPE, CLASSES)
+    assert task.model.features(torch.zeros(1, *SHAPE)).shape == (1, 180)
+    assert read(one_message(task, [2])) is None
+
+
+def test_a_message_that_is_not_finite_leaves_the_others_their_features():
+    run = convolutional([4, 0, 2])
+    ask, sent = run.transcript
+    broken = dataclasses.replace(
+        sent, tensors={name: torch.full_like(tensor, torch.nan) for name, tensor in sent.tensors.items()}
+    )
+    found = read(dataclasses.replace(run, transcript=(ask, broken)), readings=2)
+    assert found is not None
+    assert bool(found.values.isfinite().all())
 
 
 def test_a_search_from_the_features_is_ahead_of_one_from_the_prior():

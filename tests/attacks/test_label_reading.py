@@ -11,13 +11,15 @@ from leaktight.core.defence import Chain
 from leaktight.core.errors import Refusal
 from leaktight.core.probe import Attempt
 from leaktight.core.random import stream
-from leaktight.core.threat import ThreatModel
+from leaktight.core.threat import Knows, ThreatModel
 from leaktight.defences import TopK
 from leaktight.defences.polarization import Polarization
 from leaktight.metrics import PSNR, LabelDistance, standard
 from leaktight.testing.attacks import check_attack
 
 DEFENCES = [None, Polarization(alpha2=5.0), Chain(links=(Polarization(alpha2=0.5, alpha1=3.0), TopK(share=0.9)))]
+
+KNOWS_STEPS = ThreatModel(knows=frozenset({Knows.LOCAL_STEPS}))
 
 
 def attempt(run):
@@ -66,6 +68,18 @@ def test_updates_of_several_steps_are_read(observe):
     guess = LabelReading()(ThreatModel().view(run), stream(0))
     truth = [run.inside[key] for key in guess.keys]
     assert LabelDistance().grade(guess, truth, stream(0))[0].value <= 0.25
+
+
+@pytest.mark.parametrize(("examples", "steps"), [(9, 4), (100, 6), (600, 5)])
+def test_updates_of_any_number_of_examples_are_read(observe, examples, steps):
+    """As from a loader whose last batch is smaller; here the facts of a message say so."""
+    run = observe(victims=1, batch=2, steps=2)
+    ask, sent = run.transcript
+    changed = dataclasses.replace(sent, facts={**sent.facts, "examples": float(examples), "local_steps": float(steps)})
+    view = KNOWS_STEPS.view(dataclasses.replace(run, transcript=(ask, changed)))
+    [labels] = LabelReading()(view, stream(0)).labels
+    assert labels.shape == (examples,)
+    assert bool(((labels >= 0) & (labels < 4)).all())
 
 
 def test_nothing_to_read_is_refused(observe):

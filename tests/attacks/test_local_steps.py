@@ -1,9 +1,12 @@
 """Local steps go as torch's optimisers go, gradient by gradient."""
 
+import math
+
 import pytest
 import torch
 
 from leaktight.attacks.local_steps import LocalSteps
+from leaktight.core.channel import Noise
 
 NAMES = {"weight": (3, 2), "bias": (4,), "scale": ()}
 
@@ -81,12 +84,39 @@ def test_the_average_move_of_adam_is_a_step_of_the_learning_rate_each_time():
 def test_noise_on_a_step_comes_into_the_update_by_its_weight(momentum):
     """The update is linear in the gradients of its steps: a weight is what one unit on one step moves."""
     steps = LocalSteps(4, 0.1, momentum)
-    for place, weight in enumerate(steps.noise_weights()):
+    for place in range(4):
+        law = steps.noise(Noise(variance=4.0), torch.zeros(1), place + 1)
         moments, total = steps.moments({"weight": torch.zeros(1)}), torch.zeros(1)
         for step in range(4):
             moves, moments = steps.move({"weight": torch.tensor([float(step == place)])}, moments, step + 1)
             total = total + moves["weight"]
-        assert -total.item() == pytest.approx(weight)
+        assert law.variance == pytest.approx(4 * total.item() ** 2)
+
+
+@pytest.mark.parametrize("ratio", [0.1, 1.0, 10.0])
+def test_noise_that_adam_sees_moves_a_parameter_by_little_more_than_its_law(ratio):
+    """A law that is too narrow would be believed; noise far above the gradient moves by the learning rate."""
+    steps, gradient = LocalSteps(4, 0.01, adaptive=True), torch.full((20_000,), 0.001)
+    std = ratio * 0.001
+    draws, total = torch.Generator().manual_seed(0), torch.zeros_like(gradient)
+    moments, law = steps.moments({"weight": gradient}), Noise()
+    for step in range(1, 5):
+        seen = gradient + std * torch.randn(len(gradient), generator=draws)
+        moves, moments = steps.move({"weight": seen}, moments, step)
+        total = total + moves["weight"]
+        law = law + steps.noise(Noise(variance=std**2), gradient, step)
+    assert law.approximate
+    stated = torch.as_tensor(law.variance).mean().sqrt().item()
+    # Momentum carries the noise of one step into the next, which the law leaves out.
+    assert total.std().item() < 1.25 * stated
+    assert stated < 1.01 * 0.01 * math.sqrt(4) * min(1.0, ratio)
+
+
+def test_every_step_has_its_examples_whatever_their_number():
+    for count, examples in ((6, 100), (4, 9), (4, 8), (3, 3), (5, 7)):
+        batches = LocalSteps(count).split(torch.arange(examples))
+        assert len(batches) == count
+        assert torch.equal(torch.cat(batches), torch.arange(examples))
 
 
 def test_facts_are_read_with_their_defaults():

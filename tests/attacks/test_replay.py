@@ -6,7 +6,6 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from leaktight.attacks.local_steps import LocalSteps
 from leaktight.attacks.replay import FEATURE_GRADIENT, SURROGATE, Replay
 from leaktight.channels import deviations, standardise
 from leaktight.core.channel import Noise
@@ -78,7 +77,7 @@ def test_noise_of_each_step_has_its_variance_in_the_update(observe, momentum):
     # Over 200 draws of about 1,000 entries; what noise of earlier steps does to later gradients is left out, and small here.
     assert whole.mean().abs() < 0.01
     assert whole.square().mean().item() == pytest.approx(1.0, rel=0.03)
-    weights = LocalSteps(3, 0.05, momentum).noise_weights()
+    weights = [0.05 * sum(momentum**lag for lag in range(end)) for end in (3, 2, 1)]
     assert belief.noise_of("head.bias").variance == pytest.approx(sum(weight**2 for weight in weights) * std**2)
 
 

@@ -83,6 +83,12 @@ def test_a_layer_that_was_withheld_cannot_be_chosen(observe):
         GradientMatching(labels="given", layers=("head",), **ATTACK)(view, stream(0))
 
 
+def test_a_free_loss_needs_something_of_the_body(observe):
+    view = VIEW.view(observe(defence=FIRST))
+    with pytest.raises(Refusal, match="matched by the tensors of the body, and none came"):
+        GradientMatching(loss="free", labels="given", **ATTACK)(view, stream(0))
+
+
 def test_where_everything_is_withheld_every_attack_refuses(observe):
     view = VIEW.view(observe(victims=1, defence=Withhold()))
     attacks = [

@@ -49,7 +49,7 @@ DEFENCES: dict[str, Defence] = {
     name: installed("defence")[name.partition(",")[0]](**settings) for name, settings in SETTINGS.items()
 }
 LEFT_OUT = {"withhold", "layer_guard"}
-STATED = {
+PLAYED = {
     "gaussian_noise",
     "gaussian_noise, each step",
     "laplace_noise",
@@ -57,24 +57,11 @@ STATED = {
     "pruning",
     "dp_sgd",
     "local_dp",
-    "polarization",
     "class_keys",
-    "transformation",
-    "withhold",
-    "layer_guard",
     "layer_guard, noise",
 }
-LEARNED = {
-    "gaussian_noise",
-    "gaussian_noise, each step",
-    "laplace_noise",
-    "top_k",
-    "pruning",
-    "dp_sgd",
-    "local_dp",
-    "class_keys",
-}
-LEARNED |= {name for name in DEFENCES if name.startswith("transformation")} | {"layer_guard, noise"}
+STATED = PLAYED | {"polarization", "transformation", "withhold", "layer_guard"}
+LEARNED = PLAYED | {name for name in DEFENCES if name.startswith("transformation")}
 
 ATTACKS: dict[str, tuple[Attack, set[str]]] = {
     "gradient_matching": (GradientMatching(), set()),

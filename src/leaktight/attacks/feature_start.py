@@ -19,7 +19,7 @@ WIDEN = 10.0
 
 
 def start_at_features(objective: Objective, z: Tensor, rows: int, rng: Stream) -> Tensor:
-    """Return coordinates that give the features which were read, and for one candidate of each victim those of the prior.
+    """Return coordinates that give the features which were read; if there are several candidates, one stays where the prior put it.
 
     Args:
         objective: of the search that is to start.

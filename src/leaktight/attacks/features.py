@@ -57,7 +57,7 @@ def read_features(victims: Victims, coordinates: Coordinates, readings: int, rng
     """
     sighting, task = victims.sightings[0], victims.replay.task
     layer = first_linear(victims.replay)
-    if layer is None or victims.replay.steps.count > 1:
+    if layer is None or victims.replay.steps.count > 1 or victims.replay.steps.adaptive:
         return None
     weight, bias = (sighting.wanted[str(task.wire(f"{layer}.{part}"))] for part in ("weight", "bias"))
     if victims.replay.examples == 1:
@@ -75,7 +75,11 @@ def first_linear(replay: Replay) -> str | None:
     for name, module in model.named_modules():
         if isinstance(module, nn.Linear):
             sent = all(task.wire(f"{name}.{part}") in replay.names for part in ("weight", "bias"))
-            return name if sent and module.bias is not None else None
+            if not sent or module.bias is None:
+                return None
+            with torch.no_grad():
+                seen = layer_inputs(task, task.public_parameters(), torch.zeros(1, *task.shape, device=task.device), name)
+            return name if seen.shape[1] == module.in_features else None
     return None
 
 
@@ -129,7 +133,8 @@ def _read_batch(victims: Victims, coordinates: Coordinates, weight: Tensor, read
         drawn = coordinates.decode(z, targets[row].repeat(readings, 1)).clamp(0, 1)
         with torch.no_grad():
             starts = task.forward(named, drawn).double().view(readings, count, classes)
-        found.append(_solve(weight[row].double(), head, shift, targets[row].double(), starts))
+        # A message that is not finite has no features: its search goes on with zeros, and the others' with theirs.
+        found.append(_solve(weight[row].double().nan_to_num(0.0, 0.0, 0.0), head, shift, targets[row].double(), starts))
     values = torch.stack(found)
     scale = values.square().mean((1, 2, 3)).sqrt()
     return Features("head", values.float(), (_BLUR * scale)[:, None].expand(-1, values.shape[-1]).float())
@@ -151,7 +156,9 @@ def _solve(gradient: Tensor, head: Tensor, shift: Tensor, labels: Tensor, starts
     left = mapped(logits)
     for _ in range(_STEPS):
         jacobian = slopes(logits)
-        square = jacobian.mT @ jacobian + damping[:, None, None] * torch.eye(count * classes, dtype=starts.dtype)
+        square = jacobian.mT @ jacobian + damping[:, None, None] * torch.eye(
+            count * classes, dtype=starts.dtype, device=starts.device
+        )
         step = torch.linalg.solve(square, -(jacobian.mT @ left[..., None]))[..., 0]
         tried = mapped(logits + step)
         better = tried.norm(dim=1) < left.norm(dim=1)

@@ -12,6 +12,8 @@ from leaktight.core.message import Kind, Tensors
 from leaktight.core.random import Stream
 
 PROBES = 64
+MOST_PLAYED = 64
+"""Behind how many examples the steps of an update are played through."""
 
 
 def read_labels(replay: Replay, parameters: Tensors, sent: Tensors, rng: Stream) -> Tensor:
@@ -24,7 +26,8 @@ def read_labels(replay: Replay, parameters: Tensors, sent: Tensors, rng: Stream)
 
     An update of several steps is played through on the head alone, as if all examples had the mean features: with every step the bias and
     the outputs move on. Label by label, the one is exchanged that brings the bias closest to the observed one, until none does. Labels
-    then come in the order of the steps, as far as that can be told.
+    then come in the order of the steps, as far as that can be told. Behind more than 64 examples that would take too long: then the update
+    is read as if all its steps had followed one gradient.
 
     A private head beside the public one adds nothing to the public head's gradient, so the labels of a defended message are read
     with the public task. A defence that weighs the public loss by other than 1 scales g: one label stays exact, counts blur.
@@ -49,11 +52,12 @@ def read_labels(replay: Replay, parameters: Tensors, sent: Tensors, rng: Stream)
     outputs, features = _typical(replay, parameters, rng)
     probabilities, feature_sum = outputs.softmax(1).mean(0), features.sum(1).mean()
     slope = sent[bias] if bias is not None and bias in sent else sent[weight].sum(1) / feature_sum
-    if replay.kind is Kind.UPDATE and (replay.steps.count > 1 or replay.steps.adaptive):
+    several = replay.steps.count > 1 or replay.steps.adaptive
+    if replay.kind is Kind.UPDATE and several and replay.examples <= MOST_PLAYED:
         mean = features.mean(0)
         return _play_steps(replay, outputs.mean(0), mean.abs().sum() if replay.steps.adaptive else mean.square().sum(), slope)
     if replay.kind is Kind.UPDATE:
-        slope = -slope / replay.steps.learning_rate
+        slope = -slope / (replay.steps.learning_rate * replay.steps.moved)
     if replay.examples == 1:
         return slope.argmin()[None]
     return _deal(replay.examples * (probabilities - slope), replay.examples)
@@ -68,12 +72,12 @@ def _play_steps(replay: Replay, outputs: Tensor, gain: Tensor, moved: Tensor) ->
         gain: how much further than the bias a step moves the outputs, by the weights.
         moved: how the bias moved.
     """
-    classes, steps, size = len(moved), replay.steps.count, replay.examples // replay.steps.count
+    classes = len(moved)
 
     def misfit(labels: Tensor) -> Tensor:
         current = torch.zeros(len(labels), classes, dtype=moved.dtype, device=moved.device)
         moments = replay.steps.moments({"bias": current})
-        for step, batch in enumerate(labels.view(len(labels), steps, size).unbind(1), start=1):
+        for step, batch in enumerate(replay.steps.split(labels, 1), start=1):
             counts = F.one_hot(batch, classes).to(moved.dtype).mean(1)
             probabilities = (outputs + (1 + gain) * current).softmax(1)
             moves, moments = replay.steps.move({"bias": probabilities - counts}, moments, step)
@@ -87,10 +91,9 @@ def _play_steps(replay: Replay, outputs: Tensor, gain: Tensor, moved: Tensor) ->
         tried = best.repeat(replay.examples, classes, 1)
         for place in range(replay.examples):
             tried[place, :, place] = every
-        swapped = best.repeat(replay.examples**2, 1)
-        for number in range(replay.examples**2):
-            one, other = divmod(number, replay.examples)
-            swapped[number, [one, other]] = best[[other, one]]
+        one, other = torch.triu_indices(replay.examples, replay.examples, 1, device=moved.device)[:, :, None]
+        swapped = best.repeat(len(one), 1)
+        swapped = swapped.scatter(1, one, best[other]).scatter(1, other, best[one])
         candidates = torch.cat([tried.flatten(0, 1), swapped])
         values = misfit(candidates)
         place = int(values.argmin())

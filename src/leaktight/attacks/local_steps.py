@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
+from leaktight.core.channel import Noise
 from leaktight.core.message import Tensors
 
 Moments = Mapping[str, tuple[Tensor, Tensor]]
@@ -81,12 +82,32 @@ class LocalSteps:
             return {name: -self.learning_rate * self.moved * each for name, each in gradient.items()}
         return {name: -self.learning_rate * self.count * _soft_sign(each) for name, each in gradient.items()}
 
-    def noise_weights(self) -> tuple[float, ...]:
-        """Return by how much the noise on the gradient of each step is multiplied in the update; with Adam by how much at most, about."""
-        if self.adaptive:
-            return (self.learning_rate,) * self.count
-        ends = range(self.count, 0, -1)
-        return tuple(self.learning_rate * sum(self.momentum**lag for lag in range(end)) for end in ends)
+    def split(self, examples: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
+        """Return the examples of each step: batches of one size as far as they go, as a loader makes them; else as even as can be.
+
+        Example:
+            >>> [len(batch) for batch in LocalSteps(6).split(torch.zeros(100))], [len(batch) for batch in LocalSteps(4).split(torch.zeros(9))]
+            ([17, 17, 17, 17, 17, 15], [3, 2, 2, 2])
+        """
+        batches = examples.chunk(self.count, dim)
+        return batches if len(batches) == self.count else examples.tensor_split(self.count, dim)
+
+    def noise(self, noise: Noise, gradient: Tensor, step: int) -> Noise:
+        """Return the law of what noise on the gradient of one step adds to the update, as if later steps did not see it.
+
+        Adam divides by the size of what it sees: noise far above the gradient moves a parameter by the learning rate, whatever its size. Noise
+        far below a steady gradient moves it less than the law says, which is an approximation on the wide side.
+
+        Args:
+            noise: on the gradient.
+            gradient: without it.
+            step: its number, from 1.
+        """
+        if not self.adaptive:
+            return noise.scale(self.learning_rate * sum(self.momentum**lag for lag in range(self.count - step + 1)))
+        plain = noise.as_gaussian()
+        size = (gradient.square() + plain.variance + _TINY**2).sqrt()
+        return dataclasses.replace(plain.scale(self.learning_rate / size), approximate=True)
 
 
 def _adam(first: Tensor, second: Tensor, step: int) -> Tensor:

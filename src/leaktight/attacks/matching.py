@@ -50,8 +50,9 @@ class GradientMatching(Attack):
     With `distance = "likelihood"` the attacker knows the defence, and the misfit is minus the logarithm of how likely the message is under
     the defence's channel (`Defence.channel`): what is clipped, masked or noisy in the real message is so in the candidate's, what the
     sender keeps to itself is searched too, and of what may have become of an example each possibility is tried. Together with a prior
-    that is normalised, nothing is left to weigh: the objective is the posterior of the examples. Where a defence states nothing it
-    is attacked as if it were off.
+    that is normalised no weight is left to choose: the objective is the posterior of the examples. Set by hand are only the floor under
+    exact entries and the box; secrets and labels that are searched have no prior. Where a defence states nothing it is attacked as if it
+    were off.
 
     Args:
         distance: `likelihood`; or, of an attacker who models no defence, `l2`, `l1`, `cosine` over the whole gradient, or `layer_cosine`
@@ -75,11 +76,11 @@ class GradientMatching(Attack):
         phases: in how many stretches to search. After each, half of the candidates of a victim are dropped, those with the higher objective.
         widen: how many times wider than it is the law of the messages is taken in the first stretch; it narrows evenly to 1 in the last.
         sign: follow the sign of the gradient: `none`, `hard`, or `soft` (tanh, less and less bent over the search).
-        box: keep pixels in [0, 1]: by clipping where coordinates are pixels, else by a penalty on those outside.
+        box: keep pixels of images in [0, 1]: by clipping where coordinates are pixels, else by a penalty on those outside.
         decay: learning rate schedule: `none`, `steps` (a tenth at 3/8, 5/8, 7/8), or `cosine` with 50 warm-up steps.
         labels: `given` by the threat model, `joint`, as soft labels that are searched with the examples, `read` off the last layer
             first, or read if they can be and else searched, `auto`.
-        stop: the objective at which a victim is done.
+        stop: the distance at which a victim is done; not used with `likelihood`, whose level nobody knows before.
         settle: a candidate rests when ten evaluations lowered its objective by less than this; 0 for never.
         preset: whose settings these are.
 
@@ -232,7 +233,7 @@ class GradientMatching(Attack):
             z = objective.encode(victims.starts)
         else:
             units = initial(self.initial, total * examples, task.shape, rng).to(objective.device)
-            shift, scale = network_units(task.model.normalise, task.shape)
+            shift, scale = (part.to(objective.device) for part in network_units(task.model.normalise, task.shape))
             z = objective.encode((units * scale + shift).view(total, examples, *task.shape))
         logits = torch.randn(total, examples, task.classes, generator=rng) if victims.targets is None else None
         return objective.pack(z, logits, victims.secrets)
@@ -291,6 +292,10 @@ class GradientMatching(Attack):
         if self.loss == "free":
             wires = {replay.task.wire(name) for name in replay.task.model.tensors() if name.startswith("body.")}
             names = tuple(name for name in names if name in wires)
+            if not names:
+                raise Refusal(
+                    'A free loss is matched by the tensors of the body, and none came. Set `loss` to "known" for this message.'
+                )
         if not self.layers:
             return names
         layers = dict.fromkeys(layer_of(name) for name in names)

@@ -8,16 +8,17 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from leaktight.attacks.engine import Named, Problem
+from leaktight.attacks.engine import MEMORY, Named, Problem
 from leaktight.attacks.hypotheses import Hypotheses
 from leaktight.attacks.layout import Layout
+from leaktight.attacks.replay import Replay
 from leaktight.attacks.term import Candidate, GroupTerm, Match, Term
 from leaktight.attacks.victims import Victims
 from leaktight.core.message import Tensors
 from leaktight.priors import Coordinates
 
 EXAMPLES, LOGITS = "examples", "logits"
-# How far below its law an exact entry is taken to lie: a share of the largest entry of its tensor. Float noise is less; the rest keeps
+# The standard deviation that an exact entry is given, as a share of the largest entry of its tensor. Float noise is less; the rest keeps
 # the objective's numbers and slopes within what single precision can carry.
 FLOOR = 1e-4
 
@@ -30,7 +31,7 @@ class Objective:
         coordinates: the prior's, in which examples are searched.
         match: what compares a candidate's message with the one that was seen.
         terms: further terms of a row, and terms that see all rows of a victim.
-        box: whether pixels are kept in [0, 1]: by clipping where coordinates are pixels, else by a penalty.
+        box: whether pixels of images are kept in [0, 1]: by clipping where coordinates are pixels, else by a penalty.
     """
 
     def __init__(
@@ -42,7 +43,8 @@ class Objective:
         *,
         box: bool = False,
     ) -> None:
-        self.victims, self.coordinates, self.match, self.box = victims, coordinates, match, box
+        self.victims, self.coordinates, self.match = victims, coordinates, match
+        self.box = box and len(victims.replay.task.shape) == 3
         self.terms = [term for term in terms if not isinstance(term, GroupTerm)]
         self.groups = [term for term in terms if isinstance(term, GroupTerm)]
         self.replay, self.device = victims.replay, victims.device
@@ -137,8 +139,9 @@ class Objective:
         for number, sighting in enumerate(self.victims.sightings):
             parameters = (shared if sighting.same else own)[f"parameters {number}"]
             wanted = own[f"wanted {number}"]
-            belief = sighting.replay(parameters, inputs, targets, secrets, row.get(f"choice {number}"), wanted)
-            seen.append(self.match(belief, wanted, own[f"floor {number}"]))
+            choice = row.get(f"choice {number}")
+            belief = sighting.replay(parameters, inputs, targets, secrets, choice, wanted)
+            seen.append(self.match(belief, wanted, own[f"floor {number}"]) + surprise(sighting.replay, choice))
         if "heard" in row:
             seen = [one * heard for one, heard in zip(seen, row["heard"].unbind(), strict=True)]
         return weight * torch.stack(seen).sum() + self.plausibility(z, Candidate(inputs, targets, secrets))
@@ -167,14 +170,19 @@ class Objective:
             point: Tensor, parameters: Tensors, wanted: Tensors, floors: Tensors, target: Tensor | None, one: Tensor
         ) -> Tensor:
             _, inputs, probabilities, secrets = self.unpack(point, target)
-            return self.match(sighting.replay(parameters, inputs, probabilities, secrets, one, wanted), wanted, floors)
+            belief = sighting.replay(parameters, inputs, probabilities, secrets, one, wanted)
+            return self.match(belief, wanted, floors) + surprise(sighting.replay, one)
 
         wanted = {name: tensor[owners] for name, tensor in sighting.wanted.items()}
         floors = {name: floor(tensor) for name, tensor in wanted.items()}
         parameters = dict(sighting.parameters) if sighting.same else {n: t[owners] for n, t in sighting.parameters.items()}
         places = (0, None if sighting.same else 0, 0, 0, None if targets is None else 0, 0)
+        # In pieces that fit into memory, as the engine's own evaluations.
+        size = max(1, MEMORY // self.bytes_per_row())
         with torch.no_grad():
-            found: Tensor = torch.func.vmap(misfit, in_dims=places)(points, parameters, wanted, floors, targets, choice)
+            found: Tensor = torch.func.vmap(misfit, in_dims=places, chunk_size=size)(
+                points, parameters, wanted, floors, targets, choice
+            )
         return found.nan_to_num(math.inf)
 
     def plausibility(self, z: Tensor, candidate: Candidate) -> Tensor:
@@ -216,6 +224,14 @@ def floor(wanted: Tensor) -> Tensor:
     """Return for each victim the standard deviation that exact entries of a tensor are given."""
     largest = wanted.flatten(1).abs().amax(1)
     return FLOOR * torch.where(largest > 0, largest, 1.0)
+
+
+def surprise(replay: Replay, choice: Tensor | None) -> Tensor | float:
+    """Return minus the logarithm of how likely the outcomes are that examples are taken to have had, (examples, outcomes)."""
+    if choice is None:
+        return 0.0
+    weights = torch.tensor([outcome.weight for outcome in replay.channel.outcomes], device=choice.device)
+    return -(choice * weights.log()).sum()
 
 
 def outside(inputs: Tensor) -> Tensor:

@@ -115,7 +115,7 @@ ABOUT: dict[str, str] = {
     ),
     "posterior": (
         "Ours, no paper's: searches for the most likely image under the known defence and a prior of images that needs no data. The defence's channel says "
-        "how likely a message is, noise, clipping, entries that were not sent and secrets included; nothing is weighed by hand. Guarded L-BFGS "
+        "how likely a message is, noise, clipping, entries that were not sent and secrets included; no weight is chosen by hand. Guarded L-BFGS "
         "in the prior's coordinates, from the features that the first linear layer shows and from the prior, raced. Its settings were chosen on "
         "CIFAR-10 training images."
     ),

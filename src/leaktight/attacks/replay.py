@@ -118,7 +118,7 @@ class Replay:
     def _mean(self, parameters: Tensors, inputs: Tensor, targets: Tensor, secrets: Tensors) -> dict[str, Tensor]:
         def loss(tensors: dict[str, Tensor]) -> Tensor:
             if self.loss == "free":
-                features = _features(self.task, tensors, inputs)
+                features = features_of(self.task, tensors, inputs)
                 return (features * secrets[FEATURE_GRADIENT].view_as(features)).sum() / len(inputs)
             return self.task.loss(self.task.forward(tensors, inputs), targets).mean()
 
@@ -129,12 +129,17 @@ class Replay:
         """Return what is known of an update, step by step."""
         current, moments = dict(start), self.steps.moments(start)
         noise: dict[str, Noise] = {}
-        batches = zip(inputs.chunk(self.steps.count), targets.chunk(self.steps.count), strict=True)
-        for step, (weight, (batch, labels)) in enumerate(zip(self.steps.noise_weights(), batches, strict=True), start=1):
+        batches = zip(self.steps.split(inputs), self.steps.split(targets), strict=True)
+        for step, (batch, labels) in enumerate(batches, start=1):
             belief = self._gradient(current, batch, labels, secrets)
+            if belief.masks:
+                raise Refusal(
+                    "Steps of which only some entries are used cannot be unrolled. Attack the gradient of one step instead."
+                )
             moves, moments = self.steps.move(belief.means, moments, step)
             current = {name: tensor + moves[name] for name, tensor in current.items()}
-            noise = {name: noise.get(name, Noise()) + belief.noise_of(name).scale(weight) for name in belief.noise}
+            moved = {name: self.steps.noise(belief.noise_of(name), belief.means[name], step) for name in belief.noise}
+            noise = {name: noise.get(name, Noise()) + each for name, each in moved.items()}
         return Belief({name: current[name] - start[name] for name in start}, noise, examples=self.examples)
 
     def _surrogate(self, start: Tensors, inputs: Tensor, targets: Tensor, secrets: Tensors, sent: Tensors) -> Belief:
@@ -145,12 +150,14 @@ class Replay:
         clean = self._clean(point, inputs, targets, secrets)
         # The noise of a step is that of its share of the examples, and each step has its own.
         step = push_all(self.channel.step, dataclasses.replace(clean, examples=self.examples // self.steps.count))
-        weight = sum(one**2 for one in self.steps.noise_weights()) ** 0.5
-        noise = {name: step.noise_of(name).scale(weight) for name in step.noise}
+        noise: dict[str, Noise] = {}
+        for number in range(1, self.steps.count + 1):
+            each = {name: self.steps.noise(step.noise_of(name), step.means[name], number) for name in step.noise}
+            noise = {name: noise.get(name, Noise()) + each[name] for name in each}
         return Belief(self.steps.average_move(step.means), noise, examples=self.examples)
 
 
-def _features(task: Task, tensors: Tensors, inputs: Tensor) -> Tensor:
+def features_of(task: Task, tensors: Tensors, inputs: Tensor) -> Tensor:
     """Return what the head sees, with these parameters in place of the model's own."""
     body = {name.removeprefix("body."): tensor for name, tensor in tensors.items() if name.startswith("body.")}
     features: Tensor = torch.func.functional_call(task.model.body, body, (task.model.normalise(inputs),))

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from leaktight.attacks.objective import Objective, floor
-from leaktight.attacks.replay import FEATURE_GRADIENT, SURROGATE, Replay
+from leaktight.attacks.objective import Objective, floor, surprise
+from leaktight.attacks.replay import FEATURE_GRADIENT, SURROGATE, Replay, features_of
 from leaktight.attacks.term import Candidate
 from leaktight.core.message import Tensors
 from leaktight.core.run import Inside, is_joined
@@ -29,25 +29,34 @@ def objective_at_truth(objective: Objective, victim: int, truth: Sequence[Inside
     """
     if not all(_is_reachable(inside, objective.replay.examples) for inside in truth):
         return math.nan
-    device, raw = objective.device, truth[0].raw
-    inputs = raw.inputs.to(device)
-    targets = nn.functional.one_hot(raw.labels, objective.replay.task.classes).float().to(device)
+    device = objective.device
+    examples = [_examples(inside, objective.replay.task.classes, device) for inside in truth]
     seen = torch.zeros((), device=device)
-    for sighting, inside in zip(objective.victims.sightings, truth, strict=True):
+    for sighting, inside, (inputs, targets) in zip(objective.victims.sightings, truth, examples, strict=True):
         wanted = {name: tensor[victim] for name, tensor in sighting.wanted.items()}
         floors = {name: floor(tensor)[victim] for name, tensor in sighting.wanted.items()}
         parameters = sighting.parameters if sighting.same else {n: t[victim] for n, t in sighting.parameters.items()}
-        replay = dataclasses.replace(sighting.replay, task=inside.task, memory={})
+        replay, private = sighting.replay, dict[str, Tensor]()
         own = inside.task.named(parameters, inside.private)
-        private = {name: tensor for name, tensor in own.items() if inside.task.wire(name) is None}
+        # An attack that knows nothing of a private task is judged by its own objective, in which there is none.
+        if replay.channel.private_task and replay.loss == "known":
+            replay = dataclasses.replace(replay, task=inside.task, memory={})
+            private = {name: tensor for name, tensor in own.items() if inside.task.wire(name) is None}
         choice = _true_choice(sighting.replay, inputs, inside.used.inputs.to(device))
         costs = [
             objective.match(replay(parameters, inputs, targets, {**private, **unknowns}, choice, wanted), wanted, floors)
-            for unknowns in _true_unknowns(replay, own, inputs, targets)
+            + surprise(replay, choice)
+            for unknowns in _true_unknowns(replay, inside, own, targets)
         ]
         seen = seen + torch.stack(costs).min()
+    inputs, targets = examples[0]
     z = objective.coordinates.encode(inputs, targets)
     return (seen + objective.plausibility(z, Candidate(inputs, targets, {}))).item()
+
+
+def _examples(inside: Inside, classes: int, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Return the true examples behind a message, in its own order, and their labels as probabilities."""
+    return inside.raw.inputs.to(device), nn.functional.one_hot(inside.raw.labels, classes).float().to(device)
 
 
 def _is_reachable(inside: Inside, examples: int) -> bool:
@@ -58,16 +67,16 @@ def _is_reachable(inside: Inside, examples: int) -> bool:
     return not is_joined(inside) and len(inside.raw) == len(inside.used) == examples
 
 
-def _true_unknowns(replay: Replay, parameters: Tensors, inputs: Tensor, targets: Tensor) -> list[dict[str, Tensor]]:
+def _true_unknowns(replay: Replay, inside: Inside, parameters: Tensors, targets: Tensor) -> list[dict[str, Tensor]]:
     """Return the true values of further unknowns, or several where there is no true one."""
     if replay.loss == "free":
         head = {name.removeprefix("head."): tensor for name, tensor in parameters.items() if name.startswith("head.")}
         with torch.enable_grad():
-            features = replay.task.model.features(inputs).detach().requires_grad_(True)
-            losses = replay.task.loss(torch.func.functional_call(replay.task.model.head, head, (features,)), targets)
-            return [{FEATURE_GRADIENT: torch.autograd.grad(losses.sum(), features)[0].flatten(1)}]
+            seen = features_of(inside.task, parameters, inside.used.inputs.to(targets.device)).detach().requires_grad_(True)
+            losses = inside.task.loss(torch.func.functional_call(inside.task.model.head, head, (seen,)), targets)
+            return [{FEATURE_GRADIENT: torch.autograd.grad(losses.sum(), seen)[0].flatten(1)}]
     if replay.update == "surrogate":
-        return [{SURROGATE: torch.tensor(logit, device=inputs.device)} for logit in (-3.0, -1.0, 0.0, 1.0, 3.0)]
+        return [{SURROGATE: torch.tensor(logit, device=targets.device)} for logit in (-3.0, -1.0, 0.0, 1.0, 3.0)]
     return [{}]
 
 

@@ -86,7 +86,7 @@ def _attacks(task: Task, captures: list[Capture], thorough: bool, graded: bool) 
     if numbers <= MOST_REMEMBERED:
         short: dict[str, Any] = {} if thorough else {"iterations": 60}
         found[f"idlg2020{'' if thorough else '*'}"] = preset("idlg2020", **short)
-        found["posterior"] = preset("posterior") if len(task.shape) == 3 else preset("posterior", box=False)
+        found["posterior"] = preset("posterior")
     if numbers <= MOST_SEARCHED:
         steps: dict[str, Any] = {} if thorough else {"iterations": 600}
         found[f"ats2021-adam-cosine{'' if thorough else '*'}"] = preset("ats2021-adam-cosine", **steps)

@@ -157,7 +157,7 @@ class Row:
 
     @property
     def informative(self) -> bool:
-        """Whether that nothing was found says anything about the messages: not if every search failed."""
+        """Whether a row on which nothing was found says anything about the messages: not if every search failed."""
         return self.failed is None or round(self.failed.value * self.failed.n) < self.failed.n
 
     @property
@@ -168,7 +168,8 @@ class Row:
         found, best = self.reading(OBJECTIVE_OF_GUESS), self.reading(OBJECTIVE_OF_TRUTH)
         why = ""
         if self.failed.value > 0:
-            better = found is not None and best is not None and best.value < found.value
+            pairs = zip(found.each, best.each, strict=True) if found is not None and best is not None else ()
+            better = any(truth < guess for guess, truth in pairs)
             why = " (the truth fits better)" if better else " (diverged, out of range or worse than blind)"
         return f"{counted(self.failed)}{why}"
 

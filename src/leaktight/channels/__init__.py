@@ -1,6 +1,6 @@
 """Channels: the stages that defences state their channels in, and how likely a message is under them.
 
-Most laws are exact. These are approximations, all of them of chains:
+Most laws are exact. These are approximations. Of chains:
 
 - Noise before a clip: the norm is taken for its expected value, the better the more entries there are.
 - The sum of two Laplace laws: the second is taken for a Gaussian of the same variance.
@@ -8,6 +8,10 @@ Most laws are exact. These are approximations, all of them of chains:
 - A mask after noise after a mask, and noise on sent entries of which noise was ranked: the bound is safe, not tight.
 - A clip or a mask after noise and a mask: what went out is taken from one typical draw.
 - Noise on single examples, of their mean: Gaussian.
+
+Of updates of several steps: noise on one step counts as if later steps did not see it; what Adam makes of noise has about the right size,
+not the right law. Elsewhere: a mask that noise hides has a soft edge, Laplace noise beside Gaussian noise in what a mask ranked counts as
+Gaussian, and a batch by Poisson sampling as if it had the size that the message says.
 """
 
 from leaktight.channels.calibration import deviations, standardise

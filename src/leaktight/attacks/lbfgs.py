@@ -135,9 +135,9 @@ class LbfgsWalk(Walk):
             return self.gamma[:, None] * gradients
         pairs = self.pairs[:, :used].flatten(1, 2)
         self.products[:, :used] = torch.bmm(gradients[:, None], pairs.mT).view(-1, used, 2)
-        with_change = (self.products - self.last_products)[rows, :used]
-        with_change[torch.arange(len(rows), device=rows.device), slots] = torch.stack([curvature, size], 1)[rows].to(self.exact)
-        self._push(rows, slots, with_change[..., 0], with_change[..., 1])
+        with_change = (self.products - self.last_products)[:, :used]
+        with_change[rows, slots] = torch.stack([curvature, size], 1)[rows].to(self.exact)
+        self._push(rows, slots, with_change)
         with_moves, with_changes = self.products[:, :used, None].unbind(3)
         weights = torch.stack(self._weights(with_moves, with_changes, used), 2).to(pairs.dtype)
         correction = torch.bmm(weights.view(-1, 1, 2 * used), pairs)
@@ -147,17 +147,24 @@ class LbfgsWalk(Walk):
         """Return in which rows the newest pair curves upwards."""
         return curvature > self.curvature_tolerance
 
-    def _push(self, rows: Tensor, slots: Tensor, with_moves: Tensor, with_changes: Tensor) -> None:
-        """Enter the newest pairs into the small matrices, in place of whatever their slots held."""
-        used = with_moves.shape[1]
-        size = with_moves.gather(1, slots[:, None])
+    def _push(self, rows: Tensor, slots: Tensor, with_change: Tensor) -> None:
+        """Enter the newest pairs into the small matrices, in place of whatever their slots held.
+
+        Args:
+            rows: which rows have a new pair.
+            slots: where each of them has it.
+            with_change: products of the newest change of every row with all steps and changes, (rows, pairs, 2).
+        """
+        used = with_change.shape[1]
+        size = with_change[rows, slots, 0][:, None]
         self.inverse[rows, slots] = 0.0
         self.inverse[rows, :, slots] = 0.0
-        column = torch.bmm(self.inverse[rows, :used, :used], with_moves[..., None])[..., 0] / -size
+        # Of all rows: to pick some would copy their matrices.
+        column = torch.bmm(self.inverse[:, :used, :used], with_change[..., :1])[rows, :, 0] / -size
         column.scatter_(1, slots[:, None], 1 / size)
         self.inverse[rows, :used, slots] = column
-        self.squares[rows, :used, slots] = with_changes
-        self.squares[rows, slots, :used] = with_changes
+        self.squares[rows, :used, slots] = with_change[rows, :, 1]
+        self.squares[rows, slots, :used] = with_change[rows, :, 1]
         self.diagonal[rows, slots] = size[:, 0]
 
     def _weights(self, with_moves: Tensor, with_changes: Tensor, used: int) -> tuple[Tensor, Tensor]:

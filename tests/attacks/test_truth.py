@@ -50,10 +50,10 @@ def test_the_truth_of_a_private_loss_fits_with_the_parameters_that_were_sent(obs
 
 def test_batches_that_come_in_another_order_each_round_are_compared_in_their_own(observe):
     run = observe(victims=1, batch=3, rounds=4, shape=(3, 8, 8), defence=Transformation(policy="3-1-7"))
-    orders = {tuple(inside.raw.labels.tolist()) for inside in run.inside.values()}
+    first, *others = (inside.raw.inputs for inside in run.inside.values())
+    assert not all(torch.equal(first, other) for other in others)
     together = at_truth(KNOWING.model_copy(update={"messages": "joined"}), run)
     apart = at_truth(KNOWING, run)
-    assert len(orders) > 1 or len({inside.raw.inputs.sum(0).sum() for inside in run.inside.values()}) == 1
     assert together[0] < 1.1 * sum(apart)
 
 
@@ -74,4 +74,5 @@ def test_noise_is_in_the_truth_s_objective(observe):
     entries = sum(tensor[0].numel() for tensor in victims.sightings[0].wanted.values())
     values = torch.tensor(at_truth(KNOWING, run))
     spread = values.std().item()
+    # Three standard deviations of a spread that is measured on eight.
     assert spread == pytest.approx((entries / 2) ** 0.5, rel=0.8)

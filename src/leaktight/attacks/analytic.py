@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor, nn
 
-from leaktight.core.attack import Attack, Reconstruction
+from leaktight.core.attack import Attack, Principle, Reconstruction
 from leaktight.core.errors import Refusal
 from leaktight.core.random import Stream
 from leaktight.core.task import Normalise, Task
@@ -35,6 +35,7 @@ class Analytic(Attack):
 
     kind: Literal["analytic"] = "analytic"
     claims: ClassVar[frozenset[str]] = frozenset({"inputs"})
+    principle: ClassVar[Principle] = "algebra"
     simple: ClassVar[bool] = True
 
     def run(self, view: View, rng: Stream) -> Reconstruction:

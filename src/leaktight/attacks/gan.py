@@ -8,7 +8,7 @@ import torch
 from pydantic import Field, SerializeAsAny
 
 from leaktight.attacks.gan_party import SCOPE, GanParty, drawn_samples, restored
-from leaktight.core.attack import Attack, Samples
+from leaktight.core.attack import Attack, Principle, Samples
 from leaktight.core.defence import Defence
 from leaktight.core.draws import SeededDraws
 from leaktight.core.errors import Refusal
@@ -77,6 +77,7 @@ class GanAttack(Attack):
 
     kind: Literal["gan"] = "gan"
     claims: ClassVar[frozenset[str]] = frozenset({"samples"})
+    principle: ClassVar[Principle] = "learned"
     victim_class: int = Field(0, ge=0)
     fake_class: int | None = Field(None, ge=0)
     generator: Generator = Generator()

@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 
 from leaktight.attacks.label import read_labels
 from leaktight.attacks.replay import Replay
-from leaktight.core.attack import Attack, Labels
+from leaktight.core.attack import Attack, Labels, Principle
 from leaktight.core.errors import Refusal
 from leaktight.core.random import Stream
 from leaktight.core.threat import View
@@ -33,6 +33,7 @@ class LabelReading(Attack):
 
     kind: Literal["label_reading"] = "label_reading"
     claims: ClassVar[frozenset[str]] = frozenset({"labels"})
+    principle: ClassVar[Principle] = "algebra"
     simple: ClassVar[bool] = True
 
     def run(self, view: View, rng: Stream) -> Labels:

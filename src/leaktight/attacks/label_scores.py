@@ -9,7 +9,7 @@ from typing import ClassVar, final
 import torch
 from torch import Tensor
 
-from leaktight.core.attack import Attack, LabelScores
+from leaktight.core.attack import Attack, LabelScores, Principle
 from leaktight.core.errors import Refusal, did_you_mean
 from leaktight.core.message import Kind
 from leaktight.core.random import Stream
@@ -35,6 +35,7 @@ class LabelAttack(Attack):
     """
 
     claims: ClassVar[frozenset[str]] = frozenset({"scores"})
+    principle: ClassVar[Principle] = "statistic"
     simple: ClassVar[bool] = True
     layer: str = CUT
 

@@ -14,7 +14,7 @@ from torch import Tensor
 from leaktight.attacks.gradient_features import picked, pooled
 from leaktight.attacks.property_classifier import Family, fit
 from leaktight.attacks.shadow import Moment, moments, shadows
-from leaktight.core.attack import Attack, PropertyScores
+from leaktight.core.attack import Attack, Principle, PropertyScores
 from leaktight.core.defence import Defence
 from leaktight.core.errors import Refusal, did_you_mean
 from leaktight.core.message import Tensors
@@ -98,6 +98,7 @@ class PropertyInference(Attack):
 
     kind: Literal["property_inference"] = "property_inference"
     claims: ClassVar[frozenset[str]] = frozenset({"property"})
+    principle: ClassVar[Principle] = "learned"
     classifier: Family = "random_forest"
     layers: Literal["all", "each"] | Annotated[tuple[str, ...], Field(min_length=1)] = "all"
     gradients: int = Field(400, ge=20)

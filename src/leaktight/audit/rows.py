@@ -49,6 +49,7 @@ class Row:
         seeds: the seeds that gave a result.
         counts: how many cells were done, refused, failed.
         readings: each reading, pooled over seeds.
+        members: of several attacks that were tried together, what each of them reached, by its name (`Reading.by`).
         notes: what parties noted, the largest over seeds.
         loss: utility lost against no defence at the same seeds, in [-1, 1].
         cells: the keys of the cells behind this row, done ones first.
@@ -73,6 +74,7 @@ class Row:
     seeds: tuple[int, ...]
     counts: Mapping[Status, int]
     readings: tuple[Reading, ...] = ()
+    members: tuple[Reading, ...] = ()
     notes: Mapping[str, float] = dataclasses.field(default_factory=dict)
     loss: Reading | None = None
     cells: tuple[str, ...] = ()
@@ -258,9 +260,10 @@ def _row(scenario: int, among: int, group: Sequence[Record], losses: Mapping[Tra
         # A record may hold one metric twice, with other settings: the first of each is pooled with the first of the others.
         seen: Counter[tuple[object, ...]] = Counter()
         for reading in record.readings:
-            place = (reading.name, reading.against, reading.layer)
+            place = (reading.name, reading.against, reading.layer, reading.by)
             alike.setdefault((*place, seen[place]), []).append(reading)
             seen[place] += 1
+    pooled = tuple(map(_pooled, alike.values()))
     prices = [losses[training] for record in done if (training := _training(record)) in losses]
     return Row(
         scenario=scenario,
@@ -271,7 +274,8 @@ def _row(scenario: int, among: int, group: Sequence[Record], losses: Mapping[Tra
         stage=cell.stage,
         seeds=tuple(sorted({record.cell.seed for record in done})),
         counts=Counter(record.status for record in group),
-        readings=tuple(map(_pooled, alike.values())),
+        readings=tuple(reading for reading in pooled if not reading.by),
+        members=tuple(reading for reading in pooled if reading.by),
         notes=largest(record.notes for record in done),
         loss=pool(prices) if prices else None,
         cells=tuple(record.cell.key for record in sorted(group, key=lambda r: (r.status is not Status.DONE, r.cell.seed))),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-from collections.abc import Callable, Sequence
-from typing import ClassVar, final
+from collections.abc import Callable, Mapping, Sequence
+from typing import ClassVar, Literal, final
 
 import torch
 from torch import Tensor
@@ -17,6 +17,12 @@ from leaktight.core.random import Stream
 from leaktight.core.run import Inside, MessageKey
 from leaktight.core.threat import Knows, View
 from leaktight.core.value import Kinded
+
+Principle = Literal["search", "algebra", "learned", "statistic"]
+"""What an attack rests on: a search over candidates, exact algebra, a model learned from public data, or a statistic over messages.
+
+Attacks that rest on one principle tend to fail together, so that a defence counts as tried only where two principles met it.
+"""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,12 +43,15 @@ class Reconstruction(Guess):
         objective: what the attacker minimised, for each message: the only thing it may choose by.
         judge: the other sides of all messages to the same objective at the truth: for metrics, after the attack is over. None if there
             was no search.
+        certified: for each message which of its guessed examples the attacker knows to be right, by a check of its own; None if the
+            attack has no such check.
     """
 
     inputs: tuple[Tensor, ...]
     labels: tuple[Tensor, ...] | None = None
     objective: Tensor | None = None
     judge: Callable[[Sequence[Inside]], Tensor] | None = dataclasses.field(default=None, repr=False, compare=False)
+    certified: tuple[Tensor, ...] | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -109,16 +118,31 @@ class Samples(Guess):
     rounds: tuple[int, ...]
 
 
+@dataclasses.dataclass(frozen=True)
+class Ensemble(Guess):
+    """The guesses of several attacks about the same messages, and the one that an attacker who has them all would give.
+
+    Args:
+        keys: the messages of the answer.
+        answer: what the attacker answers, chosen by what it can see.
+        members: what each attack guessed, by its name; a member may speak of some of the messages only.
+    """
+
+    answer: Guess
+    members: Mapping[str, Guess]
+
+
 class Attack(Kinded):
     """Something that turns a view into a guess.
 
     Write `run`; call the attack. `needs` is what the threat model must grant, `claims` what the guess speaks of (`inputs`,
-    `labels`, `scores`, `property`, `samples`), `simple` marks an attack that a strong one should beat, `models` says which
+    `labels`, `scores`, `property`, `samples`), `principle` what it rests on, `simple` marks an attack that a strong one should beat, `models` says which
     defences it models, `active` marks one that sits in its chair while the model is trained. An attack with a field `accomplices` takes those chairs too.
     """
 
     family: ClassVar[str] = "attack"
     claims: ClassVar[frozenset[str]] = frozenset()
+    principle: ClassVar[Principle] = "search"
     simple: ClassVar[bool] = False
 
     @property

@@ -6,6 +6,8 @@ import abc
 from collections.abc import Sequence
 from typing import ClassVar, Literal
 
+from pydantic import Field
+
 from leaktight.core.attack import Guess
 from leaktight.core.random import Stream
 from leaktight.core.run import Inside
@@ -32,6 +34,7 @@ class Reading(Value):
         against: the examples it was scored against: `raw` as the party holds them, `used` as the gradient saw them.
         layer: the layer it belongs to, if any.
         each: the value for each thing measured, in order.
+        by: which attack of several reached it; empty for the attack itself, and for the answer of an attacker who has them all.
     """
 
     name: str
@@ -44,6 +47,7 @@ class Reading(Value):
     against: Literal["raw", "used"] | None = None
     layer: str | None = None
     each: tuple[float, ...] = ()
+    by: str = Field("", exclude_if=lambda by: not by)
 
     def beats_chance(self) -> bool:
         """Whether the whole interval lies on the leaking side of the chance level; without an interval nobody can say so."""

@@ -10,7 +10,7 @@ from typing import ClassVar, Literal
 
 from pydantic import SerializeAsAny
 
-from leaktight.core.attack import Attack, Guess, Reconstruction
+from leaktight.core.attack import Attack, Ensemble, Guess, Reconstruction
 from leaktight.core.metric import MESSAGE, Metric, Reading
 from leaktight.core.party import Party, Seat
 from leaktight.core.random import Stream
@@ -84,6 +84,17 @@ class Attempt(Probe):
         """Attack the view and grade the guess; where nobody knows the truth, only say what the attacker itself can see."""
         self.attack.check(self.threat.knows)
         guess = self.attack(self.threat.view(run), rng)
+        if not isinstance(guess, Ensemble):
+            return self._found(run, guess, rng)
+        finding = self._found(run, guess.answer, rng)
+        by_member = [
+            reading.model_copy(update={"by": name})
+            for name, member in guess.members.items()
+            for reading in self._found(run, member, rng).readings
+        ]
+        return dataclasses.replace(finding, readings=(*finding.readings, *by_member))
+
+    def _found(self, run: Run, guess: Guess, rng: Stream) -> Finding:
         if not run.inside:
             return Finding(ungraded(guess), guess)
         truth = tuple(run.truth(key) for key in guess.keys)

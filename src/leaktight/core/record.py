@@ -62,5 +62,5 @@ class Record(Value):
     seconds: float = 0.0
 
     def reading(self, name: str, against: str | None = None) -> Reading | None:
-        """Return the first reading of this name."""
-        return next((r for r in self.readings if r.name == name and against in (None, r.against)), None)
+        """Return the first reading of this name that is the attack's own."""
+        return next((r for r in self.readings if r.name == name and against in (None, r.against) and not r.by), None)

@@ -213,6 +213,7 @@ def title(pid):
     return b""
 
 
+@pytest.mark.long
 def test_a_deployment_refuses_a_wrong_key_survives_deaths_is_closed_to_others_and_ends_with_its_superlink(
     tmp_path, heard, trust
 ):
@@ -263,7 +264,8 @@ def test_a_deployment_refuses_a_wrong_key_survives_deaths_is_closed_to_others_an
     assert not programs.folder.exists()
 
 
-@pytest.mark.parametrize(("engine", "ports"), [pytest.param("simulation", 4, marks=pytest.mark.long), ("deployment", 3)])
+@pytest.mark.long
+@pytest.mark.parametrize(("engine", "ports"), [("simulation", 4), ("deployment", 3)])
 def test_another_user_who_knows_the_ports_can_neither_submit_nor_join(heard, trust, engine, ports):
     if trust:
         pytest.skip("no network namespace is permitted here")

@@ -1,5 +1,6 @@
 """Terms: what else an attacker minimises, one number for a candidate, or one for each of a victim's."""
 
+import dataclasses
 from typing import Literal
 
 import pytest
@@ -10,6 +11,7 @@ from leaktight.attacks.engine import Engine
 from leaktight.attacks.hypotheses import hypotheses
 from leaktight.attacks.term import Candidate, GroupTerm, Term
 from leaktight.core.errors import InvalidValue
+from leaktight.core.message import Kind
 from leaktight.core.random import stream
 from leaktight.core.threat import Knows, ThreatModel
 from leaktight.defences import GaussianNoise
@@ -27,6 +29,17 @@ class Dark(Term):
         return self.weight * candidate.inputs.square().sum()
 
 
+class Counted(Term):
+    """A plugin's term: the brightness of the examples was sent along, in a buffer."""
+
+    kind: Literal["test_counted"] = "test_counted"
+
+    def __call__(self, candidate):
+        (message,) = candidate.evidence
+        assert message.parameters.keys() >= message.sent.keys()
+        return 1e6 * (candidate.inputs.mean() - message.buffers["brightness"]).square()
+
+
 def attack(*terms, iterations=60, **settings):
     return GradientMatching(
         distance="likelihood", descent=GuardedLbfgsDescent(), iterations=iterations, labels="given", terms=terms, **settings
@@ -39,6 +52,23 @@ def test_a_plugin_s_term_is_added_to_the_objective_and_pulls_the_answer(observe)
     sizes = [sum(inputs.square().sum() for inputs in guess.inputs) for guess in (plain, dark)]
     assert sizes[1] < 0.9 * sizes[0]
     assert (dark.objective > plain.objective).all()
+
+
+def test_a_term_can_use_buffers_that_were_sent_along(observe):
+    run = observe(victims=2, defence=GaussianNoise(std=3.0))
+    wanted = torch.tensor([0.2, 0.7])
+    bright = iter(wanted)
+    transcript = tuple(
+        dataclasses.replace(m, tensors={**m.tensors, "brightness": next(bright)}) if m.kind is Kind.GRADIENT else m
+        for m in run.transcript
+    )
+    view = EVERYTHING.view(dataclasses.replace(run, transcript=transcript))
+    plain, told = (each(view, stream(0)) for each in (attack(), attack(Counted())))
+    means = [torch.stack([inputs.mean() for inputs in guess.inputs]) for guess in (plain, told)]
+    assert (means[0] - wanted).abs().max() > 0.05
+    assert torch.allclose(means[1], wanted, atol=0.01)
+    truth = [run.truth(key) for key in told.keys]
+    assert (told.judge(truth) > plain.judge(truth)).all()
 
 
 def test_a_term_survives_being_written_down():

@@ -377,7 +377,9 @@ def _sighting(replay: Replay, group: Sequence[Exchange]) -> Sighting:
     if not same:
         parameters = {name: torch.stack([exchange.parameters[name] for exchange in group]) for name in parameters}
     wanted = {name: torch.stack([exchange.sent.tensors[name] for exchange in group]) for name in replay.names}
-    return Sighting(replay, parameters, same, wanted)
+    along = group[0].sent.tensors.keys() - replay.task.wires()
+    buffers = {name: torch.stack([exchange.sent.tensors[name] for exchange in group]) for name in sorted(along)}
+    return Sighting(replay, parameters, same, wanted, buffers)
 
 
 def _known_labels(view: View, exchange: Exchange) -> Tensor:

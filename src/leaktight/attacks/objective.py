@@ -12,7 +12,7 @@ from leaktight.attacks.engine import MEMORY, Named, Problem
 from leaktight.attacks.hypotheses import Hypotheses
 from leaktight.attacks.layout import Layout
 from leaktight.attacks.replay import Replay
-from leaktight.attacks.term import Candidate, GroupTerm, Match, Term
+from leaktight.attacks.term import Candidate, Evidence, GroupTerm, Match, Term
 from leaktight.attacks.victims import Victims
 from leaktight.core.message import Tensors
 from leaktight.priors import Coordinates
@@ -59,7 +59,7 @@ class Objective:
         rows: dict[str, object] = {}
         for number, sighting in enumerate(self.victims.sightings):
             (shared if sighting.same else own)[f"parameters {number}"] = dict(sighting.parameters)
-            own[f"wanted {number}"] = dict(sighting.wanted)
+            own[f"wanted {number}"], own[f"buffers {number}"] = dict(sighting.wanted), dict(sighting.buffers)
             own[f"floor {number}"] = {name: floor(tensor) for name, tensor in sighting.wanted.items()}
             choice = hypotheses.choices[number]
             if choice is not None:
@@ -135,16 +135,17 @@ class Objective:
     def _value(self, point: Tensor, shared: Named, own: Named, row: Named, weight: Tensor) -> Tensor:
         """Return the objective of one row."""
         z, inputs, targets, secrets = self.unpack(point, row.get("targets"))
-        seen = []
+        seen, evidence = [], []
         for number, sighting in enumerate(self.victims.sightings):
             parameters = (shared if sighting.same else own)[f"parameters {number}"]
             wanted = own[f"wanted {number}"]
+            evidence.append(Evidence(parameters, wanted, own[f"buffers {number}"]))
             choice = row.get(f"choice {number}")
             belief = sighting.replay(parameters, inputs, targets, secrets, choice, wanted)
             seen.append(self.match(belief, wanted, own[f"floor {number}"]) + surprise(sighting.replay, choice))
         if "heard" in row:
             seen = [one * heard for one, heard in zip(seen, row["heard"].unbind(), strict=True)]
-        return weight * torch.stack(seen).sum() + self.plausibility(z, Candidate(inputs, targets, secrets))
+        return weight * torch.stack(seen).sum() + self.plausibility(z, Candidate(inputs, targets, secrets, tuple(evidence)))
 
     def _revise(self, points: Tensor, owners: Tensor, rows: Named) -> Named:
         """Take for each example in each message the outcome that fits best where a row is now, and listen to all messages."""

@@ -30,7 +30,7 @@ class Replay:
         kind: whether it shares a gradient or an update.
         examples: how many examples are behind a message.
         steps: the steps that an update takes.
-        names: the tensors that were sent, by wire name.
+        names: the tensors that were sent and are parameters, by wire name.
         memory: what a known defence keeps for the participant; the task's loss may read it.
         channel: what a known defence states.
         update: an update of several steps is `unrolled`, or taken for one step along the gradient of all examples at a `surrogate` point
@@ -56,12 +56,13 @@ class Replay:
             raise Refusal(
                 "An update can be inverted only by an attacker who knows the local steps. Add `local_steps` to `knows` in the threat model."
             )
+        wires = task.wires()
         return cls(
             task=task,
             kind=message.kind,
             examples=int(message.facts["examples"]),
             steps=LocalSteps.of(message.facts),
-            names=tuple(message.tensors),
+            names=tuple(name for name in message.tensors if name in wires),
         )
 
     def __call__(

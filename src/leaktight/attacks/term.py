@@ -18,6 +18,21 @@ Match = Callable[[Belief, Tensors, Mapping[str, Tensor]], Tensor]
 
 
 @dataclasses.dataclass(frozen=True)
+class Evidence:
+    """One message about the examples, for a term that looks at more than the examples themselves.
+
+    Args:
+        parameters: what the sender was sent, by wire name.
+        sent: what it sent and is matched, by wire name.
+        buffers: what it sent along that is no parameter, such as the running statistics of batch norm.
+    """
+
+    parameters: Tensors
+    sent: Tensors
+    buffers: Tensors
+
+
+@dataclasses.dataclass(frozen=True)
 class Candidate:
     """What one row stands for.
 
@@ -25,11 +40,13 @@ class Candidate:
         inputs: the examples, (examples, *shape) in natural units.
         targets: their label probabilities, (examples, classes).
         secrets: what the sender keeps to itself, by name.
+        evidence: each message about them.
     """
 
     inputs: Tensor
     targets: Tensor
     secrets: Tensors
+    evidence: tuple[Evidence, ...] = ()
 
 
 class Term(Kinded):

@@ -33,9 +33,9 @@ def objective_at_truth(objective: Objective, victim: int, truth: Sequence[Inside
     examples = [_examples(inside, objective.replay.task.classes, device) for inside in truth]
     seen = torch.zeros((), device=device)
     for sighting, inside, (inputs, targets) in zip(objective.victims.sightings, truth, examples, strict=True):
-        wanted = {name: tensor[victim] for name, tensor in sighting.wanted.items()}
+        message = sighting.evidence(victim)
+        parameters, wanted = message.parameters, message.sent
         floors = {name: floor(tensor)[victim] for name, tensor in sighting.wanted.items()}
-        parameters = sighting.parameters if sighting.same else {n: t[victim] for n, t in sighting.parameters.items()}
         replay, private = sighting.replay, dict[str, Tensor]()
         own = inside.task.named(parameters, inside.private)
         # An attack that knows nothing of a private task is judged by its own objective, in which there is none.
@@ -50,8 +50,9 @@ def objective_at_truth(objective: Objective, victim: int, truth: Sequence[Inside
         ]
         seen = seen + torch.stack(costs).min()
     inputs, targets = examples[0]
+    evidence = tuple(sighting.evidence(victim) for sighting in objective.victims.sightings)
     z = objective.coordinates.encode(inputs, targets)
-    return (seen + objective.plausibility(z, Candidate(inputs, targets, {}))).item()
+    return (seen + objective.plausibility(z, Candidate(inputs, targets, {}, evidence))).item()
 
 
 def _examples(inside: Inside, classes: int, device: torch.device) -> tuple[Tensor, Tensor]:

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from leaktight.attacks.replay import Replay
+from leaktight.attacks.term import Evidence
 from leaktight.core.message import Tensors
 
 
@@ -20,12 +21,20 @@ class Sighting:
         parameters: what they were sent; stacked, or one for all if `same` is set.
         same: whether all were sent the same parameters.
         wanted: what they sent, stacked.
+        buffers: what they sent along that is no parameter, stacked: nothing predicts it but terms that ask for it.
     """
 
     replay: Replay
     parameters: Tensors
     same: bool
     wanted: Tensors
+    buffers: Tensors = dataclasses.field(default_factory=dict)
+
+    def evidence(self, victim: int) -> Evidence:
+        """Return one victim's message, as a term sees it."""
+        parameters = self.parameters if self.same else {name: tensor[victim] for name, tensor in self.parameters.items()}
+        sent, buffers = ({n: t[victim] for n, t in each.items()} for each in (self.wanted, self.buffers))
+        return Evidence(parameters, sent, buffers)
 
 
 @dataclasses.dataclass(frozen=True)

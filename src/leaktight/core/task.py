@@ -140,6 +140,10 @@ class Task:
         """Return the model's parameters that go out, by wire name."""
         return self.outward(self.model.tensors())
 
+    def wires(self) -> frozenset[str]:
+        """Return the names under which parameters go out; what else a message holds are buffers that were sent along."""
+        return frozenset(wire for name in self.model.tensors() if (wire := self.wire(name)) is not None)
+
     def named(self, tensors: Tensors, private: Tensors | None = None) -> dict[str, Tensor]:
         """Return every parameter by the model's own name: what goes out from `tensors`, by wire name, the rest from `private`.
 

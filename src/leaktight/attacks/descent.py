@@ -36,6 +36,15 @@ class Walk(abc.ABC):
     def keep(self, rows: Tensor) -> None:
         """Forget all rows but these."""
 
+    def revive(self, rows: Tensor, least: float) -> Tensor:
+        """Return which rows of those that hardly move any more go on by other means.
+
+        Args:
+            rows: which have settled.
+            least: how much lower a row's objective must promise to become.
+        """
+        return torch.zeros_like(rows)
+
 
 class Descent(Kinded):
     """How candidates follow their gradients."""
@@ -69,7 +78,7 @@ class AdamDescent(Descent):
 
     def walk(self, points: Tensor) -> Walk:
         """Start with moments at zero."""
-        return _AdamWalk(points, self.learning_rate)
+        return AdamWalk(points, self.learning_rate)
 
 
 class SgdDescent(Descent):
@@ -89,13 +98,16 @@ class SgdDescent(Descent):
         return _SgdWalk(points, self.learning_rate, self.momentum)
 
 
-class _AdamWalk(Walk):
+class AdamWalk(Walk):
+    """The moments of each row, and how many steps it has taken."""
+
     def __init__(self, points: Tensor, learning_rate: float) -> None:
         self.learning_rate = learning_rate
         self.first, self.second = torch.zeros_like(points), torch.zeros_like(points)
-        self.steps = 0
+        self.steps = torch.zeros(len(points), 1, dtype=torch.long, device=points.device)
 
     def step(self, points: Tensor, values: Tensor, gradients: Tensor, rate: float) -> tuple[Tensor, Tensor]:
+        """Move each row along its mean gradient, each entry by its own scale."""
         self.steps += 1
         self.first.lerp_(gradients, 0.1)
         self.second.mul_(0.999).addcmul_(gradients, gradients, value=0.001)
@@ -104,7 +116,13 @@ class _AdamWalk(Walk):
         return moved, torch.zeros(len(points), dtype=torch.bool, device=points.device)
 
     def keep(self, rows: Tensor) -> None:
-        self.first, self.second = self.first[rows], self.second[rows]
+        """Forget all rows but these."""
+        self.first, self.second, self.steps = self.first[rows], self.second[rows], self.steps[rows]
+
+    def begin(self, rows: Tensor) -> None:
+        """Let these rows start anew."""
+        for each in (self.first, self.second, self.steps):
+            each[rows] = 0
 
 
 class _SgdWalk(Walk):

@@ -246,7 +246,8 @@ class Engine:
             best, value = torch.where(better[:, None], points, best), torch.where(better, values, value)
             done |= ~(healthy | walk.recovers) | (values <= self.search.stop)
             if self.search.settle and evaluation % SETTLE_OVER == 0:
-                done |= earlier - value < self.search.settle
+                settled = ~done & (earlier - value < self.search.settle)
+                done |= settled & ~walk.revive(settled, self.search.settle)
                 earlier = value
             if evaluation == phase.evaluations or bool(done.all()):
                 break

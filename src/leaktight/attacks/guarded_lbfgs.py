@@ -9,7 +9,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from leaktight.attacks.descent import Descent
+from leaktight.attacks.descent import AdamWalk, Descent
 from leaktight.attacks.lbfgs import LbfgsWalk
 
 
@@ -18,45 +18,50 @@ class GuardedLbfgsDescent(Descent):
 
     A trial point is accepted if the objective fell by a ten-thousandth of what the slope promised. Else the step is shortened to where a
     parabola through what is known has its minimum, between a twentieth and a half of it, and tried again. After six vain trials a row
-    forgets its history and goes down the slope; if that fails too, it rests. One evaluation is one trial.
+    forgets its history and goes down the slope. If that fails too, or if the objective hardly falls although the slope promises more, as it
+    happens at the kinks of ReLU networks, the row goes on by Adam from the lowest point that it had. One evaluation is one trial.
 
     Args:
         learning_rate: the length of a step along the direction, above 0.
         history: how many pairs are remembered, at least 1. More pays where the law is narrow.
         reach: how long a move may be, relative to the square root of the number of unknowns; in whitened coordinates that is how far the
             truth is from the middle.
+        adam: the learning rate of Adam where L-BFGS stalls; 0 lets such a row rest.
     """
 
     kind: Literal["guarded_lbfgs"] = "guarded_lbfgs"
     learning_rate: float = Field(1.0, gt=0)
     history: int = Field(50, ge=1)
     reach: float = Field(1.0, gt=0)
+    adam: float = Field(0.03, ge=0)
 
     @property
     def remembered(self) -> int:
-        """Two vectors for each remembered pair, the last step's, and the accepted point."""
-        return 2 * self.history + 3
+        """Two vectors for each remembered pair, the last step's, the accepted point, and Adam's moments."""
+        return 2 * self.history + 5
 
     def walk(self, points: Tensor) -> GuardedLbfgsWalk:
         """Start with an empty history."""
-        return GuardedLbfgsWalk(points, self.learning_rate, self.history, self.reach)
+        return GuardedLbfgsWalk(points, self)
 
 
 class GuardedLbfgsWalk(LbfgsWalk):
     """The last accepted point of each row, and the move that is tried from there."""
 
     recovers = True
-    kept = (*LbfgsWalk.kept, "accepted", "lowest", "slopes", "vain", "fresh")
+    kept = (*LbfgsWalk.kept, "accepted", "lowest", "slopes", "vain", "fresh", "promise", "stalled")
     enough, most_vain = 1e-4, 6
     shortest, longest = 0.05, 0.5
 
-    def __init__(self, points: Tensor, learning_rate: float, history: int, reach: float) -> None:
-        super().__init__(points, learning_rate, history)
+    def __init__(self, points: Tensor, settings: GuardedLbfgsDescent) -> None:
+        super().__init__(points, settings.learning_rate, settings.history)
         rows = len(points)
-        self.reach = reach * math.sqrt(points.shape[1])
+        self.reach = settings.reach * math.sqrt(points.shape[1])
+        self.adam = AdamWalk(points, settings.adam)
+        self.stalled = torch.zeros(rows, dtype=torch.bool, device=points.device)
         self.accepted = points.clone()
         self.lowest = points.new_full((rows,), math.inf)
-        self.slopes = points.new_zeros(rows)
+        self.slopes, self.promise = points.new_zeros(rows), points.new_zeros(rows)
         self.vain = torch.zeros(rows, dtype=torch.long, device=points.device)
         self.fresh = torch.ones(rows, dtype=torch.bool, device=points.device)
 
@@ -77,8 +82,34 @@ class GuardedLbfgsWalk(LbfgsWalk):
         self.last_gradients = torch.where(fell[:, None], gradients, self.last_gradients)
         self.last_products = torch.where(fell[:, None, None], self.products, self.last_products)
         self.slopes = (self.last_gradients * moves).sum(1)
+        self.promise = torch.where(fell, -0.5 * self.slopes, self.promise)
         self.last_moves = moves
-        return self.accepted + moves, rest
+        self._stall(lost & rest)
+        moved, rest = self.accepted + moves, rest & ~self.stalled
+        if not bool(self.stalled.any()):
+            return moved, rest
+        # A row that begins starts where it was lowest; later ones follow the gradient of the point at which they are.
+        new = self.stalled & (self.adam.steps[:, 0] == 0)
+        start = torch.where(new[:, None], self.accepted, points)
+        slope = torch.where(new[:, None], self.last_gradients, gradients)
+        by_adam = self.adam.step(start, values, slope, rate)[0]
+        self.adam.begin(~self.stalled)
+        return torch.where(self.stalled[:, None], by_adam, moved), rest
+
+    def revive(self, rows: Tensor, least: float) -> Tensor:
+        """Go on by Adam where L-BFGS hardly moves although the quadratic model promises more than `least`."""
+        found = rows & ~self.stalled & (self.promise > least)
+        self._stall(found)
+        return found & self.stalled
+
+    def _stall(self, rows: Tensor) -> None:
+        if self.adam.learning_rate:
+            self.stalled |= rows
+
+    def keep(self, rows: Tensor) -> None:
+        """Forget all rows but these."""
+        super().keep(rows)
+        self.adam.keep(rows)
 
     def _guarded_next(self, gradients: Tensor, rate: float, fell: Tensor) -> tuple[Tensor, Tensor]:
         """Return the next moves of the rows whose objective fell, none longer than they may be."""

@@ -166,7 +166,11 @@ def _probes(document: Table, threat: ThreatModel, metrics: tuple[Metric, ...], f
             if label in found:
                 faults.add(place, f"There is another `{label}`. Give one of them a `name`.")
             elif isinstance(probe, Attack):
-                found[label] = Attempt(attack=probe, threat=_threat(table, threat, place, faults), metrics=metrics)
+                own = _threat(table, threat, place, faults)
+                stated = [table.get("threat"), document.get("threat")]
+                if not any(isinstance(given, dict) and "knows" in given for given in stated):
+                    own = own.model_copy(update={"knows": own.knows | probe.wants})
+                found[label] = Attempt(attack=probe, threat=own, metrics=metrics)
             elif probe is not None:
                 found[label] = probe
     if not any(document.get(section) for section in sections):

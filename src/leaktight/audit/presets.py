@@ -88,4 +88,4 @@ def _attempts(attacks: dict[str, Attack]) -> dict[str, Probe]:
 
 def _threat(attack: Attack) -> ThreatModel:
     """Return what everybody knows, and the defence where the attack models it."""
-    return ThreatModel(knows=frozenset({Knows.LOCAL_STEPS}) | attack.needs)
+    return ThreatModel(knows=frozenset({Knows.LOCAL_STEPS}) | attack.wants)

@@ -29,6 +29,7 @@ def measure(cell: Cell, trainings: Trainings) -> tuple[Record, Gallery]:
     record = Record(
         cell=cell,
         status=Status.DONE,
+        reason=finding.remark,
         readings=(*finding.readings, *training.utility),
         notes={**run.notes, **training.notes},
     )

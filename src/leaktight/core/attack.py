@@ -126,10 +126,12 @@ class Ensemble(Guess):
         keys: the messages of the answer.
         answer: what the attacker answers, chosen by what it can see.
         members: what each attack guessed, by its name; a member may speak of some of the messages only.
+        untried: why other attacks were not tried, by their names.
     """
 
     answer: Guess
     members: Mapping[str, Guess]
+    untried: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
 class Attack(Kinded):
@@ -150,6 +152,11 @@ class Attack(Kinded):
         """What the threat model must grant."""
         return frozenset()
 
+    @property
+    def wants(self) -> frozenset[Knows]:
+        """What it makes use of where a plan does not say what the attacker knows."""
+        return self.needs
+
     def models(self, defence: Defence) -> bool:
         """Whether the attack models what this single defence does to a message: by what it replays, searches for or learns from.
 
@@ -164,6 +171,10 @@ class Attack(Kinded):
             acting = [link for link in defence.links if not isinstance(link, Undefended)]
             return bool(acting) and all(map(self.adapts_to, acting))
         return defence.is_public and not isinstance(defence, Undefended) and self.models(defence)
+
+    def member(self, name: str) -> Attack:
+        """Return the attack of that name in a suite of several; an attack by itself has no others."""
+        raise LeaktightError(f"{self.kind} is one attack, and has no member `{name}`.")
 
     @property
     def active(self) -> bool:

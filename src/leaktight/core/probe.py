@@ -5,31 +5,36 @@ from __future__ import annotations
 import abc
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import ClassVar, Literal
 
+import torch
 from pydantic import SerializeAsAny
+from torch import Tensor
 
 from leaktight.core.attack import Attack, Ensemble, Guess, Reconstruction
 from leaktight.core.metric import MESSAGE, Metric, Reading
 from leaktight.core.party import Party, Seat
 from leaktight.core.random import Stream
-from leaktight.core.run import Inside, Run
+from leaktight.core.run import Inside, MessageKey, Run
 from leaktight.core.task import Batch
 from leaktight.core.threat import Knows, ThreatModel
 from leaktight.core.value import Kinded
 
 OBJECTIVE, DIVERGED = "objective", "diverged"
 """The readings of a guess that nobody can grade."""
+LUCKIEST = "luckiest"
+"""By whom the best guess of any attack is, chosen by the truth: the end that a luckier attacker might reach."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Finding:
-    """What a probe found: readings to publish, and the guess with its truth for the owner's eyes."""
+    """What a probe found: readings to publish, a remark, and the guess with its truth for the owner's eyes."""
 
     readings: tuple[Reading, ...]
     guess: Guess | None = None
     truth: tuple[Inside, ...] = ()
+    remark: str = ""
 
 
 class Probe(Kinded):
@@ -87,12 +92,17 @@ class Attempt(Probe):
         if not isinstance(guess, Ensemble):
             return self._found(run, guess, rng)
         finding = self._found(run, guess.answer, rng)
+        members = dict(guess.members)
+        if run.inside and (luckiest := _luckiest(members.values(), finding.truth)) is not None:
+            members[LUCKIEST] = luckiest
         by_member = [
             reading.model_copy(update={"by": name})
-            for name, member in guess.members.items()
+            for name, member in members.items()
             for reading in self._found(run, member, rng).readings
         ]
-        return dataclasses.replace(finding, readings=(*finding.readings, *by_member))
+        untried = "; ".join(f"{name}: {why}" for name, why in guess.untried.items())
+        remark = f"Not tried: {untried}" if untried else ""
+        return dataclasses.replace(finding, readings=(*finding.readings, *by_member), remark=remark)
 
     def _found(self, run: Run, guess: Guess, rng: Stream) -> Finding:
         if not run.inside:
@@ -119,6 +129,24 @@ class Attempt(Probe):
             if metric.claim in claimed
             for reading in metric.grade(guess, truth, rng, public if metric.learns_from_public else granted)
         )
+
+
+def _luckiest(members: Iterable[Guess], truth: Sequence[Inside]) -> Reconstruction | None:
+    """Return for each message the guess of all attacks that is nearest to the truth; None if none guesses examples."""
+    found: dict[MessageKey, tuple[float, Tensor]] = {}
+    by_key = {inside.sent.key: inside.raw.inputs for inside in truth}
+    for member in members:
+        if not isinstance(member, Reconstruction):
+            continue
+        for key, inputs in zip(member.keys, member.inputs, strict=True):
+            real = by_key.get(key)
+            if real is None or len(real) != len(inputs):
+                continue
+            # Each true example by the nearest guess: the order within a message is nobody's.
+            error = torch.cdist(real.flatten(1).double().cpu(), inputs.flatten(1).double().cpu()).amin(1).sum().item()
+            if key not in found or error < found[key][0]:
+                found[key] = error, inputs
+    return Reconstruction(tuple(found), tuple(inputs for _, inputs in found.values())) if found else None
 
 
 def ungraded(guess: Guess) -> tuple[Reading, ...]:

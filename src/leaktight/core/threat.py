@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from enum import StrEnum
 
 import torch
@@ -72,6 +72,23 @@ class View:
     def of(self, *kinds: Kind) -> tuple[Message, ...]:
         """Return the messages of these kinds, in order."""
         return tuple(message for message in self.messages if message.kind in kinds)
+
+    @property
+    def granted(self) -> frozenset[Knows]:
+        """What the threat model grants beside the messages, as far as it shows in this view."""
+        there = {
+            Knows.LABELS: bool(self.labels),
+            Knows.DEFENCE: self.defence is not None,
+            Knows.AUXILIARY: self.auxiliary is not None and len(self.auxiliary) > 0,
+            Knows.HINTS: bool(self.hints),
+        }
+        return frozenset(thing for thing, is_there in there.items() if is_there)
+
+    def only(self, keys: Collection[MessageKey]) -> View:
+        """Return what is left if of all that others shared only these messages had been seen."""
+        shared = (Kind.GRADIENT, Kind.UPDATE)
+        seen = (m for m in self.messages if m.kind not in shared or m.sender == self.seat or m.key in keys)
+        return dataclasses.replace(self, messages=tuple(seen))
 
     def exchanges(self) -> tuple[Exchange, ...]:
         """Return every gradient or update that others shared, with the parameters it answers; nobody attacks himself.

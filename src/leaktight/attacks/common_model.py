@@ -1,0 +1,195 @@
+"""The common model: how likely a message is under a guess, so that guesses of unlike attacks can be ranked without the truth."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from leaktight.attacks.engine import Engine, Named, Phase, Problem, Search
+from leaktight.attacks.guarded_lbfgs import GuardedLbfgsDescent
+from leaktight.attacks.hypotheses import Hypotheses, hypotheses
+from leaktight.attacks.matching import GradientMatching
+from leaktight.attacks.objective import EXAMPLES, LOGITS, Objective, floor
+from leaktight.attacks.truth import objective_at_truth
+from leaktight.channels import deviations, standardise
+from leaktight.core.defence import Undefended
+from leaktight.core.errors import Refusal
+from leaktight.core.random import Stream
+from leaktight.core.run import Inside
+from leaktight.core.threat import View
+from leaktight.priors import Generic
+
+SURE = 10.0
+"""How many times its rounding an entry that should be exact may be off where a guess explains a message."""
+SPREADS = 5.0
+"""How many of its own standard deviations the mean square of standardised residuals may lie above 1 there."""
+SECRET_EVALUATIONS = 40
+"""How long secrets of the sender are searched for, with the guess held fixed."""
+SURE_LOGIT = 10.0
+
+
+class CommonModel:
+    """The posterior of examples under the known channel and the prior of images that needs no data.
+
+    Guesses of different attacks minimise different things. Under one model each has one number, minus the logarithm of its posterior up to a
+    constant: what an attacker who has them all would choose by. Of several outcomes that an example may have had the best is taken, and
+    secrets of the sender are searched for with the guess held fixed.
+
+    Args:
+        view: what the attacker sees; a defence that it does not know is taken for none.
+        rng: where the draws come from.
+    """
+
+    def __init__(self, view: View, rng: Stream) -> None:
+        known = view if view.defence is not None else dataclasses.replace(view, defence=Undefended())
+        attack = GradientMatching(distance="likelihood", prior=Generic(), box=True, labels="auto", initial="prior")
+        self.exchanges = view.exchanges()
+        self._rng = rng
+        self._groups: list[tuple[Objective, list[tuple[int, ...]]]] = []
+        for places, victims in attack.cases(known, self.exchanges, rng):
+            self._groups.append((attack.objective(victims, known), places))
+
+    def score(self, inputs: Sequence[Tensor | None], labels: Sequence[Tensor | None]) -> Tensor:
+        """Return minus the log posterior of a guess for each message; infinite where there is no guess.
+
+        Args:
+            inputs: for each message the guessed examples, or None.
+            labels: their labels, or None for those that are read off the message.
+        """
+        found = torch.full((len(self.exchanges),), math.inf)
+        for objective, places in self._groups:
+            asked = [(row, place) for row, (place,) in enumerate(places) if _fits(inputs[place], objective)]
+            if not asked:
+                continue
+            rows = torch.tensor([row for row, _ in asked], device=objective.device)
+            points, tried = _points(
+                objective, rows, [inputs[at] for _, at in asked], [labels[at] for _, at in asked], self._rng
+            )
+            values = _lowest(objective, points, rows, tried)
+            for (_, place), value in zip(asked, values.tolist(), strict=True):
+                found[place] = value if math.isfinite(value) else math.inf
+        return found
+
+    def explains(self, inputs: Sequence[Tensor | None], labels: Sequence[Tensor | None]) -> list[bool]:
+        """Return for each message whether a guess leaves nothing of it to explain, which a blank answer does not.
+
+        What the channel leaves to chance has the size that it should have, and what it says for sure is so, up to rounding. Never where
+        the sender has secrets or draws outcomes: there nobody can say so.
+        """
+        found = [False] * len(self.exchanges)
+        for objective, places in self._groups:
+            channel = objective.replay.channel
+            if channel.private_task or channel.outcomes or not channel.complete:
+                continue
+            for row, (place,) in enumerate(places):
+                guess = inputs[place]
+                if guess is not None and _fits(guess, objective):
+                    blank = torch.full_like(guess, 0.5)
+                    found[place] = self._fits_well(objective, row, guess, labels[place]) and not self._fits_well(
+                        objective, row, blank, labels[place]
+                    )
+        return found
+
+    def at_truth(self, truth: Sequence[Inside]) -> Tensor:
+        """Return the same number of the true examples, for metrics; NaN where the sender has secrets that a short search may have missed."""
+        values = torch.full((len(truth),), math.nan)
+        for objective, places in self._groups:
+            for victim, (place,) in enumerate(() if objective.victims.secrets else places):
+                values[place] = objective_at_truth(objective, victim, [truth[place]])
+        return values
+
+    @torch.no_grad()
+    def _fits_well(self, objective: Objective, row: int, inputs: Tensor, labels: Tensor | None) -> bool:
+        sighting = objective.victims.sightings[0]
+        message = sighting.evidence(row)
+        targets = _targets(objective, torch.tensor([row]), [labels])
+        if targets is None:
+            return False
+        belief = sighting.replay(message.parameters, inputs.to(objective.device), targets[0], {}, None, message.sent)
+        size = {name: float(floor(tensor[None])) for name, tensor in message.sent.items()}
+        off = any(
+            float(part.max()) > SURE * size[name] for name, part in deviations(belief, message.sent).items() if part.numel()
+        )
+        random = torch.cat([part.flatten() for part in standardise(belief, message.sent, self._rng).values()])
+        random = random[random.isfinite()]
+        level = 1 + SPREADS * math.sqrt(2 / max(len(random), 1))
+        return not off and (not len(random) or float(random.square().mean()) <= level)
+
+
+def _fits(inputs: Tensor | None, objective: Objective) -> bool:
+    """Return whether there is a guess of as many examples as are behind the message."""
+    return inputs is not None and len(inputs) == objective.replay.examples
+
+
+def _targets(objective: Objective, rows: Tensor, labels: Sequence[Tensor | None]) -> Tensor | None:
+    """Return label probabilities of some victims: a guess's own, else those that were read; None if there are neither."""
+    known, classes = objective.victims.targets, objective.replay.task.classes
+    found = []
+    for row, own in zip(rows.tolist(), labels, strict=True):
+        if own is not None and not own.is_floating_point() and own.shape == (objective.replay.examples,) and own.min() >= 0:
+            found.append(F.one_hot(own.to(objective.device), classes).float())
+        elif known is not None:
+            found.append(known[row])
+        else:
+            return None
+    return torch.stack(found)
+
+
+def _points(
+    objective: Objective, rows: Tensor, inputs: Sequence[Tensor | None], labels: Sequence[Tensor | None], rng: Stream
+) -> tuple[Tensor, Hypotheses]:
+    """Return where in the search each guess lies, and what it takes for true beside that."""
+    victims = objective.victims
+    targets = _targets(objective, rows, labels)
+    blank = torch.zeros(len(rows), objective.replay.examples, objective.replay.task.classes, device=objective.device)
+    given = blank if targets is None else targets
+    guesses = torch.stack([one.to(objective.device) for one in inputs if one is not None])
+    z = torch.stack([objective.coordinates.encode(*pair) for pair in zip(guesses, given, strict=True)])
+    logits = SURE_LOGIT * given if victims.targets is None else None
+    secrets = {name: tensor[rows] for name, tensor in victims.secrets.items()}
+    tried = hypotheses(victims, 1, rng)
+    choices = [None if choice is None else choice[rows] for choice in tried.choices]
+    return objective.pack(z, logits, secrets), Hypotheses(choices, tried.heard[rows], None if logits is not None else given)
+
+
+def _lowest(objective: Objective, points: Tensor, owners: Tensor, tried: Hypotheses) -> Tensor:
+    """Return the objective at these points, with the best outcomes, and the best secrets that a short search finds."""
+    problem = objective.problem(tried)
+    rows = torch.arange(len(points), device=points.device)
+    if problem.revise is not None:
+        problem = dataclasses.replace(problem, rows=problem.revise(points, owners, problem.rows))
+    free = objective.layout.width - sum(
+        math.prod(objective.layout.shapes[name]) for name in (EXAMPLES, LOGITS) if name in objective.layout.shapes
+    )
+    if not free:
+        return Engine(problem, Search(GuardedLbfgsDescent(), (Phase(0),))).values(points, owners, rows)
+    held, start = points[:, :-free], points[:, -free:]
+    search = Search(GuardedLbfgsDescent(history=10), (Phase(SECRET_EVALUATIONS),))
+    own = {name: _rows_of(tensors, owners) for name, tensors in problem.own.items()}
+    return Engine(_held(dataclasses.replace(problem, own=own), held), search).run(start, len(points)).objective
+
+
+def _rows_of(tensors: Named, rows: Tensor) -> dict[str, Tensor]:
+    return {name: tensor[rows] for name, tensor in tensors.items()}
+
+
+def _held(problem: Problem, held: Tensor) -> Problem:
+    """Return the problem of which the first unknowns of each row are held where they are."""
+
+    def objective(point: Tensor, shared: Named, own: Named, row: Named, weight: Tensor) -> Tensor:
+        return problem.objective(torch.cat([row["held"], point]), shared, own, row, weight)
+
+    return dataclasses.replace(problem, objective=objective, rows={**problem.rows, "held": held}, revise=None, project=None)
+
+
+def model_of(view: View, rng: Stream) -> CommonModel | None:
+    """Return the common model of a view; None where its messages cannot be replayed."""
+    try:
+        return CommonModel(view, rng)
+    except Refusal:
+        return None

@@ -1,0 +1,166 @@
+"""The strongest attacker: a fixed suite of attacks without settings, cheap ones first, and one answer for each message."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar, Literal
+
+import torch
+from pydantic import SerializeAsAny
+from torch import Tensor
+
+from leaktight.attacks.common_model import CommonModel, model_of
+from leaktight.attacks.suite import fitting, whole_suite
+from leaktight.core.attack import Attack, Ensemble, Guess, LabelScores, Reconstruction
+from leaktight.core.defence import Defence, Undefended
+from leaktight.core.errors import Refusal, unknown
+from leaktight.core.random import Stream, stream
+from leaktight.core.run import MessageKey
+from leaktight.core.threat import Knows, View
+
+
+class Strongest(Attack):
+    """Try every attack that fits, and answer what is most likely under one common model: for auditors who do not want to choose.
+
+    Which attacks fit follows from the messages, the first layer, the defence's channel and what the threat model grants; nothing is to be
+    set. Cheap attacks run on all messages. Expensive ones run on those that are not yet read: neither certified by an attack that can prove
+    its answer, nor explained by a guess up to the noise that the defence is known to add. Where there is no defence every attack runs on
+    every message, for an attack counts as evidence about a defence only if it works without one.
+
+    The answer for each message is a certified guess if there is one, else the guess with the highest posterior under the known channel and a
+    prior of images that needs no data. An attacker has nothing else to choose by. In split learning the answer is the posterior of each label
+    under the known channel, or the first attack's scores if it does not run.
+
+    Args:
+        members: the attacks to try, by name, in order; empty for all that there are. A budget writes its list here.
+
+    Example:
+        >>> Strongest().member("analytic").principle
+        'algebra'
+
+    References: Croce and Hein 2020, Reliable Evaluation of Adversarial Robustness with an Ensemble of Diverse Parameter-free Attacks, whose
+        suite without settings this follows; Carlini et al. 2019, On Evaluating Adversarial Robustness.
+    """
+
+    kind: Literal["strongest"] = "strongest"
+    claims: ClassVar[frozenset[str]] = frozenset({"inputs", "labels", "scores"})
+    members: dict[str, SerializeAsAny[Attack]] = {}
+
+    @property
+    def wants(self) -> frozenset[Knows]:
+        """Whatever a threat model may grant an attacker who only observes: the defence, and public examples."""
+        return frozenset({Knows.DEFENCE, Knows.AUXILIARY, Knows.LOCAL_STEPS})
+
+    def suite(self) -> Mapping[str, Attack]:
+        """Return the attacks that are tried where they fit, in order."""
+        return self.members or whole_suite()
+
+    def member(self, name: str) -> Attack:
+        """Return the attack of that name."""
+        suite = self.suite()
+        if name not in suite:
+            raise unknown("member", name, suite)
+        return suite[name]
+
+    def models(self, defence: Defence) -> bool:
+        """Whether some member does."""
+        return any(attack.models(defence) for attack in self.suite().values())
+
+    def run(self, view: View, rng: Stream) -> Ensemble:
+        """Try the attacks one after the other, and choose."""
+        chosen, untried = fitting(self.suite(), view)
+        if not view.exchanges():
+            return self._scores(view, chosen, untried, rng)
+        cascade = _Cascade(view, rng)
+        for name, attack in chosen.items():
+            asked = cascade.asked(attack)
+            if not asked:
+                untried[name] = "every message was read before"
+                continue
+            try:
+                cascade.add(name, attack(view.only(asked), stream(rng.initial_seed(), "member", name)))
+            except Refusal as refusal:
+                untried[name] = str(refusal)
+        if not cascade.members:
+            raise Refusal(f"No attack of the suite fits. {next(iter(untried.values()), '')}")
+        answer = cascade.answer()
+        return Ensemble(answer.keys, answer, cascade.members, untried)
+
+    def _scores(self, view: View, chosen: Mapping[str, Attack], untried: dict[str, str], rng: Stream) -> Ensemble:
+        """Let every label attack score the rows of split learning; the first that models the defence answers."""
+        found: dict[str, Guess] = {}
+        for name, attack in chosen.items():
+            try:
+                found[name] = attack(view, stream(rng.initial_seed(), "member", name))
+            except Refusal as refusal:
+                untried[name] = str(refusal)
+        scores = {name: guess for name, guess in found.items() if isinstance(guess, LabelScores)}
+        if not scores:
+            raise Refusal(f"No attack of the suite fits. {next(iter(untried.values()), '')}")
+        defence = view.defence or Undefended()
+        best = next((name for name in scores if chosen[name].adapts_to(defence)), next(iter(scores)))
+        return Ensemble(scores[best].keys, scores[best], found, untried)
+
+
+class _Cascade:
+    """What is known of each message so far."""
+
+    def __init__(self, view: View, rng: Stream) -> None:
+        self.view = view
+        self.keys: tuple[MessageKey, ...] = tuple(exchange.sent.key for exchange in view.exchanges())
+        self.model: CommonModel | None = model_of(view, stream(rng.initial_seed(), "common model"))
+        self.members: dict[str, Guess] = {}
+        self.read: set[MessageKey] = set()
+        self.best: dict[MessageKey, tuple[tuple[float, float], Tensor, Tensor | None, Tensor | None]] = {}
+
+    def asked(self, attack: Attack) -> list[MessageKey]:
+        """Return the messages that an attack is to look at."""
+        everything = attack.simple or self.view.defence is None or isinstance(self.view.defence, Undefended)
+        return [key for key in self.keys if everything or key not in self.read]
+
+    def add(self, name: str, guess: Guess) -> None:
+        """Take down what an attack guessed."""
+        self.members[name] = guess
+        if not isinstance(guess, Reconstruction):
+            return
+        place = {key: number for number, key in enumerate(guess.keys)}
+        rows = [place.get(key) for key in self.keys]
+        inputs = [None if row is None else guess.inputs[row] for row in rows]
+        labels = [None if row is None or guess.labels is None else guess.labels[row] for row in rows]
+        proofs = [None if row is None or guess.certified is None else guess.certified[row] for row in rows]
+        costs, explained = self._judge(inputs, labels)
+        for number, key in enumerate(self.keys):
+            guessed, proof = inputs[number], proofs[number]
+            if guessed is None:
+                continue
+            proven = 0.0 if proof is None else float(proof.double().mean())
+            rank = -proven, float(costs[number])
+            if key not in self.best or rank < self.best[key][0]:
+                self.best[key] = rank, guessed, labels[number], proof
+            if proven == 1.0 or explained[number]:
+                self.read.add(key)
+
+    def _judge(self, inputs: list[Tensor | None], labels: list[Tensor | None]) -> tuple[Tensor, list[bool]]:
+        if self.model is None:
+            # Nothing ranks the guesses: a later attack is the stronger one.
+            return torch.full((len(inputs),), -float(len(self.members))), [False] * len(inputs)
+        return self.model.score(inputs, labels), self.model.explains(inputs, labels)
+
+    def answer(self) -> Reconstruction:
+        """Return the best guess for each message."""
+        keys = tuple(key for key in self.keys if key in self.best)
+        found = [self.best[key] for key in keys]
+        labels = [one[2] for one in found]
+        judge = None
+        if self.model is not None and keys == self.keys:
+            judge = self.model.at_truth
+        return Reconstruction(
+            keys=keys,
+            inputs=tuple(one[1] for one in found),
+            labels=tuple(label for label in labels if label is not None)
+            if all(label is not None for label in labels)
+            else None,
+            objective=torch.tensor([one[0][1] for one in found]) if self.model is not None else None,
+            judge=judge,
+            certified=tuple(torch.zeros(len(one[1]), dtype=torch.bool) if one[3] is None else one[3].bool() for one in found),
+        )

@@ -158,8 +158,8 @@ def test_chunks_follow_from_memory_and_change_nothing(monkeypatch, group):
 
 
 def test_what_a_descent_remembers_counts_as_memory(monkeypatch):
-    """A row of 4 numbers with 50 pairs remembers 103 such vectors, 1648 bytes."""
-    monkeypatch.setattr(engine_module, "MEMORY", 3 * (1648 + 100))
+    """A row of 4 numbers with 50 pairs remembers 105 such vectors, 1680 bytes."""
+    monkeypatch.setattr(engine_module, "MEMORY", 3 * (1680 + 100))
     for descent, rows in ((GuardedLbfgsDescent(), 3), (SgdDescent(), 6)):
         seen: list[int] = []
         plan = search(Phase(1), descent=descent)

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from leaktight.attacks import GuardedLbfgsDescent
+from leaktight.attacks.engine import Engine, Phase, Problem, Search
 
 
 def walk(value, start: torch.Tensor, steps: int, descent=None):
@@ -109,4 +110,32 @@ def test_no_move_is_longer_than_it_may_be():
         moved, _ = state.step(points, points.square().sum(1), 2 * points, 1.0)
         assert (moved - state.accepted).norm() <= 0.5 * 4 + 1e-3
         points = moved
-    assert GuardedLbfgsDescent(history=7).remembered == 17
+    assert GuardedLbfgsDescent(history=7).remembered == 19
+
+
+def stepped(point, shared, own, row, weight):
+    """A bowl with steps that no slope shows, as where an activation of a ReLU network switches."""
+    jumps = ((4 * point).detach().floor() % 2).sum()
+    return (shared["curvature"] * (point - shared["goal"]).square()).sum() + shared["height"] * jumps
+
+
+@pytest.mark.parametrize("height", [10.0, 50.0])
+def test_where_l_bfgs_stalls_adam_goes_on_and_never_ends_higher(height):
+    rng = torch.Generator().manual_seed(0)
+    goal, starts = 3 * torch.randn(12, generator=rng), torch.randn(20, 12, generator=rng)
+    problem = Problem(stepped, {"goal": goal, "curvature": torch.logspace(0, 1, 12), "height": torch.tensor(height)}, {})
+    rests, goes_on = (
+        Engine(problem, Search(GuardedLbfgsDescent(adam=rate), (Phase(400),), settle=0.01)).run(starts, 20).objective
+        for rate in (0.0, 0.03)
+    )
+    assert (goes_on <= rests).all()
+    assert (goes_on < rests - 0.1).sum() >= 2
+
+
+def test_a_row_that_has_converged_is_not_revived():
+    walk = GuardedLbfgsDescent().walk(torch.zeros(2, 3))
+    walk.promise = torch.tensor([0.5, 2.0])
+    assert walk.revive(torch.tensor([True, True]), 1.0).tolist() == [False, True]
+    # Once is enough: a row that settles again comes to rest.
+    assert walk.revive(torch.tensor([True, True]), 1.0).tolist() == [False, False]
+    assert GuardedLbfgsDescent(adam=0).walk(torch.zeros(1, 3)).revive(torch.tensor([True]), -1.0).tolist() == [False]

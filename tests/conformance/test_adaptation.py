@@ -8,7 +8,7 @@ from typing import Any, Literal
 import pytest
 import torch
 
-from leaktight.attacks import PRESETS, GanAttack, GradientMatching, PropertyInference
+from leaktight.attacks import PRESETS, GanAttack, GradientMatching, PropertyInference, Strongest
 from leaktight.core.attack import Attack
 from leaktight.core.defence import Chain, Defence, Undefended
 from leaktight.core.local import Local
@@ -68,12 +68,13 @@ ATTACKS: dict[str, tuple[Attack, set[str]]] = {
     "gradient_matching, knowing": (GradientMatching(distance="likelihood"), STATED),
     "property_inference": (PropertyInference(), LEFT_OUT),
     "property_inference, knowing": (PropertyInference(models_defence=True), LEFT_OUT | LEARNED),
+    "strongest": (Strongest(), STATED),
     "gan": (GanAttack(), {"class_keys"}),
     **{f"gan, {key}": (GanAttack(class_key=key), set()) for key in ("exact", "distance", "random")},
     **{name: (installed("attack")[name](), set()) for name in ("analytic", "label_reading", "gradient_norm", "direction")},
     **{name: (installed("attack")[name](), set()) for name in ("inner_product", "few_hints", "clustering")},
 }
-KNOWING = {"fan2020-adaptive", "ats2021-adaptive", "posterior", "features-first"}
+KNOWING = {"strongest", "fan2020-adaptive", "ats2021-adaptive", "posterior", "features-first"}
 
 
 def ours(family: str) -> set[str]:

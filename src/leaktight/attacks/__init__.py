@@ -16,6 +16,7 @@ from leaktight.attacks.lbfgs import LbfgsDescent
 from leaktight.attacks.matching import GradientMatching
 from leaktight.attacks.presets import PRESETS, preset
 from leaktight.attacks.property_inference import PropertyInference
+from leaktight.attacks.strongest import Strongest
 
 __all__ = [
     "PRESETS",
@@ -36,5 +37,6 @@ __all__ = [
     "LbfgsDescent",
     "PropertyInference",
     "SgdDescent",
+    "Strongest",
     "preset",
 ]

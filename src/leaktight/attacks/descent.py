@@ -111,8 +111,10 @@ class AdamWalk(Walk):
         self.steps += 1
         self.first.lerp_(gradients, 0.1)
         self.second.mul_(0.999).addcmul_(gradients, gradients, value=0.001)
-        scale = (self.second / (1 - 0.999**self.steps)).sqrt_().add_(1e-8)
-        moved = points - self.learning_rate * rate / (1 - 0.9**self.steps) * self.first / scale
+        # In double: one minus a number close to one.
+        first, second = ((1 - decay ** self.steps.double()).to(points.dtype) for decay in (0.9, 0.999))
+        scale = (self.second / second).sqrt_().add_(1e-8)
+        moved = points - self.learning_rate * rate / first * self.first / scale
         return moved, torch.zeros(len(points), dtype=torch.bool, device=points.device)
 
     def keep(self, rows: Tensor) -> None:

@@ -137,9 +137,7 @@ class _Sender:
         """Read the examples of a batch."""
         law, rate = self._variances(), self._rate()
         noise = 0.0 if law is None else law.mean().sqrt().item() / abs(rate)
-        found = read_batch(
-            self._gradient() / rate, self.layer, self.examples, draws, rng, public=self.public, noise=noise
-        )
+        found = read_batch(self._gradient() / rate, self.layer, self.examples, draws, rng, public=self.public, noise=noise)
         return _Read(found.seen[:, :-1], self._fill(found.labels, rng), found.certified)
 
     def _gradient(self) -> Tensor:

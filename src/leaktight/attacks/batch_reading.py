@@ -85,7 +85,9 @@ def _certified(peeled: Peeled, split: Disentangled | None, layer: LinearLayer, w
     if split is None or not len(split.seen):
         return peeled
     labels = torch.full((len(split.seen),), -1)
-    passed = torch.full((len(split.seen),), bool((split.agreement == 1).all()) and bool((layer.outside(split.seen) < FITS).all()))
+    passed = torch.full(
+        (len(split.seen),), bool((split.agreement == 1).all()) and bool((layer.outside(split.seen) < FITS).all())
+    )
     if public:
         slopes = weight * layer.slopes(split.seen)
         misfit, nearest = ((slopes - split.slopes[:, None]).norm(dim=2) / slopes.norm(dim=2).clamp(min=1e-300)).min(1)

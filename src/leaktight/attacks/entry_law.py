@@ -37,15 +37,12 @@ def entry_variances(replay: Replay, sent: Tensors) -> dict[str, Tensor]:
 
 
 def visible_variances(gradient: Tensor) -> Tensor | None:
-    """Return the variance of each entry of one example's gradient as the message itself shows it: where entries were left out.
+    """Return the variance of each entry of one example's gradient as the message itself shows it; None if nothing was left out.
 
     Without a mask a zero has a whole row of zeros, of a unit that is not active, or a whole column, of an input that is zero.
 
     Args:
         gradient: [dL/dW | dL/db], (units, width + 1).
-
-    Returns:
-        None if nothing was left out.
     """
     came = gradient != 0
     missing = ~came & came.any(1, keepdim=True) & came.any(0)

@@ -10,8 +10,6 @@ from torch import Tensor, nn
 from leaktight.core.message import Tensors
 from leaktight.core.task import Task
 
-_EPS = torch.finfo(torch.float32).eps
-
 
 @dataclasses.dataclass(frozen=True)
 class LinearLayer:
@@ -57,8 +55,8 @@ class LinearLayer:
         # Typical examples may have no negative z at all; shifted ones have.
         shifted = torch.cat([z, z - z.mean(), -z])
         with torch.no_grad():
-            outputs = [self._outputs(each) for each in (shifted, shifted.clamp(min=0))]
-        return isinstance(outputs[0], Tensor) and torch.equal(*outputs)
+            plain, cut = (_flat(self._outputs(each)) for each in (shifted, shifted.clamp(min=0)))
+        return torch.equal(plain, cut)
 
     def slopes(self, seen: Tensor) -> Tensor:
         """Return the gradient of the public loss at z for each label that an example may have, (examples, classes, units).
@@ -96,6 +94,12 @@ class LinearLayer:
             hook.remove()
 
 
+def _flat(outputs: object) -> Tensor:
+    """Return all numbers among a network's outputs: those of a network with two heads come as a pair."""
+    parts = outputs if isinstance(outputs, tuple) else (outputs,)
+    return torch.cat([part.flatten() for part in parts if isinstance(part, Tensor)])
+
+
 def augment(weight: Tensor, bias: Tensor) -> Tensor:
     """Return [W | b] in double precision, on the CPU; what is not finite counts as zero.
 
@@ -105,23 +109,6 @@ def augment(weight: Tensor, bias: Tensor) -> Tensor:
                 [1., 0.]], dtype=torch.float64)
     """
     return torch.cat([weight, bias[:, None]], 1).detach().cpu().double().nan_to_num(0.0, 0.0, 0.0)
-
-
-def noise_level(matrix: Tensor, rank: int) -> float:
-    """Return the standard deviation of the noise in a matrix of known rank: what is left beside its leading singular values.
-
-    Rounding is noise too: the level is at least that of single precision.
-
-    Args:
-        matrix: a matrix of this rank, and noise.
-        rank: below both its sides, or nothing is left to tell the noise by.
-    """
-    values: Tensor = torch.linalg.svdvals(matrix)
-    rows, columns = matrix.shape
-    free = (rows - rank) * (columns - rank)
-    floor = _EPS * matrix.abs().max().item() / 4
-    left = (values[rank:].square().sum().item() / free) ** 0.5 if rows > rank and columns > rank else 0.0
-    return max(left, floor)
 
 
 def first_linear_of_inputs(model: nn.Module, width: int) -> str | None:

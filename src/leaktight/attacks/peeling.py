@@ -7,7 +7,7 @@ import dataclasses
 import torch
 from torch import Tensor
 
-from leaktight.attacks.linear_layer import LinearLayer, noise_level
+from leaktight.attacks.linear_layer import LinearLayer
 
 NEAR = 1e-3
 """How far from the right one a reading may be to be certified, as a share of the box, by what noise is there."""
@@ -86,8 +86,12 @@ class Spectrum:
     @classmethod
     def of(cls, rest: Tensor, examples: int, noise: float = 0.0) -> Spectrum:
         """Split a gradient of at most so many examples, with at least so much noise."""
-        noise = max(noise, noise_level(rest, examples))
         left, values, right = torch.linalg.svd(rest, full_matrices=False)
+        # A gradient of n examples has rank n: what it has beyond is noise. Rounding is noise too.
+        free = (rest.shape[0] - examples) * (rest.shape[1] - examples)
+        beyond = values[examples:].square().sum().item()
+        rounding = torch.finfo(torch.float32).eps * rest.abs().max().item() / 4
+        noise = max(noise, rounding, (beyond / free) ** 0.5 if len(values) > examples else 0.0)
         # The largest singular value of noise alone.
         edge = 2 * noise * (rest.shape[0] ** 0.5 + rest.shape[1] ** 0.5)
         rank = min(int((values > edge).sum()), examples)
@@ -106,7 +110,7 @@ class Spectrum:
         """How far the space of the slopes is off, as the sine of an angle."""
         if not len(self):
             return 1.0
-        return self.noise * len(self.left) ** 0.5 / self.values[-1].item()
+        return float(self.noise * len(self.left) ** 0.5 / self.values[-1])
 
     def weigh(self, slopes: Tensor, seen: Tensor) -> Tensor:
         """Return the weight of each example in the gradient: what must be taken out of it to lower its rank, (examples,)."""

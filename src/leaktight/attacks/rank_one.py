@@ -71,7 +71,8 @@ def _leading(matrix: Tensor) -> Tensor:
         # By the smaller of the two squares: a layer may see many thousand numbers.
         slopes = torch.linalg.eigh(matrix @ matrix.T).eigenvectors[:, -1]
         found: Tensor = matrix.T @ slopes
-        return found / found.norm().clamp(min=1e-300)
+        unit: Tensor = found / found.norm().clamp(min=1e-300)
+        return unit
     vectors: Tensor = torch.linalg.eigh(matrix.T @ matrix).eigenvectors
     return vectors[:, -1]
 

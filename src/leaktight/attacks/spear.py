@@ -134,12 +134,13 @@ def _silent(left: Tensor, activations: Tensor) -> Tensor:
 
 def _null(left: Tensor, chance: Tensor, draws: int, rng: Stream) -> Tensor:
     """Return directions that are zero at b - 1 units drawn at random, (draws, b)."""
-    units, size = left.shape
+    size = left.shape[1]
     if size == 1:
         return left.new_ones(1, 1)
     chosen = torch.multinomial(chance.cpu().expand(draws, -1), size - 1, generator=rng)
     rows = left[chosen.to(left.device)]
-    return torch.linalg.eigh(rows.mT @ rows).eigenvectors[:, :, 0]
+    vectors: Tensor = torch.linalg.eigh(rows.mT @ rows).eigenvectors
+    return vectors[:, :, 0]
 
 
 def _sparsen(left: Tensor, directions: Tensor) -> Tensor:

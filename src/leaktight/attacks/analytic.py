@@ -12,6 +12,7 @@ from torch import Tensor
 
 from leaktight.attacks.batch_reading import read_batch
 from leaktight.attacks.entry_law import entry_variances, visible_variances
+from leaktight.attacks.head_labels import labels_by_head
 from leaktight.attacks.label import can_read_labels, read_labels
 from leaktight.attacks.linear_layer import LinearLayer, augment, first_linear_of_inputs
 from leaktight.attacks.rank_one import RankOne, fit_rank_one
@@ -138,7 +139,15 @@ class _Sender:
         law, rate = self._variances(), self._rate()
         noise = 0.0 if law is None else law.mean().sqrt().item() / abs(rate)
         found = read_batch(self._gradient() / rate, self.layer, self.examples, draws, rng, public=self.public, noise=noise)
-        return _Read(found.seen[:, :-1], self._fill(found.labels, rng), found.certified)
+        labels = found.labels
+        if bool(found.certified.all()) and not bool((labels >= 0).all()):
+            labels = labels_by_head(self.layer, found.seen, self._as_gradient())
+        return _Read(found.seen[:, :-1], self._fill(labels, rng), found.certified)
+
+    def _as_gradient(self) -> dict[str, Tensor]:
+        """Return what came as a gradient."""
+        rate = self._rate()
+        return {name: tensor / rate for name, tensor in self.exchange.sent.tensors.items()}
 
     def _gradient(self) -> Tensor:
         """Return what came of the layer, zero where nothing did."""

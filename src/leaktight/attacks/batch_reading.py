@@ -51,12 +51,12 @@ def read_batch(
     if layer.is_rectified(_samples(layer, rng)):
         while peeled.left:
             before = peeled.left
-            peeled = peel(peeled, layer, 1 / examples, public=True) if public else peeled
+            peeled = peel(peeled, layer, public=True) if public else peeled
             # Also where the loss is taken for the public one: a sender may have another without saying so.
-            peeled = peel(peeled, layer, 1 / examples, public=False) if peeled.left == before else peeled
+            peeled = peel(peeled, layer, public=False) if peeled.left == before else peeled
             if peeled.left and peeled.left == before:
                 split = _disentangle(peeled, layer, draws, rng)
-                peeled = _certified(peeled, split, layer, 1 / examples, public=public)
+                peeled = _certified(peeled, split, layer, public=public)
             if peeled.left == before:
                 break
     seen = _refine(peeled, gradient)
@@ -80,7 +80,7 @@ def _disentangle(peeled: Peeled, layer: LinearLayer, draws: int, rng: Stream) ->
     return disentangle(spectrum, layer, starts @ layer.weight.T, draws, rng)
 
 
-def _certified(peeled: Peeled, split: Disentangled | None, layer: LinearLayer, weight: float, *, public: bool) -> Peeled:
+def _certified(peeled: Peeled, split: Disentangled | None, layer: LinearLayer, *, public: bool) -> Peeled:
     """Take out the examples of SPEAR that are certified: by the public loss each for itself, by any loss all together."""
     if split is None or not len(split.seen):
         return peeled
@@ -89,11 +89,11 @@ def _certified(peeled: Peeled, split: Disentangled | None, layer: LinearLayer, w
         (len(split.seen),), bool((split.agreement == 1).all()) and bool((layer.outside(split.seen) < FITS).all())
     )
     if public:
-        slopes = weight * layer.slopes(split.seen)
+        slopes = peeled.weight * layer.slopes(split.seen)
         misfit, nearest = ((slopes - split.slopes[:, None]).norm(dim=2) / slopes.norm(dim=2).clamp(min=1e-300)).min(1)
         by_loss = misfit < 2 * AGREES
         labels, passed = torch.where(misfit < FITS, nearest, labels), passed | by_loss
-    return peeled.take(split.seen[passed], split.slopes[passed], labels[passed])
+    return peeled.take(split.seen[passed], split.slopes[passed], labels[passed], peeled.weight)
 
 
 def _refine(peeled: Peeled, gradient: Tensor) -> Tensor:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from leaktight.attacks.batch_reading import read_batch
+from leaktight.attacks.head_labels import labels_by_head
 from leaktight.attacks.linear_layer import LinearLayer, augment
 from leaktight.attacks.replay import Replay
 from leaktight.attacks.victims import Victims
@@ -132,14 +133,18 @@ def _read_hidden(victims: Victims, layer: str, weight: Tensor, bias: Tensor, rea
     """Read the examples of each batch that are certified; None if there are none."""
     replay, sighting = victims.replay, victims.sightings[0]
     count, public = replay.examples, not replay.channel.private_task
+    rate = -replay.steps.learning_rate if replay.kind is Kind.UPDATE else 1.0
     values = weight.new_zeros(len(victims), count, weight.shape[2])
     known = torch.zeros(len(victims), count, dtype=torch.bool, device=weight.device)
     for row in range(len(victims)):
         parameters = sighting.parameters if sighting.same else {n: t[row] for n, t in sighting.parameters.items()}
         linear = LinearLayer.of(replay.task, parameters, layer)
         found = read_batch(augment(weight[row], bias[row]), linear, count, _DRAWS, rng, public=public)
+        labels = found.labels
+        if bool(found.certified.all()) and not bool((labels >= 0).all()):
+            labels = labels_by_head(linear, found.seen, {name: sent[row] / rate for name, sent in sighting.wanted.items()})
         targets = None if victims.targets is None else victims.targets[row].argmax(1).cpu()
-        order = _slots(found.labels, found.certified, targets)
+        order = _slots(labels, found.certified, targets)
         values[row, order] = found.seen[:, :-1].to(values)
         known[row, order] = found.certified.to(known.device)
     if not bool(known.any()):

@@ -51,7 +51,7 @@ class LinearLayer:
         Args:
             seen: some vectors y that the layer may see, (examples, width + 1).
         """
-        z = (seen @ self.weight.T).float().to(self.task.device)
+        z = self._activations(seen)
         # Typical examples may have no negative z at all; shifted ones have.
         shifted = torch.cat([z, z - z.mean(), -z])
         with torch.no_grad():
@@ -66,7 +66,7 @@ class LinearLayer:
         """
         found = []
         with torch.enable_grad():
-            z = (seen @ self.weight.T).float().to(self.task.device).requires_grad_()
+            z = self._activations(seen).requires_grad_()
             outputs = self._outputs(z)
             for label in range(self.task.classes):
                 labels = torch.full((len(seen),), label, device=z.device)
@@ -83,6 +83,13 @@ class LinearLayer:
             return seen.new_zeros(len(seen))
         inputs, range_ = seen[:, :-1], self.high - self.low
         return (torch.maximum(self.low - inputs, inputs - self.high) / range_).amax(1).clamp(min=0)
+
+    def outputs(self, seen: Tensor) -> object:
+        """Run the network from this layer on, for what it sees, y, (examples, width + 1)."""
+        return self._outputs(self._activations(seen))
+
+    def _activations(self, seen: Tensor) -> Tensor:
+        return (seen @ self.weight.T).float().to(self.task.device)
 
     def _outputs(self, z: Tensor) -> object:
         """Run the network from z on: the layer's own answer to a blank example is replaced."""

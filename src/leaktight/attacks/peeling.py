@@ -29,6 +29,7 @@ class Peeled:
         labels: the label of each, -1 where the loss is not known.
         rest: the gradient without these examples.
         left: how many examples are behind the rest.
+        weight: of one example in the mean, as far as it is known.
         noise: what is known of the standard deviation of its entries, at least 0.
     """
 
@@ -37,6 +38,7 @@ class Peeled:
     labels: Tensor
     rest: Tensor
     left: int
+    weight: float
     noise: float = 0.0
 
     @classmethod
@@ -45,9 +47,10 @@ class Peeled:
         return cls(
             gradient[:0],
             gradient.new_zeros(0, len(gradient)),
-            torch.zeros(0, dtype=torch.long, device=gradient.device),
+            torch.zeros(0, dtype=torch.long),
             gradient,
             examples,
+            1 / examples,
             noise,
         )
 
@@ -55,14 +58,16 @@ class Peeled:
         """Return the rest by its singular values."""
         return Spectrum.of(self.rest, self.left, self.noise)
 
-    def take(self, seen: Tensor, slopes: Tensor, labels: Tensor) -> Peeled:
-        """Return the same with some more examples taken out of the rest."""
+    def take(self, seen: Tensor, slopes: Tensor, labels: Tensor, weight: float) -> Peeled:
+        """Return the same with some more examples taken out of the rest, at most as many as are left."""
+        seen, slopes, labels = seen[: self.left], slopes[: self.left], labels[: self.left]
         return Peeled(
             torch.cat([self.seen, seen]),
             torch.cat([self.slopes, slopes]),
             torch.cat([self.labels, labels]),
             self.rest - slopes.T @ seen,
             self.left - len(seen),
+            weight,
             self.noise,
         )
 
@@ -118,7 +123,7 @@ class Spectrum:
         return 1 / torch.where(inner == 0, torch.inf, inner)
 
 
-def peel(peeled: Peeled, layer: LinearLayer, weight: float, *, public: bool) -> Peeled:
+def peel(peeled: Peeled, layer: LinearLayer, *, public: bool) -> Peeled:
     r"""Take all examples out of a gradient that can be read off rows of it, and are certified.
 
     A row of \(M = \sum_i c_i \delta_i y_i^T\) where only one example is active is a multiple of y. So each row gives a candidate y with last
@@ -134,7 +139,6 @@ def peel(peeled: Peeled, layer: LinearLayer, weight: float, *, public: bool) -> 
     Args:
         peeled: what was read before.
         layer: the layer, followed by a ReLU.
-        weight: of one example in the mean: 1 / batch size.
         public: whether the loss is the public one; else slopes are read off the gradient.
 
     Differs from the paper: certificates test the slopes of all units instead of the candidate's own rows alone, as single precision and
@@ -147,20 +151,31 @@ def peel(peeled: Peeled, layer: LinearLayer, weight: float, *, public: bool) -> 
         if not len(spectrum) or len(spectrum) + SPARE > len(peeled.rest):
             return peeled
         seen, rows = candidates(spectrum, layer)
-        found = certify(spectrum, layer, seen, rows, weight) if public else certify_any_loss(spectrum, layer, seen, rows)
+        certify = certify_by_loss if public else certify_by_zeros
+        found = certify(spectrum, layer, seen, rows, peeled.weight)
         if not len(found.seen):
             return peeled
-        peeled = peeled.take(found.seen[: peeled.left], found.slopes[: peeled.left], found.labels[: peeled.left])
+        peeled = peeled.take(found.seen, found.slopes, found.labels, found.weight)
     return peeled
 
 
 @dataclasses.dataclass(frozen=True)
 class Certified:
-    """Examples that passed a check: what the layer saw of them, their slopes times their weights, and their labels."""
+    """Examples that passed a check: what the layer saw of them, their slopes times their weights, and their labels.
+
+    Beside them the weight of one example in the mean, which may have been measured.
+    """
 
     seen: Tensor
     slopes: Tensor
     labels: Tensor
+    weight: float
+
+    @classmethod
+    def nothing(cls, layer: LinearLayer, weight: float) -> Certified:
+        """Return no examples."""
+        empty = layer.weight[:0]
+        return cls(empty, empty.new_zeros(0, len(layer.weight)), torch.zeros(0, dtype=torch.long), weight)
 
 
 def candidates(spectrum: Spectrum, layer: LinearLayer) -> tuple[Tensor, Tensor]:
@@ -199,7 +214,7 @@ def candidates(spectrum: Spectrum, layer: LinearLayer) -> tuple[Tensor, Tensor]:
     return torch.stack(found), torch.stack(groups)
 
 
-def certify(spectrum: Spectrum, layer: LinearLayer, seen: Tensor, rows: Tensor, weight: float) -> Certified:
+def certify_by_loss(spectrum: Spectrum, layer: LinearLayer, seen: Tensor, rows: Tensor, weight: float) -> Certified:
     """Return the candidates that the public loss confirms, with their labels.
 
     Args:
@@ -210,37 +225,40 @@ def certify(spectrum: Spectrum, layer: LinearLayer, seen: Tensor, rows: Tensor, 
         weight: of one example in the mean.
     """
     if not len(seen):
-        return Certified(seen, seen.new_zeros(0, len(layer.weight)), torch.zeros(0, dtype=torch.long, device=seen.device))
+        return Certified.nothing(layer, weight)
     slopes = layer.slopes(seen)
     size = slopes.norm(dim=2).clamp(min=1e-300)
     within = (slopes @ spectrum.left).norm(dim=2) / size
     misfit, labels = (1 - within.square()).clamp(min=0).sqrt().min(1)
     own = slopes[torch.arange(len(seen)), labels]
+    fits = misfit < FITS + min(4 * spectrum.tilt, 0.05)
+    weights = spectrum.weigh(own, seen)
+    agreed = fits & (rows.sum(1) > 1)
+    # Clipping or a secret factor changes the weight of all examples alike; where two rows agree, it is measured.
+    measured = weights[agreed].median().item() if bool(agreed.any()) else weight
+    weight = measured if abs(measured / weight - 1) > FITS else weight
     bias = spectrum.matrix[:, -1]
     blur = AGREES * bias.abs() + 10 * spectrum.noise
     by_weight = ((bias - weight * own).abs() < blur) | ~rows
     alone = rows.any(1) & by_weight.all(1)
-    fits = misfit < FITS + min(4 * spectrum.tilt, 0.05)
-    passed = fits & (alone | (rows.sum(1) > 1))
-    own, seen, alone = own[passed], seen[passed], alone[passed]
-    weights = torch.where(alone, weight, spectrum.weigh(own, seen))
-    return Certified(seen, own * weights[:, None], labels[passed])
+    passed = agreed | (fits & alone)
+    slopes = own * torch.where(alone, weight, weights)[:, None]
+    return Certified(seen[passed], slopes[passed], labels[passed], weight)
 
 
-def certify_any_loss(spectrum: Spectrum, layer: LinearLayer, seen: Tensor, rows: Tensor) -> Certified:
+def certify_by_zeros(spectrum: Spectrum, layer: LinearLayer, seen: Tensor, rows: Tensor, weight: float) -> Certified:
     """Return the first candidate that no loss could deny, with slopes read off the gradient; nothing is known of its label.
 
     One at a time: its slopes follow from the gradient that is left.
     """
-    nothing = Certified(seen[:0], seen.new_zeros(0, len(layer.weight)), torch.zeros(0, dtype=torch.long, device=seen.device))
     for y, own in zip(seen, rows, strict=True):
         if int(own.sum()) < 2:
             continue
         slopes, misfit = slopes_of_pattern(spectrum, layer.weight @ y)
         if misfit < FITS + min(4 * spectrum.tilt, 0.05) and bool((slopes[own].abs() > 0).all()):
             slopes = slopes * spectrum.weigh(slopes[None], y[None])
-            return Certified(y[None], slopes[None], torch.full((1,), -1, device=seen.device))
-    return nothing
+            return Certified(y[None], slopes[None], torch.full((1,), -1), weight)
+    return Certified.nothing(layer, weight)
 
 
 def slopes_of_pattern(spectrum: Spectrum, z: Tensor) -> tuple[Tensor, float]:

@@ -1,4 +1,4 @@
-"""Labels read off the last layer, and the analytic attack: exact where theory says so."""
+"""Labels read off the last layer: exact where theory says so."""
 
 import dataclasses
 
@@ -6,7 +6,6 @@ import pytest
 import torch
 from torch import nn
 
-from leaktight.attacks import Analytic
 from leaktight.attacks.label import read_labels
 from leaktight.attacks.local_steps import LocalSteps
 from leaktight.attacks.replay import Replay
@@ -84,30 +83,3 @@ def test_a_head_that_is_not_linear_is_refused(observe):
     public = dataclasses.replace(run.public, model=Model(run.public.model.body, nn.Sequential(run.public.model.head)))
     with pytest.raises(Refusal, match="linear head"):
         list(read(dataclasses.replace(run, public=public)))
-
-
-@pytest.mark.parametrize("standardised", [False, True])
-def test_the_analytic_attack_is_exact_for_one_example(observe, standardise, standardised):
-    run = observe(victims=5, shape=(3, 5, 5), normalise=standardise if standardised else None)
-    guess = Analytic()(ThreatModel().view(run), stream(0))
-    for key, inputs in zip(guess.keys, guess.inputs, strict=True):
-        assert (inputs - run.inside[key].raw.inputs).abs().max() < 1e-4
-    assert guess.labels is None
-
-
-def test_the_analytic_attack_is_exact_on_updates_of_one_step_and_answers_every_example_of_a_batch(observe):
-    run = observe(victims=1, batch=4)
-    assert Analytic()(ThreatModel().view(run), stream(0)).inputs[0].shape == (4, 1, 6, 6)
-
-
-def test_a_vanished_gradient_gives_a_finite_answer(observe):
-    run = observe(victims=1)
-    silent = dataclasses.replace(run, transcript=(run.transcript[0], run.transcript[1].map(torch.zeros_like)))
-    assert Analytic()(ThreatModel().view(silent), stream(0)).inputs[0].isfinite().all()
-
-
-def test_a_convolution_first_is_refused(observe):
-    run = observe(victims=1)
-    model = Model(nn.Sequential(nn.Conv2d(1, 2, 3), nn.Flatten(), nn.Linear(32, 4)), nn.Linear(4, 4))
-    with pytest.raises(Refusal, match="begins with a linear layer"):
-        Analytic()(ThreatModel().view(dataclasses.replace(run, public=dataclasses.replace(run.public, model=model))), stream(0))

@@ -8,6 +8,9 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
+from leaktight.attacks.batch_reading import read_batch
+from leaktight.attacks.head_labels import labels_by_head
+from leaktight.attacks.linear_layer import LinearLayer, augment
 from leaktight.attacks.replay import Replay
 from leaktight.attacks.victims import Victims
 from leaktight.core.message import Kind, Tensors
@@ -19,6 +22,10 @@ from leaktight.priors import Coordinates
 _BLUR = 0.01
 # How often Newton's method may step, and below which residual it has found a solution.
 _STEPS, _SOLVED = 40, 1e-7
+# How far off a feature may be of which nothing is known.
+_UNKNOWN = 1e6
+# How many draws SPEAR may make for each message.
+_DRAWS = 2048
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,7 +35,7 @@ class Features:
     Args:
         layer: the layer, by the model's name.
         values: (victims, readings, examples, features).
-        spread: how far off a reading is expected to be, (victims, features).
+        spread: how far off a reading is expected to be, (victims, features), or (victims, examples, features).
     """
 
     layer: str
@@ -43,7 +50,8 @@ def read_features(victims: Victims, coordinates: Coordinates, readings: int, rng
 
     .. math:: x_i = \frac{\sum_c \delta_c G_{ci}}{\sum_c \delta_c^2},
 
-    over the entries that were sent. For several examples, fewer than classes, it is read off a head with cross entropy: with probabilities p
+    over the entries that were sent. For several examples behind a ReLU it is read by peeling and SPEAR (`batch_reading`); each example that
+    is certified can then be searched for by itself. For fewer examples than classes it is read off a head with cross entropy: with probabilities p
     the gradient is \(D^T X\), \(D = (p - y) / n\), and p follows from X again. This is solved by Newton's method from several starts. Of
     examples with the same label more than one solution may fit: each is a reading.
 
@@ -53,7 +61,7 @@ def read_features(victims: Victims, coordinates: Coordinates, readings: int, rng
         readings: how many to return, at least 1.
         rng: where the starts come from.
 
-    References: Zhu and Blaschko 2021, R-GAP, for one example; Geiping et al. 2020, proposition 3.1.
+    References: Zhu and Blaschko 2021, R-GAP, for one example; Geiping et al. 2020, proposition 3.1; Dimitrov et al. 2024, SPEAR.
     """
     sighting, task = victims.sightings[0], victims.replay.task
     layer = first_linear(victims.replay)
@@ -62,10 +70,12 @@ def read_features(victims: Victims, coordinates: Coordinates, readings: int, rng
     weight, bias = (sighting.wanted[str(task.wire(f"{layer}.{part}"))] for part in ("weight", "bias"))
     if victims.replay.examples == 1:
         return _read_one(layer, weight, bias, readings)
-    if layer != "head" or victims.targets is None or not _is_plain(victims.replay):
-        return None
     if victims.replay.kind is Kind.UPDATE:
         weight, bias = (-part / victims.replay.steps.learning_rate for part in (weight, bias))
+    if layer != "head":
+        return _read_hidden(victims, layer, weight, bias, readings, rng)
+    if victims.targets is None or not _is_plain(victims.replay):
+        return None
     return _read_batch(victims, coordinates, weight, readings, rng)
 
 
@@ -115,8 +125,51 @@ def _read_one(layer: str, weight: Tensor, bias: Tensor, readings: int) -> Featur
     read = torch.einsum("vo,voi->vi", bias, weight) / size.clamp_min(1e-30)
     known = size > 1e-3 * bias.square().sum(1, keepdim=True)
     scale = torch.where(known, read, 0.0).square().sum(1, keepdim=True) / known.sum(1, keepdim=True).clamp_min(1)
-    spread = torch.where(known, _BLUR * scale.sqrt(), 1e6).clamp_min(1e-12)
+    spread = torch.where(known, _BLUR * scale.sqrt(), _UNKNOWN).clamp_min(1e-12)
     return Features(layer, torch.where(known, read, 0.0)[:, None, None].expand(-1, readings, 1, -1), spread)
+
+
+def _read_hidden(victims: Victims, layer: str, weight: Tensor, bias: Tensor, readings: int, rng: Stream) -> Features | None:
+    """Read the examples of each batch that are certified; None if there are none."""
+    replay, sighting = victims.replay, victims.sightings[0]
+    count, public = replay.examples, not replay.channel.private_task
+    rate = -replay.steps.learning_rate if replay.kind is Kind.UPDATE else 1.0
+    values = weight.new_zeros(len(victims), count, weight.shape[2])
+    known = torch.zeros(len(victims), count, dtype=torch.bool, device=weight.device)
+    for row in range(len(victims)):
+        parameters = sighting.parameters if sighting.same else {n: t[row] for n, t in sighting.parameters.items()}
+        linear = LinearLayer.of(replay.task, parameters, layer)
+        found = read_batch(augment(weight[row], bias[row]), linear, count, _DRAWS, rng, public=public)
+        labels = found.labels
+        if bool(found.certified.all()) and not bool((labels >= 0).all()):
+            labels = labels_by_head(linear, found.seen, {name: sent[row] / rate for name, sent in sighting.wanted.items()})
+        targets = None if victims.targets is None else victims.targets[row].argmax(1).cpu()
+        order = _slots(labels, found.certified, targets)
+        values[row, order] = found.seen[:, :-1].to(values)
+        known[row, order] = found.certified.to(known.device)
+    if not bool(known.any()):
+        return None
+    scale = (values.square() * known[..., None]).sum((1, 2)) / (known.sum(1) * values.shape[2]).clamp(min=1)
+    spread = torch.where(known, _BLUR * scale.sqrt()[:, None], _UNKNOWN).clamp_min(1e-12)
+    values = torch.where(known[..., None], values, 0.0)
+    return Features(layer, values[:, None].expand(-1, readings, -1, -1), spread[..., None].expand_as(values))
+
+
+def _slots(labels: Tensor, certified: Tensor, targets: Tensor | None) -> Tensor:
+    """Return the place of each example that was read in a batch whose labels are known: one with its label, if there is one left.
+
+    Example:
+        >>> _slots(torch.tensor([2, 0, -1]), torch.tensor([True, True, False]), torch.tensor([0, 1, 2])).tolist()
+        [2, 0, 1]
+    """
+    free = list(range(len(labels)))
+    places, wanted = [-1] * len(labels), [] if targets is None else targets.tolist()
+    for example, label in enumerate(labels.tolist()):
+        fitting = [slot for slot in free if wanted[slot : slot + 1] == [label]] if certified[example] else []
+        if fitting:
+            places[example] = fitting[0]
+            free.remove(fitting[0])
+    return torch.tensor([place if place >= 0 else free.pop(0) for place in places])
 
 
 def _read_batch(victims: Victims, coordinates: Coordinates, weight: Tensor, readings: int, rng: Stream) -> Features | None:

@@ -3,6 +3,7 @@
 from leaktight.core.metric import Metric
 from leaktight.metrics.bound import ReconstructionStatement, statement
 from leaktight.metrics.comparison import Comparison
+from leaktight.metrics.exactness import ExactShare, FalseAnswers
 from leaktight.metrics.generated import NearestPrivate, Recognised, RecognisedAny, RecognisedConfidence, SampleDiversity
 from leaktight.metrics.image import MSE, PSNR, SSIM, RelativeRMSE
 from leaktight.metrics.labels import LabelDistance
@@ -21,6 +22,8 @@ __all__ = [
     "SSIM",
     "Claim",
     "Comparison",
+    "ExactShare",
+    "FalseAnswers",
     "LabelDistance",
     "LeakAUC",
     "NearestPrivate",
@@ -55,10 +58,13 @@ def standard() -> tuple[Metric, ...]:
         ['reconstruction_statement', 'tracing_distance', 'search_gap', 'perturbation']
         >>> [metric.kind for metric in standard()][9:12]
         ['leak_auc', 'norm_histogram', 'property_auc']
-        >>> [metric.kind for metric in standard()][12:]
+        >>> [metric.kind for metric in standard()][12:17]
         ['recognised', 'recognised_any', 'recognised_confidence', 'nearest_private', 'sample_diversity']
+        >>> [metric.kind for metric in standard()][17:]
+        ['exact_share', 'false_answers']
     """
     images = PSNR(), SSIM(), MSE(), RelativeRMSE()
     messages = Perturbation(), LeakAUC(), NormHistogram(), PropertyAuc()
     samples = Recognised(), RecognisedAny(), RecognisedConfidence(), NearestPrivate(), SampleDiversity()
-    return *images, LabelDistance(), ReconstructionStatement(), TracingDistance(), SearchGap(), *messages, *samples
+    exact = ExactShare(), FalseAnswers()
+    return *images, LabelDistance(), ReconstructionStatement(), TracingDistance(), SearchGap(), *messages, *samples, *exact

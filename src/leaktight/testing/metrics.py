@@ -61,7 +61,8 @@ def reconstruction_trial(messages: int = 48, examples: int = 3, shape: tuple[int
     keys = tuple((f"client-{number % SENDERS}", number // SENDERS) for number in range(messages))
 
     def guess(changed: list[Batch]) -> Reconstruction:
-        return Reconstruction(keys, tuple(b.inputs.clone() for b in changed), tuple(b.labels.clone() for b in changed))
+        inputs, labels = tuple(b.inputs.clone() for b in changed), tuple(b.labels.clone() for b in changed)
+        return Reconstruction(keys, inputs, labels, certified=tuple(torch.ones(len(b), dtype=torch.bool) for b in changed))
 
     def labels(batch: Batch) -> torch.Tensor:
         return torch.randint(0, CLASSES, batch.labels.shape, generator=rng)

@@ -1,0 +1,95 @@
+"""Exactness: how many examples an attack read to the last digit that counts, and how often it was sure of a wrong one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar, Literal
+
+import torch
+from torch import Tensor
+
+from leaktight.core.attack import Guess, Reconstruction
+from leaktight.core.interval import bootstrap
+from leaktight.core.metric import Direction, Metric, Reading
+from leaktight.core.random import Stream, stream
+from leaktight.core.run import Inside
+from leaktight.core.task import Batch
+from leaktight.metrics.comparison import AGAINST, Against, of_share, read
+
+EXACT = 0.01
+"""How far off the worst entry of an exact answer may be, in the data's own units: a hundredth of the range of a pixel."""
+
+
+def is_matched(examples: Tensor, others: Tensor) -> Tensor:
+    """Return for each example whether one of the others equals it, to within 0.01 in every entry.
+
+    Example:
+        >>> is_matched(torch.tensor([[0.0, 1.0], [0.5, 0.5]]), torch.tensor([[0.009, 1.0]]))
+        tensor([ True, False])
+    """
+    if not len(examples) or not len(others):
+        return torch.zeros(len(examples), dtype=torch.bool)
+    apart = torch.cdist(examples.detach().cpu().double().flatten(1), others.detach().cpu().double().flatten(1), p=torch.inf)
+    return apart.amin(1) < EXACT
+
+
+class ExactShare(Metric):
+    """The share of true examples that some answer gives exactly: no entry is off by 0.01 or more.
+
+    For attacks that certify their answers. An answer without any message is never exact, so that its chance level is 0. Of more answers
+    than examples only the first ones count.
+
+    Example:
+        >>> ExactShare().leaks
+        'high'
+    """
+
+    kind: Literal["exact_share"] = "exact_share"
+    claim: ClassVar[str] = "inputs"
+    leaks: ClassVar[Direction] = "high"
+
+    def grade(self, guess: Guess, truth: Sequence[Inside], rng: Stream, public: Batch | None = None) -> tuple[Reading, ...]:
+        """Return a reading against the raw and one against the used examples; none for an attack that certifies nothing."""
+        if not isinstance(guess, Reconstruction) or guess.certified is None:
+            return ()
+        readings = []
+        for against in AGAINST:
+            truths = _truths(truth, against)
+            found = [is_matched(one, inputs[: len(one)]) for one, inputs in zip(truths, guess.inputs, strict=True)]
+            values, sizes = torch.cat([*found, torch.zeros(0)]).double(), torch.tensor([len(one) for one in truths])
+            if len(values):
+                interval = of_share(values, torch.repeat_interleave(sizes))
+                readings.append(read(self, values, interval, 0.0, against))
+        return tuple(readings)
+
+
+class FalseAnswers(Metric):
+    """How many answers to a message the attack certified that equal no true example, neither as it was nor as it was used.
+
+    A certificate is the attacker's own knowledge. One that is often wrong is none, and an attacker could not choose by it.
+
+    Example:
+        >>> FalseAnswers().leaks is None
+        True
+    """
+
+    kind: Literal["false_answers"] = "false_answers"
+    claim: ClassVar[str] = "inputs"
+    leaks: ClassVar[Direction | None] = None
+
+    def grade(self, guess: Guess, truth: Sequence[Inside], rng: Stream, public: Batch | None = None) -> tuple[Reading, ...]:
+        """Return the mean over messages; nothing for an attack that certifies nothing."""
+        if not isinstance(guess, Reconstruction) or guess.certified is None or not truth:
+            return ()
+        counts = []
+        for place, (inputs, certified) in enumerate(zip(guess.inputs, guess.certified, strict=True)):
+            sure = inputs[certified.to(inputs.device)]
+            right = torch.stack([is_matched(sure, _truths(truth, against)[place]) for against in AGAINST]).any(0)
+            counts.append(float((~right).sum()))
+        values = torch.tensor(counts, dtype=torch.float64)
+        low, high = bootstrap(values, stream(rng.initial_seed(), "interval", self.kind))
+        return (Reading(name=self.kind, value=values.mean().item(), low=low, high=high, n=len(values), each=tuple(counts)),)
+
+
+def _truths(truth: Sequence[Inside], against: Against) -> list[Tensor]:
+    return [(inside.raw if against == "raw" else inside.used).inputs for inside in truth]

@@ -39,11 +39,11 @@ def export(
     """Write an audit's records: settings and readings, never an image."""
     from leaktight.audit.store import Store
     from leaktight.core.private import write_private
-    from leaktight.report.redaction import redacted
+    from leaktight.report.redaction import redacted, without_outcomes
 
     with Store.read(folder) as store:
         records = store.records()
-    shown = redacted(records) if redact else records
+    shown = redacted(records) if redact else without_outcomes(records)
     text = as_csv(shown) if format == "csv" else as_lines(shown, redact)
     if out is None:
         typer.echo(text, nl=False)

@@ -44,7 +44,7 @@ def measured(made, seed, defence=None, misses=0.2):
 def test_a_price_on_the_same_rows_is_narrower_than_one_on_others():
     pairs = [(utility(0, 0.2), utility(0, 0.24))]
     paired = lost(pairs)
-    bare = [tuple(one.model_copy(update={"outcomes": ""}) for one in pair) for pair in pairs]
+    bare = [tuple(one.without_outcomes() for one in pair) for pair in pairs]
     apart = lost(bare)
     assert (paired.paired, apart.paired) == (True, False)
     assert paired.value == pytest.approx(apart.value)
@@ -55,7 +55,7 @@ def test_a_price_on_the_same_rows_is_narrower_than_one_on_others():
 def test_a_price_is_paired_in_all_seeds_or_in_none():
     pairs = [(utility(seed, 0.2), utility(seed, 0.25)) for seed in (0, 1)]
     assert lost(pairs).paired
-    half = [pairs[0], (pairs[1][0], pairs[1][1].model_copy(update={"outcomes": ""}))]
+    half = [pairs[0], (pairs[1][0], pairs[1][1].without_outcomes())]
     assert not lost(half).paired
     fewer = accuracy_reading(torch.ones(10, dtype=torch.bool), LABELS[:10], keep=True)
     assert not lost([(utility(0, 0.2), fewer)]).paired

@@ -299,7 +299,7 @@ def _inverted(attack: Attack | None) -> str:
 
 def _pooled(readings: Sequence[Reading]) -> Reading:
     """Pool over seeds; a ratio on the logarithmic scale on which it was measured. What became of each test row has done its part."""
-    readings = [one.model_copy(update={"outcomes": ""}) if one.outcomes else one for one in readings]
+    readings = [reading.without_outcomes() for reading in readings]
     if len(readings) == 1 or readings[0].name != RATIO or min(map(low, readings)) <= 0:
         return pool(readings)
     return over(pool([over(one, math.log) for one in readings]), math.exp)

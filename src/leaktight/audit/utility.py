@@ -64,7 +64,7 @@ def lost(trainings: Sequence[tuple[Reading, Reading]]) -> Price:
 
     Example:
         >>> bare, under = (Reading(name="accuracy", value=v, n=8, outcomes=f"hits:8:{o}") for v, o in ((1.0, "/w=="), (0.75, "Pw==")))
-        >>> lost([(bare, under)]).paired, lost([(bare, under.model_copy(update={"outcomes": ""}))]).paired
+        >>> lost([(bare, under)]).paired, lost([(bare, under.without_outcomes())]).paired
         (True, False)
     """
     losses = [minus(without, under, f"{under.name}{_LOSS}") for without, under in trainings]

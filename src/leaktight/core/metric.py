@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Sequence
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self
 
 from pydantic import Field
 
@@ -57,6 +57,10 @@ class Reading(Value):
         if self.chance is None or self.low is None or self.high is None:
             return False
         return self.low > self.chance if self.leaks == "high" else self.leaks == "low" and self.high < self.chance
+
+    def without_outcomes(self) -> Self:
+        """Return it without what became of each test row."""
+        return self.model_copy(update={"outcomes": ""}) if self.outcomes else self
 
 
 class Metric(Kinded):

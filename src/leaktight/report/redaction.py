@@ -35,7 +35,7 @@ def redacted(records: Iterable[Record], numbers: Mapping[int, int] | None = None
 def without_outcomes(records: Iterable[Record]) -> tuple[Record, ...]:
     """Return records without what became of each test row: test rows are somebody's too, and nobody but the audit's owner needs them."""
     return tuple(
-        record.model_copy(update={"readings": tuple(r.model_copy(update={"outcomes": ""}) for r in record.readings)})
+        record.model_copy(update={"readings": tuple(reading.without_outcomes() for reading in record.readings)})
         for record in records
     )
 

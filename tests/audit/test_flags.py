@@ -1,15 +1,17 @@
 import inspect
 
 import pytest
+import torch
 
-from leaktight.attacks import Analytic, GanAttack
+from leaktight.attacks import GanAttack
 from leaktight.audit.flags import CHECKS, raise_flags
-from leaktight.audit.flags_attacks import attack_at_chance, leakage_grows, only_non_adaptive, simple_beats_strong
+from leaktight.audit.flags_attacks import attack_at_chance, leakage_grows, only_non_adaptive
 from leaktight.audit.flags_soundness import (
     control_not_exact,
     far_from_chance,
     incomplete,
     null_above_chance,
+    prices_not_paired,
     privacy_without_epsilon,
     utility_at_majority,
 )
@@ -19,16 +21,20 @@ from leaktight.core.metric import Reading
 from leaktight.core.record import Status
 from leaktight.core.threat import Knows
 from leaktight.defences import DPSGD, ClassKeys, GaussianNoise, IsotropicNoise, LaplaceNoise, SumKL, TopK
+from leaktight.learning.evaluate import accuracy_reading
 
 
 def test_every_check_says_why_it_exists():
     assert all(len(inspect.getdoc(check)) > 40 for check in CHECKS)
-    assert len({check.__name__ for check in CHECKS}) == len(CHECKS) == 20
+    assert len({check.__name__ for check in CHECKS}) == len(CHECKS) == 25
 
 
 def test_a_sound_audit_raises_nothing(made):
     adaptive = {"attack": made.ADAPTIVE, "label": "adaptive", "knows": (Knows.DEFENCE,)}
-    records = [made.control(), made.null(), made.record(psnr=38), made.record(TopK(), psnr=20, **adaptive)]
+    kept = {"accuracy": None, "extra": (accuracy_reading(torch.arange(100) < 80, torch.arange(100) % 10, keep=True),)}
+    records = [made.control(), made.null()]
+    for stage in ("initial", "end"):
+        records += [made.record(psnr=38, stage=stage, **kept), made.record(TopK(), psnr=20, stage=stage, **adaptive, **kept)]
     assert raise_flags(records) == ()
 
 
@@ -59,17 +65,6 @@ def test_an_attack_at_chance_without_defence_is_flagged_where_it_is(made):
 def test_an_interval_that_reaches_chance_is_at_chance(made):
     assert attack_at_chance([made.record(psnr=made.GREY + 1)])
     assert not attack_at_chance([made.record(psnr=made.GREY + 2)])
-
-
-def test_a_simple_attack_that_beats_the_strong_one_is_flagged(made):
-    simple = {"attack": Analytic(), "label": "analytic"}
-    (flag,) = simple_beats_strong([made.record(psnr=25), made.record(psnr=60, **simple)])
-    assert "The simple attack analytic beats dlg2019 under no defence" in flag.sentence
-    assert len(flag.cells) == 2
-    assert not simple_beats_strong([made.record(psnr=38), made.record(psnr=25, **simple)])
-    assert not simple_beats_strong([made.record(psnr=25), made.record(psnr=26, **simple)])
-    assert not simple_beats_strong([made.record(psnr=2), made.record(psnr=8, **simple)])
-    assert not simple_beats_strong([made.record(psnr=25), made.record(psnr=60, batch_size=8, **simple)])
 
 
 def test_only_attacks_that_ignore_the_defence_are_flagged(made):
@@ -116,6 +111,12 @@ def test_a_defence_that_leaks_more_than_none_is_flagged(made):
     assert "from no defence to Gaussian noise (std 0.1)" in flag.sentence
 
 
+def test_leakage_that_creeps_up_over_several_strengths_is_flagged(made):
+    records = [made.record(TopK(share=share), psnr=psnr) for share, psnr in ((0.3, 15), (0.2, 16.75), (0.1, 18.5))]
+    (flag,) = leakage_grows(records)
+    assert "from top-k (share 0.3) to top-k (share 0.1)" in flag.sentence
+
+
 def test_growth_within_the_interval_or_below_chance_is_no_doubt(made):
     assert not leakage_grows([made.record(GaussianNoise(std=s), psnr=p) for s, p in ((0.1, 20), (0.2, 22))])
     assert not leakage_grows([made.record(GaussianNoise(std=s), psnr=p) for s, p in ((0.1, 2), (0.2, 8))])
@@ -128,6 +129,18 @@ def test_a_model_at_the_majority_class_is_flagged(made):
     assert bare.sentence.startswith("Even without defence")
     (both,) = utility_at_majority([made.record(accuracy=0.1), made.record(TopK(), accuracy=0.1)])
     assert len(both.cells) == 2
+
+
+def test_a_price_without_pairs_says_so(made):
+    bare, under = (made.record(defence, accuracy=0.8) for defence in (None, TopK()))
+    (flag,) = prices_not_paired([bare, under])
+    assert (flag.severity, flag.cells) == ("info", (under.cell.key,))
+    assert "was not kept for top-k" in flag.sentence
+    hits = (torch.arange(100) < count for count in (80, 70))
+    extra = [(accuracy_reading(one, torch.arange(100) % 10, keep=True),) for one in hits]
+    kept = [made.record(d, accuracy=None, extra=e) for d, e in zip((None, TopK()), extra, strict=True)]
+    assert prices_not_paired(kept) == []
+    assert prices_not_paired([bare]) == []
 
 
 @pytest.mark.parametrize("defence", [GaussianNoise(), LaplaceNoise(), Chain(links=(TopK(), GaussianNoise()))])

@@ -28,7 +28,7 @@ def test_auc_comes_first_and_leakage_never():
 
 
 def test_what_is_lost_keeps_the_name():
-    loss = lost(auc(0.8), auc(0.75))
+    loss = lost([(auc(0.8), auc(0.75))])
     assert (loss.name, utility_name(loss)) == ("auc_loss", "test AUC")
     assert loss.value == pytest.approx(0.05)
     assert utility_name(None) == "accuracy"

@@ -4,7 +4,8 @@ import pytest
 
 from leaktight.attacks import Clustering, Direction, GradientNorm
 from leaktight.audit.advice import advise
-from leaktight.audit.flags_attacks import attack_at_chance, leakage_grows, only_non_adaptive, simple_beats_strong
+from leaktight.audit.flags_attacks import attack_at_chance, leakage_grows, only_non_adaptive
+from leaktight.audit.flags_contests import cheap_beats_expensive
 from leaktight.audit.rows import rows_of
 from leaktight.audit.summary import summarise
 from leaktight.audit.verdict import judge
@@ -173,4 +174,4 @@ def test_flags_speak_of_labels_too(record):
     assert "from sumKL (bound 0.1) to sumKL (bound 0.4)" in flag.sentence
     assert [flag.name for flag in only_non_adaptive(grows)] == ["only_non_adaptive"]
     assert [flag.name for flag in attack_at_chance([record(None, 0.51)])] == ["attack_at_chance"]
-    assert attack_at_chance(grows) == simple_beats_strong(grows) == []
+    assert attack_at_chance(grows) == cheap_beats_expensive(grows) == []

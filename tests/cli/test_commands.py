@@ -24,6 +24,7 @@ from leaktight.core.threat import Knows
 from leaktight.data import Npz
 from leaktight.learning.federated import Federated
 from leaktight.models import MLP
+from leaktight.report.redaction import without_outcomes
 
 Call = Callable[..., Any]
 
@@ -88,7 +89,7 @@ def test_lines_are_whole_records_without_a_pixel(leaktight: Call, audited: Path)
     assert said.code == 0
     with Store.read(audited) as store:
         records = store.records()
-    assert [Record.model_validate(json.loads(line)) for line in said.out.splitlines()] == records
+    assert [Record.model_validate(json.loads(line)) for line in said.out.splitlines()] == list(without_outcomes(records))
     assert "truth_raw" not in said.out
     assert "gallery" not in said.out
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from leaktight.core.attack import Attack, Reconstruction
+from leaktight.core.attack import Attack, Ensemble, Labels, Reconstruction
 from leaktight.core.defence import Undefended
 from leaktight.core.errors import LeaktightError, Refusal
 from leaktight.core.local import Local
@@ -131,6 +131,26 @@ def test_a_guess_is_compared_with_what_the_threat_model_lets_anybody_answer(run,
     found = attempt.read(run, stream(0))
     assert [reading.value for reading in found.readings] == [public, labels, 5, labels]
     assert found.guess.labels is None
+
+
+class Together(Constant):
+    """Answers without labels, though one of its attacks reads them."""
+
+    kind: Literal["test_together"] = "test_together"
+    reads: bool = True
+
+    def run(self, view, rng):
+        answer = super().run(view, rng)
+        read = Labels(answer.keys, tuple(torch.tensor([1]) for _ in answer.keys))
+        return Ensemble(answer.keys, answer, {"search": answer, **({"labels": read} if self.reads else {})})
+
+
+@pytest.mark.parametrize(("reads", "knows", "known"), [(True, (), 1), (False, (), -1), (True, (Knows.LABELS,), 0)])
+def test_what_one_attack_of_an_attacker_reads_counts_as_known_to_all(run, reads, knows, known):
+    """The chance level of an image then knows the mean of its class; what is granted comes first."""
+    attempt = Attempt(attack=Together(reads=reads), threat=ThreatModel(knows=frozenset(knows)), metrics=(Aware(),))
+    labels = {reading.by: reading.value for reading in attempt.read(run, stream(0)).readings if reading.name == "labels"}
+    assert (labels[""], labels["search"]) == (known, known)
 
 
 def test_what_is_withheld_refuses_the_attack(run):

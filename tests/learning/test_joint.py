@@ -34,9 +34,10 @@ def test_it_is_what_an_audit_trains(protocol: Protocol) -> None:
     found = one.lead(one.parties())
     for name, tensor in wanted.snapshots["end"].parameters.items():
         assert torch.equal(found.parameters[name], tensor)
-    assert found.utility == wanted.utility
+    utility = tuple(reading.without_outcomes() for reading in wanted.utility)
+    assert found.utility == utility
     assert [each.played for each in found.curve] == [1, 2, 3]
-    assert found.curve[-1].readings == wanted.utility
+    assert found.curve[-1].readings == utility
 
 
 @pytest.mark.parametrize("defence", [Undefended(), TopK(), Polarization()], ids=str)

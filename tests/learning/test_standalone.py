@@ -28,7 +28,7 @@ def test_every_participant_is_trained_and_a_sample_is_the_first_of_them() -> Non
 def test_alone_is_a_federation_of_one() -> None:
     one = FEDERATION.model_copy(update={"participants": 1})
     [readings] = standalone(one, seed=0)
-    assert readings == one.train(Undefended(), seed=0).utility
+    assert readings == tuple(reading.without_outcomes() for reading in one.train(Undefended(), seed=0).utility)
 
 
 def test_the_scenario_has_the_mean_utility() -> None:

@@ -4,14 +4,21 @@ import pytest
 import torch
 from torch import nn
 
+from leaktight.attacks import preset
+from leaktight.core.defence import Undefended
 from leaktight.core.metric import Reading
+from leaktight.core.probe import Attempt
 from leaktight.core.random import stream
+from leaktight.core.scenario import Observation
 from leaktight.core.task import Batch, Normalise
+from leaktight.core.threat import Knows, ThreatModel
 from leaktight.data import Digits
+from leaktight.learning import Federated
 from leaktight.metrics import MSE, PSNR, SSIM, ReconstructionStatement, RelativeRMSE
 from leaktight.metrics.chance import DRAWS, Blind, chance_level
 from leaktight.metrics.image import mse, psnr, ssim
 from leaktight.metrics.pairing import arrange
+from leaktight.models import MLP
 
 INPUTS = [PSNR(), SSIM(), MSE(), RelativeRMSE(), ReconstructionStatement()]
 everywhere = pytest.mark.parametrize("metric", INPUTS, ids=str)
@@ -172,3 +179,18 @@ def test_labels_alone_are_no_picture_of_a_class(digits, insides, reconstruction)
     labels = [inside.raw.labels for inside in truth]
     with_labels, without = (PSNR().grade(reconstruction(guess, given), truth, stream(0))[0] for given in (labels, None))
     assert with_labels.chance == without.chance
+
+
+@pytest.mark.parametrize("labels", ["read", "auto", "given"])
+def test_whoever_reads_labels_is_held_to_the_mean_of_each_class(digits, labels):
+    """From the attack to the reading: public examples are granted, and labels come off the message or are given."""
+    scenario = Federated(data=Digits(), model=MLP(hidden=(16,)), rounds=0, participants=2)
+    training = scenario.train(Undefended(), seed=0)
+    run = scenario.observe(training, Undefended(), Observation("initial", batch_size=1, victims=8, seed=0))
+    knows = frozenset({Knows.AUXILIARY, *({Knows.LABELS} if labels == "given" else ())})
+    attack = preset("dlg2019", iterations=1, labels=labels)
+    found = Attempt(attack=attack, threat=ThreatModel(knows=knows), metrics=(PSNR(),)).read(run, stream(0))
+    images = torch.cat([inside.raw.inputs for inside in found.truth]).double()
+    true = torch.cat([inside.raw.labels for inside in found.truth])
+    means = torch.stack([digits.test.inputs[digits.test.labels == digit].mean(0) for digit in range(10)]).double()
+    assert found.readings[0].chance == pytest.approx(psnr(means[true], images).mean().item(), abs=1e-3)

@@ -12,7 +12,7 @@ from leaktight.core.attack import Scores
 from leaktight.core.interval import wilson
 from leaktight.core.random import stream
 from leaktight.core.task import Batch
-from leaktight.metrics.labels import LabelDistance, chance_distance, label_distance, likeliest
+from leaktight.metrics.labels import LabelDistance, chance_distance, constant_distance, label_distance, likeliest
 
 classes = st.lists(st.integers(0, 4), min_size=1, max_size=8)
 
@@ -109,25 +109,46 @@ def test_even_classes_are_dealt_out_evenly():
 
 
 def test_knowing_the_commonest_class_is_no_leak(insides, reconstruction):
-    """Where nine of ten labels are alike, naming that class each time beats uniform guesses and has seen nothing."""
+    """Where nine of ten labels are alike, naming that class each time beats uniform guesses and has seen nothing, public data or not."""
     inputs = [torch.zeros(1, 4)] * 40
     truth = insides(inputs, labels=[torch.tensor([0 if number % 10 else 1]) for number in range(40)], classes=2)
     guess = reconstruction(inputs, labels=[torch.tensor([0])] * 40)
     public = Batch(torch.zeros(100, 4), (torch.arange(100) % 10 == 0).long())
-    uniform, _ = LabelDistance().grade(guess, truth, stream(0))
-    reading, _ = LabelDistance().grade(guess, truth, stream(0), public)
-    assert (uniform.chance, reading.chance) == pytest.approx((0.5, 0.1))
-    assert uniform.beats_chance()
-    assert not reading.beats_chance()
+    for known in (None, public):
+        reading, _ = LabelDistance().grade(guess, truth, stream(0), known)
+        assert reading.chance == pytest.approx(0.1)
+        assert not reading.beats_chance()
+    right, _ = LabelDistance().grade(reconstruction(inputs, labels=[one.raw.labels for one in truth]), truth, stream(0))
+    assert right.beats_chance()
 
 
-def test_public_labels_that_mislead_leave_the_uniform_level(insides, reconstruction):
-    inputs, labels = [torch.zeros(1, 4)] * 6, [torch.tensor([1])] * 6
+multisets = st.lists(st.lists(st.integers(0, 2), min_size=3, max_size=3), min_size=2, max_size=5)
+
+
+@settings(deadline=None, max_examples=40)
+@given(multisets)
+def test_the_constant_answer_is_the_best_of_all(messages):
+    """By brute force over every answer of three labels."""
+    labels = [torch.tensor(each) for each in messages]
+    answers = (torch.tensor(answer) for answer in itertools.combinations_with_replacement(range(3), 3))
+    best = min(torch.cat([label_distance(answer, each) for each in labels]).mean().item() for answer in answers)
+    assert constant_distance(labels, 3) == pytest.approx(best)
+
+
+def test_the_constant_answer_is_one_for_each_size_and_none_for_a_single_message():
+    one, two = torch.tensor([4]), torch.tensor([1, 2])
+    assert constant_distance([one, one, two, two], 10) == 0
+    assert constant_distance([two], 10) == chance_distance(two, 10)
+    assert constant_distance([one, two, two], 10) == pytest.approx(0.9 / 5)
+
+
+def test_public_labels_that_mislead_leave_the_constant_answer(insides, reconstruction):
+    inputs, labels = [torch.zeros(1, 4)] * 6, [torch.tensor([label]) for label in (1, 2, 3, 3, 2, 1)]
     public = Batch(torch.zeros(5, 4), torch.zeros(5, dtype=torch.long))
     reading, _ = LabelDistance().grade(
         reconstruction(inputs, labels=labels), insides(inputs, labels=labels, classes=4), stream(0), public
     )
-    assert reading.chance == pytest.approx(0.75)
+    assert reading.chance == pytest.approx(2 / 3)
 
 
 def test_soft_labels_count_as_their_largest_entry(insides, reconstruction):

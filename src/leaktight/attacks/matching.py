@@ -175,6 +175,11 @@ class GradientMatching(Attack):
         """Model every defence that states its channel, where the likelihood is what is minimised."""
         return self.distance == LIKELIHOOD and defence.states_channel
 
+    @property
+    def joins(self) -> bool:
+        """Whether messages are searched together."""
+        return self.messages == "joined"
+
     def cases(self, view: View, exchanges: Sequence[Exchange], rng: Stream) -> Iterator[tuple[list[tuple[int, ...]], Victims]]:
         """Yield what can be searched at once: for each victim the places of the messages about it, and all of them as an objective takes them."""
         if not exchanges:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from leaktight.audit.flag import Flag
-from leaktight.audit.flags_attacks import attack_at_chance, leakage_grows, only_non_adaptive, simple_beats_strong
+from leaktight.audit.flags_attacks import attack_at_chance, leakage_grows, only_non_adaptive
 from leaktight.audit.flags_captures import (
     batch_norm_in_training,
     blank_chance,
@@ -23,10 +23,13 @@ from leaktight.audit.flags_captures import (
     vanishing_gradients,
     without_truth,
 )
+from leaktight.audit.flags_contests import adaptive_below_plain, cheap_beats_expensive, more_budget_hurts
+from leaktight.audit.flags_coverage import one_message_at_a_time, one_stage_attacked
 from leaktight.audit.flags_soundness import (
     control_not_exact,
     incomplete,
     null_above_chance,
+    prices_not_paired,
     privacy_without_epsilon,
     utility_at_majority,
 )
@@ -40,10 +43,15 @@ CHECKS: tuple[Check, ...] = (
     control_not_exact,
     null_above_chance,
     attack_at_chance,
-    simple_beats_strong,
+    cheap_beats_expensive,
+    adaptive_below_plain,
+    more_budget_hurts,
     only_non_adaptive,
+    one_message_at_a_time,
+    one_stage_attacked,
     leakage_grows,
     utility_at_majority,
+    prices_not_paired,
     privacy_without_epsilon,
     incomplete,
     not_graded,

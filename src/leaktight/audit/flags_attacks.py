@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 
+from leaktight.audit.contest import beats, cells_of, main_reading
 from leaktight.audit.flag import Flag
-from leaktight.audit.pool import leaks_more
-from leaktight.audit.rows import PSNR, Row, rows_of
+from leaktight.audit.rows import Row, rows_of
 from leaktight.audit.words import attack_of, family_of, listed, name_of, rank, undefended
-from leaktight.core.metric import Reading
 from leaktight.core.probe import Attempt
 from leaktight.core.record import Record, Status
 from leaktight.core.threat import Knows
@@ -23,10 +21,10 @@ def attack_at_chance(records: Sequence[Record]) -> list[Flag]:
     flags = []
     groups: dict[str, list[Row]] = {}
     for row in rows_of(records):
-        if undefended(row.defence) and not row.layer and (reading := _main(row)) and reading.chance is not None:
+        if undefended(row.defence) and not row.layer and (reading := main_reading(row)) and reading.chance is not None:
             groups.setdefault(row.attack, []).append(row)
     for attack, rows in groups.items():
-        blind = [row for row in rows if (reading := _main(row)) and not reading.beats_chance()]
+        blind = [row for row in rows if (reading := main_reading(row)) and not reading.beats_chance()]
         blind = [row for row in blind if row.any_class is None or not row.any_class.beats_chance()]
         if blind:
             where = listed([row.setting for row in blind])
@@ -35,30 +33,9 @@ def attack_at_chance(records: Sequence[Record]) -> list[Flag]:
                     "attack_at_chance",
                     f"The attack {attack} did no better than guessing without any defence ({where}), so there its failure against a defence shows nothing. "
                     "Give it more iterations or restarts, or use another attack.",
-                    _cells(blind),
+                    cells_of(blind),
                 )
             )
-    return flags
-
-
-def simple_beats_strong(records: Sequence[Record]) -> list[Flag]:
-    """A strong attack that a simple one beats is badly set; numbers that rest on it alone understate the leak."""
-    flags = []
-    groups: dict[tuple[int, str, int, str], list[Row]] = {}
-    for row in rows_of(records):
-        groups.setdefault((row.scenario, row.defence.key, row.batch_size, row.stage), []).append(row)
-    for rows in groups.values():
-        for strong in (row for row in rows if not row.simple):
-            beaten = [row for row in rows if row.simple and _beats(row, strong)]
-            if beaten:
-                flags.append(
-                    Flag(
-                        "simple_beats_strong",
-                        f"The simple attack {beaten[0].attack} beats {strong.attack} under {name_of(strong.defence)} ({strong.setting}). "
-                        f"The verdict uses the better one; do not read protection from the numbers of {strong.attack} before it is better tuned.",
-                        _cells([beaten[0], strong]),
-                    )
-                )
     return flags
 
 
@@ -90,7 +67,10 @@ def only_non_adaptive(records: Sequence[Record]) -> list[Flag]:
 
 
 def leakage_grows(records: Sequence[Record]) -> list[Flag]:
-    """A stronger setting that leaks more than a weaker one points at an attack that is out of tune, or at too few victims."""
+    """A stronger setting that leaks more than a weaker one points at an attack that is out of tune, or at too few victims.
+
+    Of a suite its answer counts: its single attacks may be tried on other messages at each setting.
+    """
     groups: dict[tuple[int, str, str, int, str], list[Row]] = {}
     rows = rows_of(records)
     for row in rows:
@@ -104,7 +84,11 @@ def leakage_grows(records: Sequence[Record]) -> list[Flag]:
             if undefended(r.defence) and (r.scenario, r.attack, r.batch_size, r.stage) == (scenario, attack, batch_size, stage)
         ]
         ordered = bare[:1] + sorted(swept, key=lambda row: rank(row.defence))
-        growing = [(weak, strong) for weak, strong in pairwise(ordered) if _beats(strong, weak)]
+        growing = [
+            (weaker[-1], strong)
+            for place, strong in enumerate(ordered)
+            if (weaker := [weak for weak in ordered[:place] if beats(strong, weak)])
+        ]
         if growing:
             steps = listed([f"from {name_of(weak.defence)} to {name_of(strong.defence)}" for weak, strong in growing])
             flags.append(
@@ -112,32 +96,18 @@ def leakage_grows(records: Sequence[Record]) -> list[Flag]:
                     "leakage_grows",
                     f"The attack {attack} gets more, not less, as {family} gets stronger: {steps} ({swept[0].setting}). "
                     "Use more victims, or tune the attack at the weaker setting.",
-                    _cells([row for pair in growing for row in pair]),
+                    cells_of([row for pair in growing for row in pair]),
                 )
             )
     return flags
 
 
-def _main(row: Row) -> Reading | None:
-    """Return what an attack is compared by: PSNR where there is one, for it tells more than a share; else its first reading."""
-    return row.reading(PSNR, "raw") or row.leak
-
-
-def _beats(one: Row, other: Row) -> bool:
-    """Return whether one row leaks more than the other; below chance there is no better and worse."""
-    first, second = _main(one), _main(other)
-    if first is None or second is None or first.name != second.name:
-        return False
-    return leaks_more(first, second) and (first.chance is None or first.beats_chance())
-
-
-def _cells(rows: Sequence[Row]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(key for row in rows for key in row.cells))
-
-
 def _adaptive(record: Record) -> bool:
     attack = attack_of(record.cell.probe)
-    return attack is not None and attack.adapts_to(record.cell.defence)
+    if attack is None:
+        return False
+    parts = (attack.member(name) for name in dict.fromkeys(reading.by for reading in record.readings if reading.by))
+    return any(one.adapts_to(record.cell.defence) for one in (attack, *parts))
 
 
 def _knows_defence(record: Record) -> bool:

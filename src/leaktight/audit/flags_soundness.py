@@ -15,6 +15,7 @@ from leaktight.core.budget import budgets_of
 from leaktight.core.metric import Reading
 from leaktight.core.probe import Attempt
 from leaktight.core.record import Record, Status
+from leaktight.statistics.outcomes import MOST_ROWS
 
 EXACT_PSNR = 60.0
 """The PSNR in dB from which a control cell counts as exact: an error of a thousandth of the pixel range."""
@@ -122,6 +123,19 @@ def _at_majority(rows: Sequence[Row]) -> Flag:
             "nothing. Weaken the defence, or train longer."
         )
     return Flag("utility_at_majority", f"{where}{said}", cells, "info" if why == UNTRAINED else "doubt")
+
+
+def prices_not_paired(records: Sequence[Record]) -> list[Flag]:
+    """A price whose test rows were not kept has the interval of two independent samples: too wide, so that a real price may not show."""
+    rows = [row for row in rows_of(records) if row.loss is not None and not row.loss.paired and row.loss.low is not None]
+    if not rows:
+        return []
+    names = listed(list(dict.fromkeys(family_of(row.defence) for row in rows)))
+    said = (
+        f"What became of each test row was not kept for {names}, so the intervals of its price are those of independent samples, as a rule too "
+        f"wide. Measure again with a scenario that keeps it, and with at most {MOST_ROWS} test rows."
+    )
+    return [Flag("prices_not_paired", said, tuple(dict.fromkeys(key for row in rows for key in row.cells)), "info")]
 
 
 def privacy_without_epsilon(records: Sequence[Record]) -> list[Flag]:

@@ -13,7 +13,7 @@ from leaktight.attacks.matching import GradientMatching
 from leaktight.audit.label_leak import strongest_layer, tail_of, tells_labels, weight
 from leaktight.audit.pool import leakage, low, pool
 from leaktight.audit.property_leak import asked_of, strongest_property, tells_property
-from leaktight.audit.utility import ignorance, is_utility, lost, utility_of
+from leaktight.audit.utility import Price, ignorance, is_utility, lost, utility_of
 from leaktight.audit.words import attack_of, counted, label_of, name_of, plain, rank, setting, undefended
 from leaktight.core.attack import Attack
 from leaktight.core.budget import Budget, budgets_of
@@ -76,7 +76,7 @@ class Row:
     readings: tuple[Reading, ...] = ()
     members: tuple[Reading, ...] = ()
     notes: Mapping[str, float] = dataclasses.field(default_factory=dict)
-    loss: Reading | None = None
+    loss: Price | None = None
     cells: tuple[str, ...] = ()
     among: int = 1
     adaptive: bool = False
@@ -251,7 +251,7 @@ def _order(row: Row) -> tuple[object, ...]:
     )
 
 
-def _row(scenario: int, among: int, group: Sequence[Record], losses: Mapping[Trained, Reading]) -> Row:
+def _row(scenario: int, among: int, group: Sequence[Record], losses: Mapping[Trained, tuple[Reading, Reading]]) -> Row:
     cell = group[0].cell
     attack = attack_of(cell.probe)
     done = [record for record in group if record.status is Status.DONE]
@@ -264,7 +264,7 @@ def _row(scenario: int, among: int, group: Sequence[Record], losses: Mapping[Tra
             alike.setdefault((*place, seen[place]), []).append(reading)
             seen[place] += 1
     pooled = tuple(map(_pooled, alike.values()))
-    prices = [losses[training] for record in done if (training := _training(record)) in losses]
+    trainings = {training: losses[training] for record in done if (training := _training(record)) in losses}
     return Row(
         scenario=scenario,
         defence=cell.defence,
@@ -277,7 +277,7 @@ def _row(scenario: int, among: int, group: Sequence[Record], losses: Mapping[Tra
         readings=tuple(reading for reading in pooled if not reading.by),
         members=tuple(reading for reading in pooled if reading.by),
         notes=largest(record.notes for record in done),
-        loss=pool(prices) if prices else None,
+        loss=lost(list(trainings.values())) if trainings else None,
         cells=tuple(record.cell.key for record in sorted(group, key=lambda r: (r.status is not Status.DONE, r.cell.seed))),
         among=among,
         adaptive=attack is not None and attack.adapts_to(cell.defence),
@@ -298,7 +298,8 @@ def _inverted(attack: Attack | None) -> str:
 
 
 def _pooled(readings: Sequence[Reading]) -> Reading:
-    """Pool over seeds; a ratio on the logarithmic scale on which it was measured."""
+    """Pool over seeds; a ratio on the logarithmic scale on which it was measured. What became of each test row has done its part."""
+    readings = [reading.without_outcomes() for reading in readings]
     if len(readings) == 1 or readings[0].name != RATIO or min(map(low, readings)) <= 0:
         return pool(readings)
     return over(pool([over(one, math.log) for one in readings]), math.exp)
@@ -326,14 +327,14 @@ def _training(record: Record) -> Trained:
     return cell.scenario.key, cell.defence.key, cell.seed, entrant.key if entrant else ""
 
 
-def _losses(records: Sequence[Record]) -> dict[Trained, Reading]:
-    """Return what each training lost in utility against the undefended one of the same scenario and seed, with the same attacker inside."""
+def _losses(records: Sequence[Record]) -> dict[Trained, tuple[Reading, Reading]]:
+    """Return the utility of the undefended training of the same scenario and seed, with the same attacker inside, and each training's own."""
     # A null cell of an attacker who sits in the training stands on one among noise.
     real = [r for r in records if r.cell.purpose != "null" or r.cell.probe.entrant is None]
     trained = {_training(r): reading for r in reversed(real) if (reading := utility_of(r.readings))}
     base = {(place[0], *place[2:]): place for r in real if undefended(r.cell.defence) and (place := _training(r)) in trained}
     return {
-        place: lost(trained[bare], utility)
+        place: (trained[bare], utility)
         for place, utility in trained.items()
         if (bare := base.get((place[0], *place[2:]))) is not None and bare != place
     }

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from statistics import fmean
 
-from leaktight.audit.pool import minus
+from leaktight.audit.pool import minus, pool
 from leaktight.audit.words import percent, title_of
 from leaktight.core.metric import Reading
+from leaktight.statistics.outcomes import unpack
+from leaktight.statistics.paired import Pair, paired_interval
 
 ACCURACY = "accuracy"
 UTILITIES = ("auc", ACCURACY)
@@ -39,18 +42,50 @@ def is_utility(reading: Reading) -> bool:
     return reading.name in UTILITIES and reading.leaks is None and reading.layer is None
 
 
-def lost(without: Reading, under: Reading) -> Reading:
-    """Return how much worse a model is under a defence than without it, in shares.
+class Price(Reading):
+    """How much worse a model is under a defence than without it, in shares.
 
     Args:
-        without: the utility of the model trained without defence.
-        under: that of the model trained under it.
+        paired: whether its interval rests on the same test rows under both models; if not, it is that of two independent samples, as a
+            rule too wide.
+    """
+
+    paired: bool = False
+
+
+def lost(trainings: Sequence[tuple[Reading, Reading]]) -> Price:
+    """Return how much worse models are under a defence than without it, in shares: the mean over seeds.
+
+    Where every reading says what became of the same test rows, the interval is `statistics.paired_interval`: Newcombe's for accuracy,
+    DeLong's for an AUC, over seeds. Else it is that of independent samples, pooled over seeds.
+
+    Args:
+        trainings: for each seed, at least one, the utility of the model trained without defence and of the one trained under it.
 
     Example:
-        >>> lost(Reading(name="auc", value=0.75), Reading(name="auc", value=0.5))
-        Reading(name='auc_loss', value=0.25, low=None, high=None, n=1, chance=None, leaks=None, against=None, layer=None, each=())
+        >>> bare, under = (Reading(name="accuracy", value=v, n=8, outcomes=f"hits:8:{o}") for v, o in ((1.0, "/w=="), (0.75, "Pw==")))
+        >>> lost([(bare, under)]).paired, lost([(bare, under.without_outcomes())]).paired
+        (True, False)
     """
-    return minus(without, under, f"{under.name}{_LOSS}")
+    losses = [minus(without, under, f"{under.name}{_LOSS}") for without, under in trainings]
+    pooled = pool(losses)
+    pairs = _pairs(trainings)
+    if pairs is None:
+        return Price(**dict(pooled))
+    values = [loss.value for loss in losses]
+    low, high = paired_interval(pairs, values)
+    return Price(name=pooled.name, value=fmean(values), low=low, high=high, n=pooled.n, paired=True)
+
+
+def _pairs(trainings: Sequence[tuple[Reading, Reading]]) -> list[Pair] | None:
+    """Return what became of the same test rows in each seed, without defence and under it; None if that was not kept of all."""
+    found: list[Pair] = []
+    for without, under in trainings:
+        one, other = unpack(without.outcomes), unpack(under.outcomes)
+        if one is None or other is None or not (one.matches(other) and (not found or one.matches(found[0][0]))):
+            return None
+        found.append((one, other))
+    return found
 
 
 def utility_name(reading: Reading | None) -> str:

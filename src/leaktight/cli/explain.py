@@ -54,14 +54,17 @@ def explained(made: type[Kinded], preset: str = "", value: Kinded | None = None,
     if lines:
         yield "Settings of this preset:" if preset else "Settings:"
         yield from (f"  {line}" for line in lines)
-    yield from facts(made)
+    yield from facts(made, value)
 
 
-def facts(made: type[Any]) -> Iterator[str]:
-    """Return what a class states about itself beside its settings."""
+def facts(made: type[Any], value: Kinded | None = None) -> Iterator[str]:
+    """Return what a class, or a preset of it, states about itself beside its settings."""
+    from leaktight.audit.threats import SOURCE
     from leaktight.core.attack import Attack
     from leaktight.core.defence import Defence
     from leaktight.core.metric import Metric
+    from leaktight.core.threat import ThreatModel
+    from leaktight.core.threat_letter import letter_of
 
     if issubclass(made, Defence) and made.strength is not None:
         way = "more" if made.strength.stronger == "up" else "less"
@@ -70,6 +73,11 @@ def facts(made: type[Any]) -> Iterator[str]:
     if issubclass(made, Attack):
         claims = " and ".join(sorted(made.claims)) or "nothing"
         yield f"Claims: {claims}.{' A simple attack, which a strong one should beat.' if made.simple else ''}"
+        complete = not any(field.is_required() for field in made.model_fields.values())
+        attack = made() if value is None and complete else value
+        # The letters are of attackers who read updates; others sit elsewhere.
+        if isinstance(attack, Attack) and not attack.active and "scores" not in made.claims:
+            yield f"Threat model, at least: {letter_of(ThreatModel(knows=attack.needs))} in the {SOURCE}."
     if issubclass(made, Metric):
         says = f"A {made.leaks} value means more leakage." if made.leaks else "It says nothing about leakage by itself."
         yield f"Grades: {made.claim}. {says}"

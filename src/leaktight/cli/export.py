@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from leaktight.core.record import Record
 
 COLUMNS = (
-    "key", "purpose", "scenario", "defence", "probe", "stage", "batch_size", "victims", "seed", "status", "reason", "seconds",
+    "key", "purpose", "scenario", "defence", "probe", "threat", "stage", "batch_size", "victims", "seed", "status", "reason", "seconds",
     "privacy_budget", "reading", "against", "layer", "value", "low", "high", "n", "chance", "leaks",
 )  # fmt: skip
 
@@ -39,11 +39,11 @@ def export(
     """Write an audit's records: settings and readings, never an image."""
     from leaktight.audit.store import Store
     from leaktight.core.private import write_private
-    from leaktight.report.redaction import redacted
+    from leaktight.report.redaction import redacted, without_outcomes
 
     with Store.read(folder) as store:
         records = store.records()
-    shown = redacted(records) if redact else records
+    shown = redacted(records) if redact else without_outcomes(records)
     text = as_csv(shown) if format == "csv" else as_lines(shown, redact)
     if out is None:
         typer.echo(text, nl=False)
@@ -76,16 +76,18 @@ def as_csv(records: Sequence[Record]) -> str:
 
 
 def _rows(record: Record, scenario: int) -> Iterator[dict[str, Any]]:
+    from leaktight.audit.threats import letter_of_probe
     from leaktight.audit.words import label_of
     from leaktight.core.budget import budgets_of
 
-    cell = record.cell
+    cell, letter = record.cell, letter_of_probe(record.cell.probe)
     common = {
         "key": cell.key,
         "purpose": cell.purpose,
         "scenario": scenario,
         "defence": str(cell.defence),
         "probe": label_of(cell),
+        "threat": "" if letter is None else letter.letter,
         "stage": cell.stage,
         "batch_size": cell.batch_size,
         "victims": cell.victims,

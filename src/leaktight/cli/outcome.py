@@ -17,6 +17,7 @@ from leaktight.audit.layer_words import CAVEAT, most_telling
 from leaktight.audit.property_leak import tells_property
 from leaktight.audit.rows import LABELS, PSNR, RECOGNISED, Row
 from leaktight.audit.summary import Summary, summarise
+from leaktight.audit.threats import SOURCE, attacks_by_letter
 from leaktight.audit.utility import ACCURACY, utility_name
 from leaktight.audit.words import capital, name_of, setting, undefended
 from leaktight.core.metric import Reading
@@ -43,6 +44,7 @@ def show(records: Sequence[Record], scenarios: Sequence[str] = (), console: Cons
     where.print(table(summary.rows))
     for heading, lines in {
         "Scenarios": [f"{number}: {name}" for number, name in enumerate(scenarios, start=1)] if len(scenarios) > 1 else [],
+        f"Threat models ({SOURCE})": attacks_by_letter(records),
         "Verdict": summary.verdict,
         "Searches that failed, of all messages (a better search may find more there)": failed_searches(summary.rows),
         "CAP (usefulness times the attacker's error, over strengths; higher is better)": caps(summary),

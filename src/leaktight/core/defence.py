@@ -104,6 +104,11 @@ class Defence(Kinded):
         return None
 
     @property
+    def redraws(self) -> bool:
+        """Whether two messages about the same examples differ because something is drawn anew: an attacker who joins them learns more."""
+        return self.promise is not None
+
+    @property
     def states_channel(self) -> bool:
         """Whether `channel` states everything that it does to gradients and updates."""
         return type(self).channel is not Defence.channel or not self.hooks() & ACTING
@@ -224,6 +229,11 @@ class Chain(Defence):
         """The strongest promise of a link."""
         promises = {link.promise for link in self.links}
         return "dp" if "dp" in promises else "noise" if "noise" in promises else None
+
+    @property
+    def redraws(self) -> bool:
+        """Whether any link does."""
+        return any(link.redraws for link in self.links)
 
     @property
     def states_channel(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Sequence
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self
 
 from pydantic import Field
 
@@ -35,6 +35,8 @@ class Reading(Value):
         layer: the layer it belongs to, if any.
         each: the value for each thing measured, in order.
         by: which attack of several reached it; empty for the attack itself, and for the answer of an attacker who has them all.
+        outcomes: of a model's utility, what became of each test row, packed (`statistics.outcomes`), so that two models can be compared on
+            the same rows. It is private like the rows: it is kept in an audit's folder and never passed on. Empty if it was not kept.
     """
 
     name: str
@@ -48,12 +50,17 @@ class Reading(Value):
     layer: str | None = None
     each: tuple[float, ...] = ()
     by: str = Field("", exclude_if=lambda by: not by)
+    outcomes: str = Field("", repr=False, exclude_if=lambda outcomes: not outcomes)
 
     def beats_chance(self) -> bool:
         """Whether the whole interval lies on the leaking side of the chance level; without an interval nobody can say so."""
         if self.chance is None or self.low is None or self.high is None:
             return False
         return self.low > self.chance if self.leaks == "high" else self.leaks == "low" and self.high < self.chance
+
+    def without_outcomes(self) -> Self:
+        """Return it without what became of each test row."""
+        return self.model_copy(update={"outcomes": ""}) if self.outcomes else self
 
 
 class Metric(Kinded):

@@ -5,14 +5,14 @@ from __future__ import annotations
 import abc
 import dataclasses
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar, Literal
 
 import torch
 from pydantic import SerializeAsAny
 from torch import Tensor
 
-from leaktight.core.attack import Attack, Ensemble, Guess, Reconstruction
+from leaktight.core.attack import Attack, Ensemble, Guess, Labels, Reconstruction
 from leaktight.core.metric import MESSAGE, Metric, Reading
 from leaktight.core.party import Party, Seat
 from leaktight.core.random import Stream
@@ -91,37 +91,47 @@ class Attempt(Probe):
         guess = self.attack(self.threat.view(run), rng)
         if not isinstance(guess, Ensemble):
             return self._found(run, guess, rng)
-        finding = self._found(run, guess.answer, rng)
+        known = labels_read(guess)
+        finding = self._found(run, guess.answer, rng, known)
         members = dict(guess.members)
         if run.inside and (luckiest := _luckiest(members.values(), finding.truth)) is not None:
             members[LUCKIEST] = luckiest
         by_member = [
             reading.model_copy(update={"by": name})
             for name, member in members.items()
-            for reading in self._found(run, member, rng).readings
+            for reading in self._found(run, member, rng, known).readings
         ]
         untried = "; ".join(f"{name}: {why}" for name, why in guess.untried.items())
         remark = f"Not tried: {untried}" if untried else ""
         return dataclasses.replace(finding, readings=(*finding.readings, *by_member), remark=remark)
 
-    def _found(self, run: Run, guess: Guess, rng: Stream) -> Finding:
+    def _found(self, run: Run, guess: Guess, rng: Stream, known: Mapping[MessageKey, Tensor] | None = None) -> Finding:
         if not run.inside:
             return Finding(ungraded(guess), guess)
         truth = tuple(run.truth(key) for key in guess.keys)
         lost = tuple(reading for reading in ungraded(guess) if reading.name == DIVERGED and reading.value)
-        return Finding((*self.grade(guess, truth, rng, run.auxiliary), *lost), guess, truth)
+        return Finding((*self.grade(guess, truth, rng, run.auxiliary, known), *lost), guess, truth)
 
-    def grade(self, guess: Guess, truth: Sequence[Inside], rng: Stream, public: Batch | None = None) -> tuple[Reading, ...]:
+    def grade(
+        self,
+        guess: Guess,
+        truth: Sequence[Inside],
+        rng: Stream,
+        public: Batch | None = None,
+        known: Mapping[MessageKey, Tensor] | None = None,
+    ) -> tuple[Reading, ...]:
         """Apply every metric that grades something the guess claims, or the message itself.
 
         A metric compares with what an attacker of this threat model could answer without a message: public examples count only where they
-        are granted, and labels that are given count as known.
+        are granted, and labels that are given, or that another attack of the same attacker read (`known`), count as known.
         """
         claimed = {*self.attack.claims, MESSAGE}
         if isinstance(guess, Reconstruction) and guess.labels is None:
             claimed.discard("labels")
             if Knows.LABELS in self.threat.knows:
                 guess = dataclasses.replace(guess, labels=tuple(inside.used.labels for inside in truth))
+            elif known is not None and all(key in known for key in guess.keys):
+                guess = dataclasses.replace(guess, labels=tuple(known[key] for key in guess.keys))
         granted = public if Knows.AUXILIARY in self.threat.knows else None
         return tuple(
             reading
@@ -147,6 +157,16 @@ def _luckiest(members: Iterable[Guess], truth: Sequence[Inside]) -> Reconstructi
             if key not in found or error < found[key][0]:
                 found[key] = error, inputs
     return Reconstruction(tuple(found), tuple(inputs for _, inputs in found.values())) if found else None
+
+
+def labels_read(guess: Ensemble) -> dict[MessageKey, Tensor]:
+    """Return the labels that an attacker with several attacks has of each message: those of its answer, else of the first attack that tells them."""
+    found: dict[MessageKey, Tensor] = {}
+    for member in (guess.answer, *guess.members.values()):
+        if isinstance(member, Labels | Reconstruction) and member.labels is not None:
+            for key, labels in zip(member.keys, member.labels, strict=True):
+                found.setdefault(key, labels)
+    return found
 
 
 def ungraded(guess: Guess) -> tuple[Reading, ...]:

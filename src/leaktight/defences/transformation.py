@@ -85,6 +85,11 @@ class Transformation(Defence):
         """Each draw is new."""
         return True
 
+    @property
+    def redraws(self) -> bool:
+        """Each image goes another way in each step."""
+        return True
+
     def channel(self, task: Task) -> Channel:
         """State what may become of each image, as far as it can be stated."""
         return Channel(outcomes=self.outcomes(task.shape), complete=self.states_channel)

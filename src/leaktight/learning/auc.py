@@ -25,8 +25,8 @@ def auc(scores: Tensor, positive: Tensor) -> float:
         >>> auc(torch.tensor([0.1, 0.4, 0.35, 0.8]), torch.tensor([0, 0, 1, 1]))
         0.75
     """
-    placements, _ = _placements(scores, positive)
-    return placements.mean().item()
+    ups, _ = placements(scores, positive)
+    return ups.mean().item()
 
 
 def delong(scores: Tensor, positive: Tensor, level: float = 0.95) -> tuple[float, Interval]:
@@ -52,7 +52,7 @@ def delong(scores: Tensor, positive: Tensor, level: float = 0.95) -> tuple[float
     """
     if not 0 < level < 1:
         raise InvalidValue(f"The `level` of an interval must be a number in (0, 1). Got {level} instead.")
-    ups, downs = _placements(scores, positive)
+    ups, downs = placements(scores, positive)
     value = ups.mean().item()
     if min(len(ups), len(downs)) < 2:
         return value, (None, None)
@@ -60,8 +60,15 @@ def delong(scores: Tensor, positive: Tensor, level: float = 0.95) -> tuple[float
     return value, (max(0.0, value - spread), min(1.0, value + spread))
 
 
-def _placements(scores: Tensor, positive: Tensor) -> tuple[Tensor, Tensor]:
-    """Return for each positive the share of negatives below it, and for each negative the share of positives above it."""
+def placements(scores: Tensor, positive: Tensor) -> tuple[Tensor, Tensor]:
+    """Return for each positive the share of negatives below it, and for each negative the share of positives above it.
+
+    The mean of either is the AUC.
+
+    Example:
+        >>> placements(torch.tensor([0.1, 0.4, 0.35, 0.8]), torch.tensor([0, 0, 1, 1]))
+        (tensor([0.5000, 1.0000], dtype=torch.float64), tensor([1.0000, 0.5000], dtype=torch.float64))
+    """
     scores, positive = scores.detach().flatten().cpu().double(), positive.detach().flatten().cpu().bool()
     if len(scores) != len(positive):
         raise InvalidValue(f"An AUC needs one score for each of {len(positive)} examples. Got {len(scores)} instead.")

@@ -13,6 +13,7 @@ from leaktight.core.interval import wilson
 from leaktight.core.message import Tensors
 from leaktight.core.metric import Reading
 from leaktight.core.task import Batch, Task
+from leaktight.statistics.outcomes import pack_hits
 
 
 def hits(scores: Tensor, labels: Tensor) -> Tensor:
@@ -51,7 +52,7 @@ def majority(labels: Tensor) -> float:
     return int(torch.unique(labels, return_counts=True)[1].max()) / len(labels)
 
 
-def utility(task: Task, parameters: Tensors, batch: Batch, chunk: int = 512) -> tuple[Reading, ...]:
+def utility(task: Task, parameters: Tensors, batch: Batch, chunk: int = 512, keep: bool = False) -> tuple[Reading, ...]:
     """Return the accuracy of a task with these parameters, with Wilson's interval and the majority share as chance level.
 
     The model runs in evaluation mode (no dropout) and is left in the mode it was in.
@@ -61,6 +62,7 @@ def utility(task: Task, parameters: Tensors, batch: Batch, chunk: int = 512) -> 
         parameters: values by the model's own parameter names.
         batch: held-out examples; at least one.
         chunk: how many examples go through the model at once, at least 1; more needs more memory.
+        keep: whether the reading says which examples were told right, for a comparison with another model on the same ones.
 
     Example:
         >>> from leaktight.core.task import Model
@@ -73,14 +75,37 @@ def utility(task: Task, parameters: Tensors, batch: Batch, chunk: int = 512) -> 
     _check_some(batch.labels)
     if chunk < 1:
         raise InvalidValue(f"The `chunk` of utility must be at least 1. Got {chunk} instead.")
-    correct = 0
+    found: list[Tensor] = []
     with torch.no_grad(), _evaluating(task.model):
         for start in range(0, len(batch), chunk):
             part = Batch(batch.inputs[start : start + chunk], batch.labels[start : start + chunk]).to(task.device)
-            correct += int(hits(task.predict(task.forward(parameters, part.inputs)), part.labels).sum())
-    low, high = wilson(correct, len(batch))
-    value = correct / len(batch)
-    return (Reading(name="accuracy", value=value, low=low, high=high, n=len(batch), chance=majority(batch.labels)),)
+            found.append(hits(task.predict(task.forward(parameters, part.inputs)), part.labels).cpu())
+    return (accuracy_reading(torch.cat(found), batch.labels, keep),)
+
+
+def accuracy_reading(found: Tensor, labels: Tensor, keep: bool = False) -> Reading:
+    """Return the share of examples that were told right as a reading, with Wilson's interval and the majority share as chance level.
+
+    Args:
+        found: for each example whether it was told right.
+        labels: the true classes.
+        keep: whether the reading says which they were.
+
+    Example:
+        >>> accuracy_reading(torch.tensor([True, False]), torch.tensor([0, 0])).value
+        0.5
+    """
+    correct = int(found.sum())
+    low, high = wilson(correct, len(labels))
+    return Reading(
+        name="accuracy",
+        value=correct / len(labels),
+        low=low,
+        high=high,
+        n=len(labels),
+        chance=majority(labels),
+        outcomes=pack_hits(found) if keep else "",
+    )
 
 
 @contextmanager

@@ -87,7 +87,7 @@ class Federated(Staged):
         federate(self.protocol, server, parties, self.rounds, after)
         reveals = [message for party in parties if (message := party.close()) is not None]
         final = defence.on_reveal(task, reveals)
-        readings = utility(final, final.named(server.parameters), data.test.to(task.device))
+        readings = utility(final, final.named(server.parameters), data.test.to(task.device), keep=True)
         return Training(snapshots, readings, largest(client.local.notes for client in clients))
 
     def observe(self, training: Training, defence: Defence, observation: Observation, enter: Enter | None = None) -> Run:

@@ -13,7 +13,6 @@ from leaktight.core.defence import Defence, Undefended
 from leaktight.core.device import DeviceName, device_of
 from leaktight.core.draws import PublicSeed, Root
 from leaktight.core.errors import InvalidValue, Refusal
-from leaktight.core.interval import wilson
 from leaktight.core.local import Local
 from leaktight.core.message import Message
 from leaktight.core.metric import Reading
@@ -23,9 +22,9 @@ from leaktight.core.scenario import Enter, Observation, Progress, Snapshot, Trai
 from leaktight.core.task import Batch
 from leaktight.data.columns import Columns
 from leaktight.data.source import Data, Source
-from leaktight.learning.auc import delong
+from leaktight.learning.auc import delong, placements
 from leaktight.learning.boundary import FEATURE_PARTY, LABEL_PARTY
-from leaktight.learning.evaluate import hits, majority
+from leaktight.learning.evaluate import accuracy_reading, hits
 from leaktight.learning.exchange import Watch, agreed, play
 from leaktight.learning.feature_party import FeatureParty
 from leaktight.learning.label_party import LabelParty
@@ -34,6 +33,7 @@ from leaktight.learning.order import Order
 from leaktight.learning.staged import Staged, moment
 from leaktight.models.halves import Halves, Statistics, halves
 from leaktight.models.network import Network
+from leaktight.statistics.outcomes import pack_ranks
 
 
 class Split(Staged):
@@ -178,7 +178,7 @@ class Split(Staged):
         device = device_of(self.device)
         activations = feature.features(features.to(device))
         scores = label.scores(activations, None if own is None else own.to(device)).cpu()
-        return graded(scores, data.test.labels, data.classes)
+        return graded(scores, data.test.labels, data.classes, keep=True)
 
     def observe(self, training: Training, defence: Defence, observation: Observation, enter: Enter | None = None) -> Run:
         """Go on with a training from a stage, one step for each victim, and write down both sides of every gradient."""
@@ -233,21 +233,27 @@ class Split(Staged):
         return ours, theirs
 
 
-def graded(scores: Tensor, labels: Tensor, classes: int) -> tuple[Reading, ...]:
+def graded(scores: Tensor, labels: Tensor, classes: int, keep: bool = False) -> tuple[Reading, ...]:
     """Return AUC, for two classes, and accuracy of class scores.
+
+    Args:
+        scores: one row of class scores for each example.
+        labels: the true classes.
+        classes: how many classes there are.
+        keep: whether readings say what became of each example, for a comparison with another model on the same ones.
 
     Example:
         >>> [reading.name for reading in graded(torch.eye(2), torch.tensor([0, 1]), classes=2)]
         ['auc', 'accuracy']
     """
-    correct = int(hits(scores, labels).sum())
-    low, high = wilson(correct, len(labels))
-    share = Reading(name="accuracy", value=correct / len(labels), low=low, high=high, n=len(labels), chance=majority(labels))
+    share = accuracy_reading(hits(scores, labels), labels, keep)
     if classes != 2 or len(torch.unique(labels)) < 2:
         return (share,)
     # A model that has diverged ranks nobody.
-    value, (low, high) = delong((scores[:, 1] - scores[:, 0]).nan_to_num(0.0, 1e30, -1e30), labels)
-    return Reading(name="auc", value=value, low=low, high=high, n=len(labels), chance=0.5), share
+    ranked = (scores[:, 1] - scores[:, 0]).nan_to_num(0.0, 1e30, -1e30)
+    value, (low, high) = delong(ranked, labels)
+    outcomes = pack_ranks(*placements(ranked, labels)) if keep else ""
+    return Reading(name="auc", value=value, low=low, high=high, n=len(labels), chance=0.5, outcomes=outcomes), share
 
 
 def _snapshot(feature: FeatureParty, label: LabelParty) -> Snapshot:

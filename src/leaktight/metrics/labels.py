@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import ClassVar, Literal
 
@@ -83,11 +84,44 @@ def likeliest(frequencies: Tensor, n: int) -> Tensor:
     return (best // n).sort().values
 
 
+def constant_distance(labels: Sequence[Tensor], classes: int) -> float:
+    r"""Return the least mean distance that one answer gets which is the same for every message of a size: the commonest labels among victims.
+
+    A j-th guess of class c hits in the messages that hold it at least j times, so that of n guesses those n pairs (c, j) are the best for
+    which there are most such messages. The answer is chosen with the truth in hand, so no attacker who saw no message does better by one
+    answer for all. A message that is the only one of its size would be its own answer; there it is `chance_distance`.
+
+    Args:
+        labels: the true classes of each message, at least one label in all.
+        classes: how many classes there are.
+
+    Example:
+        >>> constant_distance([torch.tensor([label]) for label in (3, 3, 3, 5)], classes=10)
+        0.25
+        >>> constant_distance([torch.tensor([1, 2]), torch.tensor([1, 1]), torch.tensor([1, 2])], classes=10)
+        0.16666666666666666
+    """
+    by_size: dict[int, list[Tensor]] = {}
+    for each in labels:
+        by_size.setdefault(len(each), []).append(each)
+    missed = 0.0
+    for size, group in by_size.items():
+        if len(group) == 1 and size:
+            missed += size * chance_distance(group[0], classes)
+            continue
+        # How many messages hold a class at least so many times.
+        holders = Counter(
+            (label, times) for each in group for label, count in Counter(each.tolist()).items() for times in range(1, count + 1)
+        )
+        missed += len(group) * size - sum(count for _, count in holders.most_common(size))
+    return missed / sum(map(len, labels))
+
+
 class LabelDistance(Metric):
     """Categorical distance between guessed and true labels: 0 for a hit, 1 for a miss, averaged.
 
-    The chance level is the better of labels drawn uniformly from all classes and, where there is public data, the answer that
-    its class frequencies make the best for every message. Soft guesses (one row of class weights for each label) count as their
+    The chance level is the best of labels drawn uniformly from all classes, of one answer for all messages made of the commonest labels among the
+    victims, and, where there is public data, of the answer that its class frequencies make the best for every message. Soft guesses (one row of class weights for each label) count as their
     largest entry. The paper calls this the membership distance.
 
     Differs from the paper: it does not say how the labels of a batch are matched; here one to one, as multisets.
@@ -130,10 +164,11 @@ def _chance(labels: Sequence[Tensor], classes: int, public: Batch | None) -> flo
     """Return the least mean distance of an answer that needs no message."""
     sizes = [len(each) for each in labels]
     uniform = sum(len(each) * chance_distance(each, classes) for each in labels if len(each)) / sum(sizes)
+    blind = min(uniform, constant_distance(labels, classes))
     if public is None or len(public) == 0:
-        return uniform
+        return blind
     frequencies = torch.bincount(public.labels.cpu(), minlength=classes) / len(public)
-    return min(uniform, _distances([likeliest(frequencies, size) for size in sizes], labels).mean().item())
+    return min(blind, _distances([likeliest(frequencies, size) for size in sizes], labels).mean().item())
 
 
 def _hard(labels: Tensor) -> Tensor:

@@ -14,7 +14,7 @@ from leaktight.data.files import PASSED_ON
 WITHHELD = "withheld in a redacted report"
 
 
-def redacted(records: Iterable[Record], numbers: Mapping[int, int] | None = None) -> tuple[Record, ...]:
+def redacted(records: Iterable[Record], numbers: Mapping[int, int] | None = None, pairs: bool = False) -> tuple[Record, ...]:
     """Return records without the values of single examples, without seeds, and without what a failure said.
 
     Values for each example go, and so does a reading about leakage or against a party's examples that rests on one of them
@@ -24,10 +24,20 @@ def redacted(records: Iterable[Record], numbers: Mapping[int, int] | None = None
     Args:
         records: what was measured.
         numbers: the number of each seed; by default in the order of the records.
+        pairs: whether what became of each test row stays, for a page that shows nothing of it but prices.
     """
     records = tuple(records)
     known = number_seeds(record.cell.seed for record in records) if numbers is None else numbers
-    return tuple(_redacted(record, known[record.cell.seed]) for record in records)
+    shown = records if pairs else without_outcomes(records)
+    return tuple(_redacted(record, known[record.cell.seed]) for record in shown)
+
+
+def without_outcomes(records: Iterable[Record]) -> tuple[Record, ...]:
+    """Return records without what became of each test row: test rows are somebody's too, and nobody but the audit's owner needs them."""
+    return tuple(
+        record.model_copy(update={"readings": tuple(reading.without_outcomes() for reading in record.readings)})
+        for record in records
+    )
 
 
 def number_seeds(seeds: Iterable[int]) -> dict[int, int]:

@@ -94,7 +94,7 @@ def render(
     """
     if redact:
         numbers = number_seeds([*plan.grid.seeds, *(record.cell.seed for record in records)])
-        records, plan, gallery = redacted(records, numbers), without_seeds(plan, numbers), _no_pictures
+        records, plan, gallery = redacted(records, numbers, pairs=True), without_seeds(plan, numbers), _no_pictures
     page = Page.of(records, plan, versions, gallery, redact)
     found = [section for make in (SECTIONS if sections is None else sections) if (section := make(page)) is not None]
     environment = _environment()

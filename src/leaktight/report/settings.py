@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from leaktight.audit.threats import SOURCE, letter_of_probe
 from leaktight.audit.words import attack_of, family_of, gist, label_of, listed, name_of, undefended
 from leaktight.core.budget import budgets_of, other_notes
 from leaktight.core.defence import Defence
@@ -44,9 +45,11 @@ def threat_section(page: Page) -> Section:
     for record in page.records:
         probe = record.cell.probe
         if isinstance(probe, Attempt) and record.cell.purpose == "measure":
-            group = groups.setdefault(probe.threat.key, {"words": in_words(probe.threat), "attacks": {}})
+            group = groups.setdefault(probe.threat.key, {"words": in_words(probe.threat), "letters": {}, "attacks": {}})
+            group["letters"] |= {str(letter): None} if (letter := letter_of_probe(probe)) else {}
             group["attacks"].setdefault(label_of(record.cell), _attack(probe, [r.cell.defence for r in page.records]))
-    return Section("threat", "Who attacks, and what they know", "threat.html", {"threats": list(groups.values())})
+    values = {"threats": list(groups.values()), "source": SOURCE}
+    return Section("threat", "Who attacks, and what they know", "threat.html", values)
 
 
 def in_words(threat: ThreatModel) -> dict[str, Any]:

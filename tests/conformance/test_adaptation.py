@@ -8,7 +8,7 @@ from typing import Any, Literal
 import pytest
 import torch
 
-from leaktight.attacks import PRESETS, GanAttack, GradientMatching, PropertyInference
+from leaktight.attacks import PRESETS, GanAttack, GradientMatching, LearnedInverter, PropertyInference
 from leaktight.core.attack import Attack
 from leaktight.core.defence import Chain, Defence, Undefended
 from leaktight.core.local import Local
@@ -68,6 +68,8 @@ ATTACKS: dict[str, tuple[Attack, set[str]]] = {
     "gradient_matching, knowing": (GradientMatching(distance="likelihood"), STATED),
     "property_inference": (PropertyInference(), LEFT_OUT),
     "property_inference, knowing": (PropertyInference(models_defence=True), LEFT_OUT | LEARNED),
+    "learned_inverter": (LearnedInverter(), LEFT_OUT | LEARNED),
+    "learned_inverter, unaware": (LearnedInverter(models_defence=False), LEFT_OUT),
     "gan": (GanAttack(), {"class_keys"}),
     **{f"gan, {key}": (GanAttack(class_key=key), set()) for key in ("exact", "distance", "random")},
     **{name: (installed("attack")[name](), set()) for name in ("analytic", "label_reading", "gradient_norm", "direction")},

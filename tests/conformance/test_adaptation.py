@@ -8,7 +8,7 @@ from typing import Any, Literal
 import pytest
 import torch
 
-from leaktight.attacks import PRESETS, Analytic, GanAttack, GradientMatching, PropertyInference, Strongest
+from leaktight.attacks import PRESETS, Analytic, GanAttack, GradientMatching, LearnedInverter, PropertyInference, Strongest
 from leaktight.core.attack import Attack
 from leaktight.core.defence import Chain, Defence, Undefended
 from leaktight.core.local import Local
@@ -68,7 +68,9 @@ ATTACKS: dict[str, tuple[Attack, set[str]]] = {
     "gradient_matching, knowing": (GradientMatching(distance="likelihood"), STATED),
     "property_inference": (PropertyInference(), LEFT_OUT),
     "property_inference, knowing": (PropertyInference(models_defence=True), LEFT_OUT | LEARNED),
-    "strongest": (Strongest(), STATED),
+    "strongest": (Strongest(), STATED | LEFT_OUT | LEARNED),
+    "learned_inverter": (LearnedInverter(), LEFT_OUT | LEARNED),
+    "learned_inverter, unaware": (LearnedInverter(models_defence=False), LEFT_OUT),
     "gan": (GanAttack(), {"class_keys"}),
     **{f"gan, {key}": (GanAttack(class_key=key), set()) for key in ("exact", "distance", "random")},
     "analytic": (Analytic(), STATED - {"transformation"}),

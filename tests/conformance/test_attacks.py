@@ -25,6 +25,7 @@ QUICK: dict[str, list[dict[str, object]]] = {
             "samples": 100,
         }
     ],
+    "learned_inverter": [{"messages": 200}, {"messages": 200, "models_defence": False}],
     "property_inference": [
         {"gradients": 80, "classifier": "logistic"},
         {"gradients": 80, "layers": "each"},

@@ -13,6 +13,7 @@ from leaktight.attacks.inner_product import InnerProduct
 from leaktight.attacks.label_reading import LabelReading
 from leaktight.attacks.label_scores import LabelAttack
 from leaktight.attacks.lbfgs import LbfgsDescent
+from leaktight.attacks.learned_inverter import LearnedInverter
 from leaktight.attacks.matching import GradientMatching
 from leaktight.attacks.presets import PRESETS, preset
 from leaktight.attacks.property_inference import PropertyInference
@@ -35,6 +36,7 @@ __all__ = [
     "LabelAttack",
     "LabelReading",
     "LbfgsDescent",
+    "LearnedInverter",
     "PropertyInference",
     "SgdDescent",
     "Strongest",

@@ -60,7 +60,7 @@ def read_labels(replay: Replay, parameters: Tensors, sent: Tensors, rng: Stream)
         slope = -slope / (replay.steps.learning_rate * replay.steps.moved)
     if replay.examples == 1:
         return slope.argmin()[None]
-    return _deal(replay.examples * (probabilities - slope), replay.examples)
+    return deal(replay.examples * (probabilities - slope), replay.examples)
 
 
 def _play_steps(replay: Replay, outputs: Tensor, gain: Tensor, moved: Tensor) -> Tensor:
@@ -118,11 +118,11 @@ def _typical(replay: Replay, parameters: Tensors, rng: Stream) -> tuple[Tensor, 
         return outputs, features
 
 
-def _deal(amounts: Tensor, count: int) -> Tensor:
+def deal(amounts: Tensor, count: int) -> Tensor:
     """Deal labels one by one to the class with the largest rest.
 
     Example:
-        >>> _deal(torch.tensor([0.1, 2.2, 0.9]), 3).tolist()
+        >>> deal(torch.tensor([0.1, 2.2, 0.9]), 3).tolist()
         [1, 1, 2]
     """
     rest, labels = amounts.clone(), []

@@ -67,10 +67,15 @@ def moments(view: View, exchanges: Sequence[Exchange]) -> list[Moment]:
         >>> [(moment.parties, moment.examples) for moment in moments(view, view.exchanges())]
         [(1, 2)]
     """
+    return [moment for moment, _ in group_by_moment(view, exchanges)]
+
+
+def group_by_moment(view: View, exchanges: Sequence[Exchange]) -> list[tuple[Moment, list[int]]]:
+    """Return every moment as `moments` does, each with the places of the messages that answer it."""
     asked = {(message.receiver, message.round): message for message in view.of(Kind.PARAMETERS)}
-    found: dict[tuple[object, ...], Moment] = {}
+    found: dict[tuple[object, ...], tuple[Moment, list[int]]] = {}
     prints: dict[tuple[int, ...], str] = {}
-    for exchange in exchanges:
+    for place, exchange in enumerate(exchanges):
         sent = exchange.sent
         if sent.kind is Kind.UPDATE and "local_steps" not in sent.facts:
             raise Refusal(
@@ -86,7 +91,8 @@ def moments(view: View, exchanges: Sequence[Exchange]) -> list[Moment]:
         made = Moment(exchange.parameters, sent.kind, parties, int(sent.facts["examples"]) // parties, facts)
         same = tuple(map(id, exchange.parameters.values()))
         prints[same] = prints.get(same) or _print(exchange.parameters)
-        found.setdefault((prints[same], made.kind, parties, made.examples, *sorted(facts.items())), made)
+        form = (prints[same], made.kind, parties, made.examples, *sorted(facts.items()))
+        found.setdefault(form, (made, []))[1].append(place)
     return list(found.values())
 
 

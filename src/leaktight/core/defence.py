@@ -11,6 +11,7 @@ from pydantic import SerializeAsAny
 
 from leaktight.core.channel import Channel
 from leaktight.core.errors import InvalidValue
+from leaktight.core.label_bound import LabelBound
 from leaktight.core.local import Local
 from leaktight.core.message import Message, Tensors
 from leaktight.core.secure import SecretKey
@@ -101,6 +102,11 @@ class Defence(Kinded):
 
         The conformance kit reads it, and checks that noise that was promised is in every tensor and is never the same twice.
         """
+        return None
+
+    @property
+    def label_bound(self) -> LabelBound | None:
+        """What it says that no detector of labels can do better than; None if it says nothing of it."""
         return None
 
     @property

@@ -72,6 +72,8 @@ ATTACKS: dict[str, tuple[Attack, set[str]]] = {
     **{f"gan, {key}": (GanAttack(class_key=key), set()) for key in ("exact", "distance", "random")},
     **{name: (installed("attack")[name](), set()) for name in ("analytic", "label_reading", "gradient_norm", "direction")},
     **{name: (installed("attack")[name](), set()) for name in ("inner_product", "few_hints", "clustering")},
+    **{name: (installed("attack")[name](), set()) for name in ("spectral", "completion", "surrogate")},
+    "label_posterior": (installed("attack")["label_posterior"](), {"sumkl", "isotropic_noise", "max_norm"}),
 }
 KNOWING = {"fan2020-adaptive", "ats2021-adaptive", "posterior", "features-first"}
 

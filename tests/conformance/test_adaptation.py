@@ -76,6 +76,8 @@ ATTACKS: dict[str, tuple[Attack, set[str]]] = {
     "analytic": (Analytic(), STATED - {"transformation"}),
     **{name: (installed("attack")[name](), set()) for name in ("label_reading", "gradient_norm", "direction")},
     **{name: (installed("attack")[name](), set()) for name in ("inner_product", "few_hints", "clustering")},
+    **{name: (installed("attack")[name](), set()) for name in ("spectral", "completion", "surrogate")},
+    "label_posterior": (installed("attack")["label_posterior"](), {"sumkl", "isotropic_noise", "max_norm"}),
 }
 KNOWING = {"strongest", "fan2020-adaptive", "ats2021-adaptive", "posterior", "features-first"}
 

@@ -48,6 +48,11 @@ class GradientNorm(LabelAttack):
         """Whether it is known which class is rare."""
         return self.rare != "unknown"
 
+    @property
+    def steady(self) -> bool:
+        """Always: the longer rows are those of the rare class in every message."""
+        return True
+
     def score(self, rows: Tensor, hints: Hints) -> Tensor:
         """Return the norms, or their opposites."""
         norms: Tensor = rows.norm(dim=1)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import abc
+import dataclasses
 from collections.abc import Iterable
 from typing import ClassVar, final
 
 import torch
 from torch import Tensor
 
-from leaktight.core.attack import Attack, LabelScores, Principle
+from leaktight.attacks.row_totals import RowTotals, row_numbers
+from leaktight.core.attack import Attack, LabelScores, Principle, RowScores
 from leaktight.core.errors import Refusal, did_you_mean
 from leaktight.core.message import Kind
 from leaktight.core.random import Stream
@@ -32,6 +34,9 @@ class LabelAttack(Attack):
     A row at a layer before the cut depends on the feature party's own inputs too, through the slopes of the layers in between, and they may
     tell of the label by themselves. So the attack also scores the message's own rows there, dealt out to the examples by chance: what that
     reaches is no leak of the message, and the chance level of such a layer.
+
+    The feature party knows which of its rows is where in each message. So from its seat the scores of a row in several messages are also
+    added up (see `RowTotals`), pass by pass, beside those of rows that were dealt out by chance. A row whose label was used is left out everywhere.
     """
 
     claims: ClassVar[frozenset[str]] = frozenset({"scores"})
@@ -43,6 +48,11 @@ class LabelAttack(Attack):
     def signed(self) -> bool:
         """Whether a larger score means likelier positive; else it may as well mean the opposite."""
         return True
+
+    @property
+    def steady(self) -> bool:
+        """Whether the scores of every message have the same sign, be it known or not; else it is fixed by continuity."""
+        return False
 
     @abc.abstractmethod
     def score(self, rows: Tensor, hints: Hints) -> Tensor | None:
@@ -63,18 +73,25 @@ class LabelAttack(Attack):
             )
         if view.task.classes != 2:
             raise Refusal(f"{self.kind} tells two classes apart. Got {view.task.classes} classes instead.")
+        own, seen = tuple(message.key for message in messages), row_numbers(view, messages)
+        totals = None if seen is None else _Totals.of(*seen, turns=not self.steady)
         layers: tuple[str | None, ...] = ()
         scores, blind = [], []
-        for message in messages:
+        for place, message in enumerate(messages):
             [cut] = message.tensors.values()
             hints = view.hints.get(message.key, _NONE)
             found = layers_of(view, message.round, cut, self.layer)
             layers = tuple(found)
             scores.append(self._scored(found.values(), hints))
-            if self.layer != CUT:
-                dealt = cut[torch.randperm(len(cut), generator=rng).to(cut.device)]
-                blind.append(self._scored(layers_of(view, message.round, dealt, self.layer).values(), hints))
-        return LabelScores(tuple(message.key for message in messages), tuple(scores), layers, self.signed, tuple(blind))
+            if self.layer == CUT and totals is None:
+                continue
+            dealt = cut[torch.randperm(len(cut), generator=rng).to(cut.device)]
+            shuffled = layers_of(view, message.round, dealt, self.layer)
+            blind.append(self._scored(shuffled.values(), hints))
+            if totals is not None:
+                totals.add(place, scores[-1], found.values(), blind[-1], shuffled.values(), self.used(hints))
+        passes = None if totals is None else totals.finish()
+        return LabelScores(own, tuple(scores), layers, self.signed, tuple(blind) if self.layer != CUT else (), passes)
 
     def _scored(self, layers: Iterable[Tensor], hints: Hints) -> Tensor:
         scores = []
@@ -94,6 +111,43 @@ class LabelAttack(Attack):
         made = torch.stack(scores)
         made[:, self.used(hints)] = torch.nan
         return made
+
+
+@dataclasses.dataclass
+class _Totals:
+    """The totals of an attack's scores and of those of rows dealt out by chance, and whose labels were used."""
+
+    rows: tuple[Tensor, ...]
+    passes: tuple[int, ...]
+    turns: bool
+    known: Tensor
+
+    @classmethod
+    def of(cls, rows: tuple[Tensor, ...], passes: tuple[int, ...], *, turns: bool) -> _Totals:
+        count = 1 + max(int(own.max()) for own in rows)
+        return cls(rows, passes, turns, torch.zeros(count, dtype=torch.bool))
+
+    def __post_init__(self) -> None:
+        self._sides: tuple[RowTotals, RowTotals] | None = None
+
+    def add(
+        self, place: int, scores: Tensor, rows: Iterable[Tensor], blind: Tensor, dealt: Iterable[Tensor], used: Tensor
+    ) -> None:
+        if self._sides is None:
+            seen = sorted(set(self.passes))
+            one, other = (RowTotals(len(scores), seen, len(self.known), self.turns) for _ in range(2))
+            self._sides = one, other
+        index, number = self.rows[place], self.passes[place]
+        self.known[index[used.cpu()]] = True
+        for side, values, layers in zip(self._sides, (scores, blind), (rows, dealt), strict=True):
+            for layer, gradients in enumerate(layers):
+                side.add(layer, number, index, values[layer], _scaled(gradients.flatten(1)))
+
+    def finish(self) -> RowScores | None:
+        if self._sides is None:
+            return None
+        values, blind = (side.finish(self.known) for side in self._sides)
+        return RowScores(self.rows, values, blind)
 
 
 def layers_of(view: View, step: int, cut: Tensor, wanted: str) -> dict[str | None, Tensor]:

@@ -8,6 +8,7 @@ from functools import singledispatch
 
 from torch import Tensor
 
+from leaktight.attacks.embedding_scores import EmbeddingAttack
 from leaktight.attacks.label_scores import CUT, LabelAttack
 from leaktight.core.attack import Attack
 from leaktight.core.defence import Undefended
@@ -49,7 +50,7 @@ def _(scenario: Split) -> Scenario:
     # A table with categories is for embeddings alone, and below its head Wide & Deep is as good.
     plain = scenario.model if isinstance(scenario.model, WideDeep) else {"kind": "mlp"}
     return Split.model_validate(
-        {**dict(scenario), "model": plain, "cut": "", "rounds": 0, "moments": 1, "feature_defence": Undefended()}
+        {**dict(scenario), "model": plain, "cut": "", "rounds": 0, "passes": 0, "moments": 1, "feature_defence": Undefended()}
     )
 
 
@@ -101,10 +102,18 @@ def null_cells(measured: Sequence[Cell]) -> list[Cell]:
 
 
 def _at_the_message(probe: Probe) -> Probe:
-    """Return a probe that looks at the message alone: at layers before the cut the attacker's own inputs have a part in what it finds."""
-    if not isinstance(probe, Attempt) or not isinstance(probe.attack, LabelAttack) or probe.attack.layer == CUT:
+    """Return a probe that looks at the message alone.
+
+    At layers before the cut the attacker's own inputs have a part in what it finds. A bottom model has learned from messages that came before
+    the noise; only its initial parameters have not.
+    """
+    if not isinstance(probe, Attempt):
         return probe
-    return probe.model_copy(update={"attack": probe.attack.model_copy(update={"layer": CUT})})
+    if isinstance(probe.attack, LabelAttack) and probe.attack.layer != CUT:
+        return probe.model_copy(update={"attack": probe.attack.model_copy(update={"layer": CUT})})
+    if isinstance(probe.attack, EmbeddingAttack):
+        return probe.model_copy(update={"attack": probe.attack.model_copy(update={"bottom": "initial"})})
+    return probe
 
 
 def nulled(run: Run, rng: Stream) -> Run:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, SerializeAsAny, field_validator, model_validator
 
@@ -19,6 +19,10 @@ from leaktight.metrics import standard
 
 MOST_CELLS = 100_000
 """How many cells a plan may have, without controls: some gigabytes of memory, and months of work."""
+MOST_VICTIMS = 100_000
+"""How many messages a cell may measure."""
+CONTROL_VICTIMS = 40
+"""How many messages a control measures where every message of a training is asked for; it has no training."""
 Stage = Literal["initial", "early", "end", "training"]
 
 
@@ -29,13 +33,14 @@ class Grid(Value):
         batch_sizes: examples behind one message, each at least 1.
         stages: when in training.
         seeds: everything is repeated for each.
-        victims: how many messages each cell measures, at least 1; more gives narrower intervals.
+        victims: how many messages each cell measures, at least 1; more gives narrower intervals. `all` measures every message of a split
+            training at the stage `training`, so that attackers can add up what all its passes tell.
     """
 
     batch_sizes: tuple[int, ...] = Field((1,), min_length=1)
     stages: tuple[Stage, ...] = Field(("initial",), min_length=1)
     seeds: tuple[int, ...] = Field((0,), min_length=1)
-    victims: int = Field(8, ge=1, le=100_000)
+    victims: Annotated[int, Field(ge=1, le=MOST_VICTIMS)] | Literal["all"] = 8
 
     @field_validator("batch_sizes", "seeds")
     @classmethod
@@ -117,7 +122,7 @@ class Plan(Value):
                 probe=probe,
                 stage=stage,
                 batch_size=batch_size,
-                victims=self.grid.victims,
+                victims=self.victims_in(scenario),
                 seed=seed,
                 label=label,
             )
@@ -131,7 +136,12 @@ class Plan(Value):
         controls = [
             cell
             for scenario in self.scenarios.values()
-            for cell in control_cells(scenario, self.grid.seeds, self.grid.victims, standard())
+            for cell in control_cells(
+                scenario,
+                self.grid.seeds,
+                CONTROL_VICTIMS if isinstance(self.grid.victims, str) else self.grid.victims,
+                standard(),
+            )
         ]
         # Scenarios that differ in model or length of training alone share their controls.
         return list({cell.key: cell for cell in (*measured, *controls, *null_cells(measured))}.values())
@@ -144,6 +154,24 @@ class Plan(Value):
         """
         changed = {name: changed_in(scenario, **settings) for name, scenario in self.scenarios.items()}
         return type(self).model_validate({**dict(self), "scenarios": changed})
+
+    def victims_in(self, scenario: Scenario) -> int:
+        """Return how many messages each cell of a scenario measures.
+
+        Raises:
+            InvalidValue: all are asked for where that says nothing, or they are too many.
+        """
+        victims = self.grid.victims
+        if not isinstance(victims, str):
+            return victims
+        messages = scenario.messages
+        if messages is None or set(self.grid.stages) != {"training"}:
+            raise InvalidValue(
+                "The `victims` of the grid can be `all` for split learning at the stage `training` alone. Give their number instead."
+            )
+        if not 1 <= messages <= MOST_VICTIMS:
+            raise InvalidValue(f"A training must have 1 to {MOST_VICTIMS} messages to measure `all`. Got {messages} instead.")
+        return messages
 
     def with_seed(self, seed: int) -> Self:
         """Return the plan for one seed."""

@@ -77,7 +77,7 @@ def agree(scenario: Scenario, plan: Plan) -> None:
 @present.register
 def _(scenario: Federated, grid: Grid) -> set[str]:
     data = scenario.data.load()
-    if "training" in grid.stages:
+    if "training" in grid.stages and not isinstance(grid.victims, str):
         scenario.watched(grid.victims)
     clients = [
         client

@@ -69,6 +69,24 @@ class Scores(Guess):
 
 
 @dataclasses.dataclass(frozen=True)
+class RowScores:
+    """How likely each row of the feature party is positive, as the messages of several passes tell together.
+
+    Args:
+        rows: for each message the feature party's own numbers of the examples behind it.
+        values: (layers, passes, rows) what each pass that was seen says of each row; NaN for a row that it does not speak of. The attacker
+            has fixed one sign for all passes.
+        blind: the same from what the attacker has without the messages about that row.
+        adds: whether the passes are added up; else each speaks of a row anew, and the last one counts.
+    """
+
+    rows: tuple[Tensor, ...]
+    values: Tensor
+    blind: Tensor
+    adds: bool = True
+
+
+@dataclasses.dataclass(frozen=True)
 class LabelScores(Scores):
     """How likely each example behind a message is positive, as the gradients at some layers tell.
 
@@ -79,11 +97,13 @@ class LabelScores(Scores):
         signed: whether larger means likelier positive; else it may as well mean the opposite, in each message anew.
         blind: as `values`, with the rows of each message dealt out by chance: what the attacker's own inputs tell at layers before the
             cut. Empty if only the cut is scored.
+        passes: the scores of each row over passes, if the attacker knows which row is where; None if not.
     """
 
     layers: tuple[str | None, ...] = (None,)
     signed: bool = True
     blind: tuple[Tensor, ...] = ()
+    passes: RowScores | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -171,10 +191,6 @@ class Attack(Kinded):
             acting = [link for link in defence.links if not isinstance(link, Undefended)]
             return bool(acting) and all(map(self.adapts_to, acting))
         return defence.is_public and not isinstance(defence, Undefended) and self.models(defence)
-
-    def member(self, name: str) -> Attack:
-        """Return the attack of that name in a suite of several; an attack by itself has no others."""
-        raise LeaktightError(f"{self.kind} is one attack, and has no member `{name}`.")
 
     @property
     def active(self) -> bool:

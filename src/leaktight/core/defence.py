@@ -11,6 +11,7 @@ from pydantic import SerializeAsAny
 
 from leaktight.core.channel import Channel
 from leaktight.core.errors import InvalidValue
+from leaktight.core.label_bound import LabelBound
 from leaktight.core.local import Local
 from leaktight.core.message import Message, Tensors
 from leaktight.core.secure import SecretKey
@@ -107,6 +108,11 @@ class Defence(Kinded):
     def redraws(self) -> bool:
         """Whether two messages about the same examples differ because something is drawn anew: an attacker who joins them learns more."""
         return self.promise is not None
+
+    @property
+    def label_bound(self) -> LabelBound | None:
+        """What it says that no detector of labels can do better than; None if it says nothing of it."""
+        return None
 
     @property
     def states_channel(self) -> bool:

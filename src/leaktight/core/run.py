@@ -10,6 +10,7 @@ from torch import Tensor
 
 from leaktight.core.defence import Defence
 from leaktight.core.errors import LeaktightError
+from leaktight.core.label_bound import LabelBound
 from leaktight.core.local import Local
 from leaktight.core.message import Message, Tensors
 from leaktight.core.task import Batch, Task
@@ -33,6 +34,7 @@ class Inside:
         owned: everything that the party holds, as a reference; None if nobody wrote it down.
         losses: the loss of each used example; None if nobody wrote it down.
         private: the parameters that stay home, by the model's name, as they were before the message.
+        bound: what the party's defence says that no detector of labels can do better than; None if it says nothing of it.
     """
 
     task: Task = dataclasses.field(repr=False)
@@ -44,6 +46,7 @@ class Inside:
     owned: Batch | None = dataclasses.field(default=None, repr=False)
     losses: Tensor | None = dataclasses.field(default=None, repr=False)
     private: Tensors = dataclasses.field(default_factory=dict, repr=False)
+    bound: LabelBound | None = None
 
 
 @dataclasses.dataclass(frozen=True)

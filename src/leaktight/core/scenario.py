@@ -70,6 +70,11 @@ class Scenario(Kinded):
         return False
 
     @property
+    def messages(self) -> int | None:
+        """How many messages of a whole training can be attacked one after the other; None where that is not what is observed."""
+        return None
+
+    @property
     def baseline(self) -> Defence:
         """What every other defence is compared with, and where an attack is tried on noise: no defence, wherever messages are made here."""
         return Undefended()

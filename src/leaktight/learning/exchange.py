@@ -55,7 +55,8 @@ class Watch:
         feature: the honest feature party.
         label: the honest label party.
         inside: both sides of each gradient that the label party sent.
-        seen: for each step what the feature party computed its activations from: `inputs` and the bottom's `parameters`.
+        seen: for each step what the feature party computed its activations from: `inputs` and the bottom's `parameters`; and by the public
+            order which of its `rows` they are, and in which `pass`.
     """
 
     public: Task
@@ -78,7 +79,12 @@ class Watch:
         party = self.feature
         found = party.respond(message)
         parameters = {name: tensor.detach().clone() for name, tensor in party.bottom.named_parameters()}
-        self.seen[str(found.round)] = {"inputs": party.rows(found.round), "parameters": parameters}
+        self.seen[str(found.round)] = {
+            "inputs": party.rows(found.round),
+            "parameters": parameters,
+            "rows": party.order.at(found.round).clone(),
+            "pass": float(party.order.pass_of(found.round)),
+        }
         return found
 
     def _labels(self, message: Message) -> Message:
@@ -86,7 +92,15 @@ class Watch:
         found = party.answer(message)
         plain = found.clean if found.used is found.raw else None
         self.inside[found.sent.key] = Inside(
-            self.public, found.raw, found.used, found.clean, found.sent, plain, party.data, found.losses
+            self.public,
+            found.raw,
+            found.used,
+            found.clean,
+            found.sent,
+            plain,
+            party.data,
+            found.losses,
+            bound=party.defence.label_bound,
         )
         return found.sent
 

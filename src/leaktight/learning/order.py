@@ -42,8 +42,12 @@ class Order:
 
     def at(self, step: int) -> Tensor:
         """Return the positions of a step's rows."""
-        which, place = divmod(step, self.count // self.batch_size)
+        which, place = self.pass_of(step), step % (self.count // self.batch_size)
         if which != self._pass:
             self._pass = which
             self._shuffled = torch.randperm(self.count, generator=stream(self.seed, "split", "order", which))
         return self._shuffled[place * self.batch_size : (place + 1) * self.batch_size]
+
+    def pass_of(self, step: int) -> int:
+        """Return in which pass through the rows a step is, from 0."""
+        return step // (self.count // self.batch_size)

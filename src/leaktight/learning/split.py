@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import torch
-from pydantic import Field, SerializeAsAny
+from pydantic import Field, SerializeAsAny, model_validator
 from torch import Tensor
 
 from leaktight.core.defence import Defence, Undefended
@@ -35,6 +36,11 @@ from leaktight.models.halves import Halves, Statistics, halves
 from leaktight.models.network import Network
 from leaktight.statistics.outcomes import pack_ranks
 
+PASSES_TRAINED, PASSES_SEEN = "split.passes_trained", "split.passes_seen"
+"""The notes that say how often a training went through its rows, and how often the messages did that were attacked."""
+MOST_NUMBERS = 2**29
+"""How many numbers an observation may hold: 2 GiB, and an attacker's copy of it as much again."""
+
 
 class Split(Staged):
     """A party with features and a party with labels train one network that is cut between them.
@@ -43,10 +49,14 @@ class Split(Staged):
 
     An observation takes up the training at a stage and goes on with it, as many steps as there are victims: with the training's own
     batch size it replays the very messages of that training. The stage `training` spreads the victims over `moments` that were
-    kept, from the first step to near the last.
+    kept, from the first step to near the last; with as many victims as the training has steps (`victims = "all"` in a plan) it shows every
+    message of every pass, which an attacker adds up row by row.
 
     What the feature party knows of its own is in its memory, so a view from its seat has it: `memory["seen"][str(round)]` holds the `inputs`
-    and the bottom's `parameters` of each step; `layer_gradients` makes the rest of them.
+    and the bottom's `parameters` of each step, the numbers of its `rows` and of the `pass` through all of them, for the order is public;
+    `layer_gradients` makes the rest. `memory["initial"]` holds the parameters that the bottom began with.
+
+    Notes: `split.passes_trained`, how often the training went through the rows, and `split.passes_seen`, how often the observed messages did.
 
     Args:
         data: where the examples come from.
@@ -56,6 +66,7 @@ class Split(Staged):
         feature_party: columns that the feature party holds; empty means all that the label party does not. A column may be with both.
         optimiser: how each party's parameters follow gradients; each keeps its own moments.
         rounds: how many steps a training takes; 0 leaves the model untrained.
+        passes: in place of `rounds`, how often a training goes through all rows; what does not fill a batch is left out of a pass.
         batch_size: examples per step, at least 2.
         moments: how many evenly spread moments of the training are kept for the stage `training`, at least 1.
         feature_defence: what the feature party does to its activations.
@@ -87,11 +98,43 @@ class Split(Staged):
     feature_party: tuple[str, ...] = ()
     optimiser: SerializeAsAny[Optimiser] = Adam()
     rounds: int = Field(200, ge=0)
+    # Left out where steps are counted, so that scenarios of before it was there keep their keys.
+    passes: int = Field(0, ge=0, exclude_if=lambda passes: not passes)
     batch_size: int = Field(256, ge=2)
     moments: int = Field(20, ge=1)
     feature_defence: SerializeAsAny[Defence] = Undefended()
     normalise: bool = True
     device: DeviceName = "cpu"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_length(cls, data: Any) -> Any:
+        if not isinstance(data, dict) or not data.get("passes"):
+            return data
+        if data.get("rounds"):
+            raise ValueError(
+                f"must have `rounds` or `passes`. Got {data['rounds']!r} and {data['passes']!r} instead; leave one out."
+            )
+        return {**data, "rounds": 0}
+
+    @property
+    def length(self) -> int:
+        """How many steps a training takes: its rounds, or as many as its passes have."""
+        return self.passes * self.steps_per_pass() if self.passes else self.rounds
+
+    @property
+    def untrained(self) -> bool:
+        """Whether there are no steps."""
+        return not self.passes and not self.rounds
+
+    @property
+    def messages(self) -> int:
+        """How many messages of a whole training can be attacked: one for each step."""
+        return self.length
+
+    def steps_per_pass(self, batch_size: int | None = None) -> int:
+        """Return how many full batches the training rows make."""
+        return max(1, len(self.data.load().train) // (batch_size or self.batch_size))
 
     def halves(self, data: Data, root: Root) -> Halves:
         """Return the model in two halves, on the device, with its initial weights."""
@@ -168,8 +211,9 @@ class Split(Staged):
             if label.last is not None:
                 losses.append(label.last.loss)
 
-        play(feature, label, label.opening(), self.rounds, took)
+        play(feature, label, label.opening(), self.length, took)
         notes = largest(party.local.notes for party in (feature, label))
+        notes[PASSES_TRAINED] = self.length / self.steps_per_pass()
         return Training(snapshots, (*self.utility(feature, label, data), *_training_loss(losses)), notes)
 
     def utility(self, feature: FeatureParty, label: LabelParty, data: Data) -> tuple[Reading, ...]:
@@ -185,6 +229,8 @@ class Split(Staged):
         data = self.data.load()
         feature, label = self.parties(data, defence, observation.seed, observation.batch_size)
         public = agreed(feature.bottom, tuple(feature.inputs.shape[1:]), data.classes)
+        _require_room(feature, label, observation)
+        initial = {name: tensor.detach().clone() for name, tensor in feature.bottom.named_parameters()}
         watch = Watch(public, feature, label)
         chairs = watch.chairs(enter)
         transcript: list[Message] = []
@@ -196,6 +242,9 @@ class Split(Staged):
         feature.local.memory["seen"] = {
             str(message.round): watch.seen[str(message.round)] for message in transcript if watch.seen
         }
+        feature.local.memory["initial"] = initial
+        notes = largest(party.local.notes for party in (feature, label))
+        notes[PASSES_SEEN] = observation.victims / self.steps_per_pass(observation.batch_size)
         features, _ = self.held(data.test.inputs)
         return Run(
             transcript=tuple(transcript),
@@ -204,7 +253,7 @@ class Split(Staged):
             inside=watch.inside,
             locals={party.name: party.local for party in (feature, label)},
             auxiliary=Batch(features, data.test.labels).to(public.device),
-            notes=largest(party.local.notes for party in (feature, label)),
+            notes=notes,
         )
 
     def _starts(self, training: Training, observation: Observation) -> Iterator[tuple[Snapshot, int]]:
@@ -254,6 +303,19 @@ def graded(scores: Tensor, labels: Tensor, classes: int, keep: bool = False) -> 
     value, (low, high) = delong(ranked, labels)
     outcomes = pack_ranks(*placements(ranked, labels)) if keep else ""
     return Reading(name="auc", value=value, low=low, high=high, n=len(labels), chance=0.5, outcomes=outcomes), share
+
+
+def _require_room(feature: FeatureParty, label: LabelParty, observation: Observation) -> None:
+    """Refuse an observation that would not fit into memory: all its messages and the bottom's parameters are kept side by side."""
+    bottom = sum(parameter.numel() for parameter in feature.bottom.parameters())
+    # Activations, and the gradient before and after the defence.
+    row = feature.inputs[0].numel() + 3 * math.prod(label.shape)
+    size = observation.victims * (bottom + observation.batch_size * row)
+    if size > MOST_NUMBERS:
+        raise Refusal(
+            f"An observation must hold at most {MOST_NUMBERS:,} numbers. {observation.victims} messages of {observation.batch_size} "
+            f"examples hold {size:,}; take fewer `victims` or passes, smaller batches or fewer rows."
+        )
 
 
 def _snapshot(feature: FeatureParty, label: LabelParty) -> Snapshot:

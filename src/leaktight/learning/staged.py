@@ -28,24 +28,31 @@ class Staged(Scenario):
         return (*super().stages, *(["training"] if self.moments else []))
 
     @property
+    def length(self) -> int:
+        """How many rounds a training really takes."""
+        return self.rounds
+
+    @property
     def untrained(self) -> bool:
         """Whether there are no rounds."""
         return self.rounds == 0
 
     def played(self, stage: str) -> int:
         """Return after how many rounds a stage is; `early` is after a tenth of the training, at least one round."""
-        early = min(self.rounds, max(1, self.rounds // 10))
-        return {"initial": 0, "early": early, "end": self.rounds}[stage]
+        early = min(self.length, max(1, self.length // 10))
+        return {"initial": 0, "early": early, "end": self.length}[stage]
 
     def spread(self) -> tuple[int, ...]:
         """Return after how many rounds a moment is kept."""
-        count = min(self.moments, max(1, self.rounds))
-        return tuple(at * self.rounds // count for at in range(count))
+        length = self.length
+        count = min(self.moments, max(1, length))
+        return tuple(at * length // count for at in range(count))
 
     def keeper(
         self, take: Callable[[], Snapshot], progress: Progress | None
     ) -> tuple[Mapping[str, Snapshot], Callable[[int], None]]:
         """Return the snapshots of a training that is about to begin, and what to call after each round to fill them."""
+        length = self.length
         wanted = {stage: self.played(stage) for stage in ("initial", "early", "end")}
         wanted |= {moment(number): played for number, played in enumerate(self.spread())}
         snapshots: dict[str, Snapshot] = {}
@@ -55,20 +62,27 @@ class Staged(Scenario):
             if found is not None:
                 snapshots.update({stage: found for stage, at in wanted.items() if at == played})
             if progress is not None and played:
-                progress(played, self.rounds)
+                progress(played, length)
 
         after(0)
         return snapshots, after
 
     def continued(self, rounds: int) -> dict[int, int]:
-        """Return for how many rounds a training is continued from each moment, by the moment's number, so that it is `rounds` in all."""
+        """Return for how many rounds a training is continued from each moment, by the moment's number, so that it is `rounds` in all.
+
+        With all rounds of the training, each moment is continued up to the next, and nothing is missing.
+        """
         if not self.moments:
             raise InvalidValue("The stage `training` needs moments of the training. Set `moments` of the scenario to 10, say.")
-        count = len(self.spread())
-        most = count * (self.rounds // count)
+        starts, length = self.spread(), self.length
+        if rounds == length:
+            ends = (*starts[1:], length)
+            return {number: end - start for number, (start, end) in enumerate(zip(starts, ends, strict=True))}
+        count = len(starts)
+        most = count * (length // count)
         if rounds > most:
             raise InvalidValue(
-                f"The stage `training` can show at most {most} rounds, for {self.rounds} rounds and {count} moments. Asked were {rounds}; "
+                f"The stage `training` can show at most {most} rounds, for {length} rounds and {count} moments. Asked were {rounds}; "
                 "look at fewer messages (`victims`), or train for more rounds."
             )
         chosen = [number * count // rounds for number in range(rounds)]

@@ -8,6 +8,7 @@ from leaktight.metrics.generated import NearestPrivate, Recognised, RecognisedAn
 from leaktight.metrics.image import MSE, PSNR, SSIM, RelativeRMSE
 from leaktight.metrics.labels import LabelDistance
 from leaktight.metrics.leak_auc import LeakAUC
+from leaktight.metrics.leak_auc_passes import LeakAUCPasses
 from leaktight.metrics.norm_histogram import NormHistogram
 from leaktight.metrics.pairing import arrange, pair
 from leaktight.metrics.perturbation import Perturbation
@@ -26,6 +27,7 @@ __all__ = [
     "FalseAnswers",
     "LabelDistance",
     "LeakAUC",
+    "LeakAUCPasses",
     "NearestPrivate",
     "NormHistogram",
     "Perturbation",
@@ -56,15 +58,15 @@ def standard() -> tuple[Metric, ...]:
         ['psnr', 'ssim', 'mse', 'rmse_relative', 'label_distance']
         >>> [metric.kind for metric in standard()][5:9]
         ['reconstruction_statement', 'tracing_distance', 'search_gap', 'perturbation']
-        >>> [metric.kind for metric in standard()][9:12]
-        ['leak_auc', 'norm_histogram', 'property_auc']
-        >>> [metric.kind for metric in standard()][12:17]
+        >>> [metric.kind for metric in standard()][9:13]
+        ['leak_auc', 'leak_auc_passes', 'norm_histogram', 'property_auc']
+        >>> [metric.kind for metric in standard()][13:18]
         ['recognised', 'recognised_any', 'recognised_confidence', 'nearest_private', 'sample_diversity']
-        >>> [metric.kind for metric in standard()][17:]
+        >>> [metric.kind for metric in standard()][18:]
         ['exact_share', 'false_answers']
     """
     images = PSNR(), SSIM(), MSE(), RelativeRMSE()
-    messages = Perturbation(), LeakAUC(), NormHistogram(), PropertyAuc()
+    messages = Perturbation(), LeakAUC(), LeakAUCPasses(), NormHistogram(), PropertyAuc()
     samples = Recognised(), RecognisedAny(), RecognisedConfidence(), NearestPrivate(), SampleDiversity()
     exact = ExactShare(), FalseAnswers()
     return *images, LabelDistance(), ReconstructionStatement(), TracingDistance(), SearchGap(), *messages, *samples, *exact

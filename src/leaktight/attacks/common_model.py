@@ -16,7 +16,7 @@ from leaktight.attacks.hypotheses import Hypotheses, hypotheses
 from leaktight.attacks.matching import GradientMatching
 from leaktight.attacks.objective import EXAMPLES, LOGITS, Objective, floor
 from leaktight.attacks.truth import objective_at_truth
-from leaktight.channels import deviations, standardise
+from leaktight.channels import deviations
 from leaktight.core.defence import Undefended
 from leaktight.core.errors import Refusal
 from leaktight.core.random import Stream
@@ -24,10 +24,6 @@ from leaktight.core.run import Inside
 from leaktight.core.threat import View
 from leaktight.priors import Generic
 
-SURE = 10.0
-"""How many times its rounding an entry that should be exact may be off where a guess explains a message."""
-SPREADS = 5.0
-"""How many of its own standard deviations the mean square of standardised residuals may lie above 1 there."""
 SECRET_EVALUATIONS = 40
 """How long secrets of the sender are searched for, with the guess held fixed."""
 SURE_LOGIT = 10.0
@@ -76,10 +72,9 @@ class CommonModel:
         return found
 
     def explains(self, inputs: Sequence[Tensor | None], labels: Sequence[Tensor | None]) -> list[bool]:
-        """Return for each message whether a guess leaves nothing of it to explain, which a blank answer does not.
+        """Return for each message whether a guess gives it up to rounding, so that nothing is left to search for.
 
-        What the channel leaves to chance has the size that it should have, and what it says for sure is so, up to rounding. Never where
-        the sender has secrets or draws outcomes: there nobody can say so.
+        Never where anything is random or secret: a guess that leaves no more than the noise may still be far from the best one.
         """
         found = [False] * len(self.exchanges)
         for objective, places in self._groups:
@@ -89,10 +84,7 @@ class CommonModel:
             for row, (place,) in enumerate(places):
                 guess = inputs[place]
                 if guess is not None and _fits(guess, objective):
-                    blank = torch.full_like(guess, 0.5)
-                    found[place] = self._fits_well(objective, row, guess, labels[place]) and not self._fits_well(
-                        objective, row, blank, labels[place]
-                    )
+                    found[place] = _is_exact(objective, row, guess, labels[place])
         return found
 
     def at_truth(self, truth: Sequence[Inside]) -> Tensor:
@@ -103,22 +95,22 @@ class CommonModel:
                 values[place] = objective_at_truth(objective, victim, [truth[place]])
         return values
 
-    @torch.no_grad()
-    def _fits_well(self, objective: Objective, row: int, inputs: Tensor, labels: Tensor | None) -> bool:
-        sighting = objective.victims.sightings[0]
-        message = sighting.evidence(row)
-        targets = _targets(objective, torch.tensor([row]), [labels])
-        if targets is None:
-            return False
-        belief = sighting.replay(message.parameters, inputs.to(objective.device), targets[0], {}, None, message.sent)
-        size = {name: float(floor(tensor[None])) for name, tensor in message.sent.items()}
-        off = any(
-            float(part.max()) > SURE * size[name] for name, part in deviations(belief, message.sent).items() if part.numel()
-        )
-        random = torch.cat([part.flatten() for part in standardise(belief, message.sent, self._rng).values()])
-        random = random[random.isfinite()]
-        level = 1 + SPREADS * math.sqrt(2 / max(len(random), 1))
-        return not off and (not len(random) or float(random.square().mean()) <= level)
+
+@torch.no_grad()
+def _is_exact(objective: Objective, row: int, inputs: Tensor, labels: Tensor | None) -> bool:
+    """Return whether a guess gives every entry of a message in which nothing is random, up to rounding."""
+    sighting = objective.victims.sightings[0]
+    message, targets = sighting.evidence(row), _targets(objective, torch.tensor([row]), [labels])
+    if targets is None:
+        return False
+    belief = sighting.replay(message.parameters, inputs.to(objective.device), targets[0], {}, None, message.sent)
+    masks = belief.masks.values()
+    if not all(belief.noise_of(name).is_none for name in message.sent) or not all(
+        m.ranked.is_none and m.sent.is_none for m in masks
+    ):
+        return False
+    beside = deviations(belief, message.sent)
+    return all(float(part.max()) <= float(floor(message.sent[name][None])) for name, part in beside.items() if part.numel())
 
 
 def _fits(inputs: Tensor | None, objective: Objective) -> bool:

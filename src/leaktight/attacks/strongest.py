@@ -24,7 +24,7 @@ class Strongest(Attack):
 
     Which attacks fit follows from the messages, the first layer, the defence's channel and what the threat model grants; nothing is to be
     set. Cheap attacks run on all messages. Expensive ones run on those that are not yet read: neither certified by an attack that can prove
-    its answer, nor explained by a guess up to the noise that the defence is known to add. Where there is no defence every attack runs on
+    its answer, nor given up to rounding by a guess where nothing is random. Where there is no defence every attack runs on
     every message, for an attack counts as evidence about a defence only if it works without one.
 
     The answer for each message is a certified guess if there is one, else the guess with the highest posterior under the known channel and a
@@ -33,6 +33,7 @@ class Strongest(Attack):
 
     Args:
         members: the attacks to try, by name, in order; empty for all that there are. A budget writes its list here.
+        left_out: attacks that are not tried, by name, each with the reason. A budget writes what it cannot pay for here.
 
     Example:
         >>> Strongest().member("analytic").principle
@@ -45,6 +46,7 @@ class Strongest(Attack):
     kind: Literal["strongest"] = "strongest"
     claims: ClassVar[frozenset[str]] = frozenset({"inputs", "labels", "scores"})
     members: dict[str, SerializeAsAny[Attack]] = {}
+    left_out: dict[str, str] = {}
 
     @property
     def wants(self) -> frozenset[Knows]:
@@ -69,6 +71,7 @@ class Strongest(Attack):
     def run(self, view: View, rng: Stream) -> Ensemble:
         """Try the attacks one after the other, and choose."""
         chosen, untried = fitting(self.suite(), view)
+        untried = {**untried, **self.left_out}
         if not view.exchanges():
             return self._scores(view, chosen, untried, rng)
         cascade = _Cascade(view, rng)

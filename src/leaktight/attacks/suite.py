@@ -7,25 +7,39 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 
 from leaktight.attacks.analytic import Analytic
+from leaktight.attacks.clustering import Clustering
+from leaktight.attacks.completion import Completion
+from leaktight.attacks.direction import Direction
+from leaktight.attacks.gradient_norm import GradientNorm
+from leaktight.attacks.label_posterior import LabelPosterior
+from leaktight.attacks.learned_inverter import LearnedInverter
+from leaktight.attacks.matching import GradientMatching
 from leaktight.attacks.search_presets import SEARCHES
+from leaktight.attacks.spectral import Spectral
+from leaktight.attacks.surrogate import Surrogate
 from leaktight.core.attack import Attack
 from leaktight.core.channel import Channel
 from leaktight.core.message import Kind
 from leaktight.core.threat import View
 
-JOINED, FREE_LOSS, SCALE_FREE = "posterior-joined", "free-loss", "scale-free"
+POSTERIOR, JOINED, FREE_LOSS, SCALE_FREE = "posterior", "posterior-joined", "free-loss", "scale-free"
+LEAST_MESSAGES, MOST_LEARNED = 200, 2.0
+"""From how many messages an inverter learns at least, and how many times its usual number at most: its cost grows as the cube."""
 
 
 @functools.cache
 def whole_suite() -> dict[str, Attack]:
-    """Return every attack of the suite by name, in the order in which they are tried: cheap ones first."""
-    posterior, by_direction = SEARCHES["posterior"], SEARCHES["ats2021-adam-cosine"]
+    """Return every attack of the suite by name, in the order in which they are tried: cheap ones first, and the one that answers first for labels."""
+    posterior, by_direction = SEARCHES[POSTERIOR], SEARCHES["ats2021-adam-cosine"]
+    labels = (LabelPosterior(), GradientNorm(rare="unknown"), Direction(), Clustering(), Spectral(), Completion(), Surrogate())
     return {
         "analytic": Analytic(),
-        "posterior": posterior,
+        "learned_inverter": LearnedInverter(),
+        POSTERIOR: posterior,
         JOINED: posterior.model_copy(update={"messages": "joined", "preset": JOINED}),
         FREE_LOSS: posterior.model_copy(update={"loss": "free", "preset": FREE_LOSS}),
         SCALE_FREE: by_direction.model_copy(update={"iterations": 600, "preset": SCALE_FREE}),
+        **{attack.kind: attack for attack in labels},
     }
 
 
@@ -34,19 +48,42 @@ def fitting(suite: Mapping[str, Attack], view: View) -> tuple[dict[str, Attack],
 
     Args:
         suite: the attacks by name.
-        view: what the attacker sees.
+        view: what the attacker sees: gradients and updates, from which examples are read, or cut gradients, from which labels are.
     """
+    about = "inputs" if view.exchanges() else "scores"
     channel = Channel(complete=False) if view.defence is None else view.defence.channel(view.task)
     chosen, untried = dict[str, Attack](), dict[str, str]()
     for name, attack in suite.items():
-        missing = sorted(attack.needs - view.granted)
-        if not _CONDITIONS.get(name, _always)(view, channel):
+        if about not in attack.claims or not _CONDITIONS.get(name, _always)(view, channel):
             continue
+        missing = sorted(attack.needs - view.granted)
         if missing:
             untried[name] = f"the threat model does not grant {', '.join(missing)}"
         else:
             chosen[name] = attack
     return chosen, untried
+
+
+def scale(suite: Mapping[str, Attack], factor: float) -> dict[str, Attack]:
+    """Return a suite whose attacks try so many times as hard: iterations of searches, messages that an inverter learns from.
+
+    Args:
+        suite: the attacks by name.
+        factor: above 0; below 1 is cheaper.
+
+    Example:
+        >>> scale(whole_suite(), 0.5)["posterior"].iterations
+        150
+    """
+    return {name: _scale(attack, factor) for name, attack in suite.items()}
+
+
+def _scale(attack: Attack, factor: float) -> Attack:
+    if isinstance(attack, GradientMatching):
+        return attack.model_copy(update={"iterations": max(1, round(attack.iterations * factor))})
+    if isinstance(attack, LearnedInverter):
+        return attack.model_copy(update={"messages": max(LEAST_MESSAGES, round(attack.messages * min(factor, MOST_LEARNED)))})
+    return attack
 
 
 def _is_repeated(view: View, channel: Channel) -> bool:

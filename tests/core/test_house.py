@@ -10,7 +10,7 @@ import pytest
 
 SOURCE = Path(__file__).resolve().parents[2] / "src" / "leaktight"
 ROOMS = ["core", "data", "models", "transforms", "learning", "channels", "defences", "priors", "attacks", "metrics"]
-ROOMS += ["probes", "captures", "audit", "search", "report", "flower", "wire", "papers", "cli", "testing"]
+ROOMS += ["probes", "captures", "audit", "findings", "search", "report", "flower", "wire", "papers", "cli", "testing"]
 FILES = sorted(SOURCE.rglob("*.py"))
 
 

@@ -175,6 +175,10 @@ class Attack(Kinded):
         """The chairs that the attack takes beside that of the threat model: its `accomplices`, if it has such a field."""
         return tuple(dict(self).get("accomplices", ()))
 
+    def member(self, name: str) -> Attack:
+        """Return the attack of this name among those that this one tries together; an attack by itself is its only member."""
+        return self
+
     def take(self, seat: Seat) -> Party:
         """Return who sits in the attacker's chair while the run lasts; an active attack returns a dishonest party.
 

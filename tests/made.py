@@ -10,7 +10,7 @@ from torch import Tensor
 
 from leaktight.attacks import Analytic, preset
 from leaktight.audit.plan import Grid, Plan
-from leaktight.core.attack import Attack, Guess
+from leaktight.core.attack import Attack, Guess, Principle
 from leaktight.core.defence import Defence, Undefended
 from leaktight.core.interval import wilson
 from leaktight.core.metric import Reading
@@ -58,8 +58,28 @@ class Adaptive(Attack):
         raise NotImplementedError
 
 
+class Learned(Adaptive):
+    """Rests on another principle."""
+
+    principle: ClassVar[Principle] = "learned"
+
+
+class Team(Attack):
+    """Two attacks together: `search` models the defence, `simple` does not."""
+
+    claims: ClassVar[frozenset[str]] = frozenset({"inputs"})
+
+    def member(self, name: str) -> Attack:
+        return {"search": ADAPTIVE, "learned": LEARNED, "simple": DLG}[name]
+
+    def run(self, *args: Any) -> Guess:
+        raise NotImplementedError
+
+
 SCENARIO = Handmade.model_construct(kind="handmade")
 ADAPTIVE = Adaptive.model_construct(kind="adaptive")
+LEARNED = Learned.model_construct(kind="learned")
+TEAM = Team.model_construct(kind="team")
 DLG, GEIPING = preset("dlg2019"), preset("geiping2020")
 
 
@@ -124,6 +144,28 @@ def searches(failed: int, of: int = 8, guess: float = 2.0, truth: float = 1.0) -
         Reading(name="objective_of_guess", value=guess, n=of, each=(guess,) * of),
         Reading(name="objective_of_truth", value=truth, n=of, each=(truth,) * of),
         share("search_failed", failed, of, each=each),
+    )
+
+
+def two_principles(defence: Defence, psnr: float = 9.0, failed: int = 0, **more: Any) -> list[Record]:
+    """A defence that two attacks met which know it, rest on different principles, and read everything without it."""
+    searched = {"attack": ADAPTIVE, "label": "adaptive", "knows": (Knows.DEFENCE,)}
+    learned = {"attack": LEARNED, "label": "learned", "knows": (Knows.DEFENCE,)}
+    bare = {name: value for name, value in more.items() if name != "accuracy"}
+    return [
+        record(psnr=38, extra=searches(0), **searched, **bare),
+        record(psnr=38, **learned, **bare),
+        record(defence, psnr, extra=searches(failed), **searched, **more),
+        record(defence, psnr - 1, **learned, **more),
+    ]
+
+
+def members(by: dict[str, float], **more: Any) -> tuple[Reading, ...]:
+    """What the attacks of a team reached, by name."""
+    return tuple(
+        reading.model_copy(update={"by": name})
+        for name, psnr in by.items()
+        for reading in (*image_readings(psnr), *(searches(0, **more) if name == "search" else ()))
     )
 
 

@@ -15,10 +15,10 @@ from leaktight.audit.driver import on_device
 from leaktight.audit.engine import Advance, InProcess
 from leaktight.audit.job import Job, Outcome
 from leaktight.audit.store import STORE_FILE, TRAINING_FOLDER, Store
-from leaktight.audit.summary import summarise
 from leaktight.audit.trainings import Trainings
 from leaktight.core.errors import InvalidValue, LeaktightError
 from leaktight.core.record import Record, Status
+from leaktight.findings.summary import summarise
 
 Plans = Callable[..., Any]
 

@@ -17,12 +17,12 @@ from leaktight.core.probe import Attempt
 from leaktight.core.random import stream
 from leaktight.data import Digits, RareDigit
 from leaktight.defences import GaussianNoise, IsotropicNoise
+from leaktight.findings.redaction import redacted, without_outcomes
 from leaktight.learning import Federated, Split
 from leaktight.learning.evaluate import accuracy_reading
 from leaktight.learning.split import graded
 from leaktight.metrics import PSNR
 from leaktight.models import MLP
-from leaktight.report.redaction import redacted, without_outcomes
 from leaktight.report.render import render
 from leaktight.statistics import unpack
 

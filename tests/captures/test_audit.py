@@ -10,7 +10,6 @@ from leaktight.attacks.presets import preset
 from leaktight.attacks.replay import Replay
 from leaktight.audit import Plan, captured, run
 from leaktight.audit.flags import raise_flags
-from leaktight.audit.summary import summarise
 from leaktight.captures import read_captures
 from leaktight.captures.tensors import pack_tensors
 from leaktight.channels import deviations
@@ -20,6 +19,7 @@ from leaktight.core.metric import Reading
 from leaktight.core.probe import DIVERGED, OBJECTIVE
 from leaktight.core.record import Cell, Record, Status
 from leaktight.core.scenario import Observation
+from leaktight.findings.summary import summarise
 from leaktight.models import Factory
 from leaktight.report import write_report
 
@@ -125,7 +125,7 @@ def test_without_the_truth_only_the_attackers_objective_is_known(recorded):
     found = flags(records)
     assert "no reconstruction or label is graded" in found["not_graded"]
     assert "on noise of the same size" in found["objective_against_noise"]
-    assert summarise(records).verdict[0].startswith("Nothing is graded: without the private batches")
+    assert summarise(records).verdict[0].startswith("As captured: unknown. The attack ")
     page = write_report(folder.parent / "audit-False").read_text()
     assert page.count("data:image/png") == 2
     assert "so that no picture below is graded" in page

@@ -22,9 +22,9 @@ from leaktight.core.probe import Attempt
 from leaktight.core.record import Record, Status
 from leaktight.core.threat import Knows
 from leaktight.data import Npz
+from leaktight.findings.redaction import without_outcomes
 from leaktight.learning.federated import Federated
 from leaktight.models import MLP
-from leaktight.report.redaction import without_outcomes
 
 Call = Callable[..., Any]
 

@@ -12,7 +12,6 @@ from rich.console import Console
 
 from leaktight.attacks import GanAttack, PropertyInference
 from leaktight.audit import Step, Store
-from leaktight.audit.summary import summarise
 from leaktight.cli.outcome import interval, reasons, show, table
 from leaktight.cli.progress import Bar
 from leaktight.cli.settings import described, settings
@@ -20,6 +19,7 @@ from leaktight.core.defence import Defence
 from leaktight.core.metric import Reading
 from leaktight.core.record import Record, Status
 from leaktight.defences import GaussianNoise
+from leaktight.findings.summary import summarise
 from leaktight.probes import Sensitivity
 
 
@@ -110,7 +110,7 @@ def test_several_scenarios_are_numbered_and_named(records: list[Record]) -> None
     rows = [line.split("│")[1].strip() for line in text.getvalue().splitlines() if "analytic" in line and "│" in line]
     assert rows == ["1", "1", "2", "2"]
     assert "Scenarios:\n- 1: short\n- 2: long\n" in text.getvalue()
-    assert "Scenario 2. Without defence" in text.getvalue()
+    assert "Scenario 2. No defence: leaks." in text.getvalue()
 
 
 def longer(record: Record) -> Any:

@@ -9,20 +9,21 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).resolve().parents[2] / "src" / "leaktight"
-ROOMS = [
-    "core",
-    "statistics",
-    "data",
-    "models",
-    "transforms",
-    "learning",
-    "channels",
-    "defences",
-    "priors",
-    "attacks",
+ROOMS = ["core", "statistics", "data", "models", "transforms", "learning", "channels", "defences", "priors", "attacks"]
+ROOMS += [
     "metrics",
+    "probes",
+    "captures",
+    "audit",
+    "findings",
+    "search",
+    "report",
+    "flower",
+    "wire",
+    "papers",
+    "cli",
+    "testing",
 ]
-ROOMS += ["probes", "captures", "audit", "search", "report", "flower", "wire", "papers", "cli", "testing"]
 FILES = sorted(SOURCE.rglob("*.py"))
 
 

@@ -14,7 +14,7 @@ from PIL import Image
 from leaktight.audit.planfile import read_plan
 from leaktight.core import registry
 from leaktight.data import Attributes
-from leaktight.report.redaction import without_places
+from leaktight.findings.redaction import without_places
 
 NAMES = ("Male", "Hat", "Cap", "Old", "Person")
 COUNT = 60

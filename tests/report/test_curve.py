@@ -2,8 +2,8 @@ import json
 
 import pytest
 
-from leaktight.audit.summary import summarise
 from leaktight.defences import GaussianNoise
+from leaktight.findings.summary import summarise
 from leaktight.metrics.tradeoff import GREEN_BELOW, RED_ABOVE, abscissa
 from leaktight.report.curve import figure_of
 

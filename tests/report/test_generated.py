@@ -7,9 +7,9 @@ import torch
 
 from leaktight.core.metric import Reading
 from leaktight.defences import ClassKeys, TopK
+from leaktight.findings.redaction import redacted
 from leaktight.report.generated import MOST_ROUNDS, drawable, generated_section, picked
 from leaktight.report.page import Page
-from leaktight.report.redaction import redacted
 
 
 def readings(value, whichever=None):

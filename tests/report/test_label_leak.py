@@ -12,6 +12,7 @@ from leaktight.core.probe import Attempt
 from leaktight.core.record import Cell
 from leaktight.core.threat import ThreatModel
 from leaktight.defences import MaxNorm, SumKL
+from leaktight.findings.redaction import redacted
 from leaktight.learning import Split
 from leaktight.metrics.norm_histogram import BINS
 from leaktight.report.findings import glossary_section, tiles, verdict_section
@@ -19,7 +20,6 @@ from leaktight.report.label_leak import courses_of, labels_section, legend_of, s
 from leaktight.report.numbers import checks_section, table_section
 from leaktight.report.page import Page
 from leaktight.report.plots import tradeoff_section
-from leaktight.report.redaction import redacted
 from leaktight.report.settings import in_words
 
 DEFENCES = (Undefended(), SumKL(bound=0.1), SumKL(bound=0.4), MaxNorm())

@@ -10,6 +10,7 @@ from leaktight.audit.layer_risk import LayerRow
 from leaktight.core.metric import Reading
 from leaktight.data import ClassProperty, Parity
 from leaktight.defences import GaussianNoise
+from leaktight.findings.redaction import redacted
 from leaktight.learning import Federated
 from leaktight.models import MLP
 from leaktight.probes import MutualInformation, Sensitivity, VInformation
@@ -18,7 +19,6 @@ from leaktight.report.layers import figure_of, layers_section, panels_of
 from leaktight.report.numbers import checks_section, table_section
 from leaktight.report.page import Page
 from leaktight.report.plots import tradeoff_section
-from leaktight.report.redaction import redacted
 from leaktight.report.settings import threat_section
 
 LAYERS = ("body.conv1", "body.conv2", "body.linear1", "head")
@@ -254,7 +254,7 @@ def test_the_rest_of_the_page_speaks_of_the_property(page, records):
     found = page([record for record in records if not record.cell.label.startswith("invert")])
     tile = tiles(found)[0]
     assert tile["figure"] == "0.93"
-    assert tile["label"] == "AUC, how well it is told without defence whether examples have the private property"
+    assert tile["label"] == "AUC, how well it is told whether examples have the private property without defence"
     values = glossary_section(found).values
     assert (values["images"], values["labels"]) == (False, False)
     assert values["layered"] == ["property_auc", "v_information", "sensitivity", "mutual_information"]

@@ -6,8 +6,8 @@ import pytest
 import torch
 from PIL import Image
 
-from leaktight.audit.summary import summarise
 from leaktight.defences import GaussianNoise, TopK
+from leaktight.findings.summary import summarise
 from leaktight.report.pictures import SHOWN, blocks_of, data_address, drawable
 
 

@@ -2,9 +2,9 @@ import json
 
 import pytest
 
-from leaktight.audit.summary import summarise
 from leaktight.core.metric import Reading
 from leaktight.defences import GaussianNoise, LayerGuard, TopK
+from leaktight.findings.summary import summarise
 from leaktight.report.page import Page
 from leaktight.report.plots import tradeoff, tradeoff_section
 

@@ -2,7 +2,7 @@ import dataclasses
 
 import pytest
 
-from leaktight.audit.summary import summarise
+from leaktight.findings.summary import summarise
 from leaktight.report.page import Page
 from leaktight.report.regions import MOST, pairs_of
 

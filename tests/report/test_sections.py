@@ -14,13 +14,13 @@ from leaktight.core.run import Run
 from leaktight.core.threat import Knows, ThreatModel
 from leaktight.data import Cifar, Csv, Factory, Idx, ImageFolder, Npz
 from leaktight.defences import DPSGD, GaussianNoise, TopK
+from leaktight.findings.redaction import number_seeds, redacted, without_places, without_seeds
 from leaktight.learning.federated import Federated
 from leaktight.models import DLNet
 from leaktight.report import render
 from leaktight.report.findings import flags_section, tiles, verdict_section
 from leaktight.report.numbers import checks_section, shown, table_section
 from leaktight.report.page import Page
-from leaktight.report.redaction import number_seeds, redacted, without_places, without_seeds
 from leaktight.report.settings import in_words, lines_of, parameters_section, reproduce_section, threat_section
 from leaktight.testing import toy_task
 
@@ -87,20 +87,28 @@ def test_checks_show_what_was_found_and_whether_it_passed(page, made):
 
 
 def test_tiles_name_the_leak_the_defences_the_price_and_the_doubts(page, made):
-    records = [made.control(), made.record(psnr=38), made.record(TopK(), psnr=9, accuracy=0.75)]
+    records = [made.control(), *made.two_principles(TopK(), accuracy=0.75)]
     figures = {tile["label"]: tile["figure"] for tile in tiles(page(records))}
     assert figures == {
         "images recognised without defence": "all 8",
-        "defences not broken by the attacks tried": "1 of 1",
-        "points of accuracy: the price of top-k (share 0.1), the cheapest not broken": "5.0",
-        "reason to doubt these numbers": "1",
+        "defences leak images, in whole or in part": "0 of 1",
+        "defences bounded or not broken (images)": "1 of 1",
+        "points of accuracy: the price of top-k (share 0.1), the cheapest bounded or not broken": "5.0",
+        "reasons to doubt these numbers": "no",
     }
+    labels = [made.record(labels=0.0), made.record(TopK(), psnr=9, labels=0.0)]
+    figures = {tile["label"]: tile["figure"] for tile in tiles(page(labels))}
+    assert figures["of the labels behind a message are read without defence"] == "100 %"
+    assert figures["defences leak labels, in whole or in part"] == "1 of 1"
 
 
 def test_the_verdict_section_holds_each_sentence_once(page, made):
     found = page(made.audit())
     values = verdict_section(found).values
-    assert [*(one["sentence"] for one in values["judged"]), *values["rest"]] == list(found.summary.verdict)
+    assert list(values["groups"]) == ["Images", "Labels"]
+    shown = [f"{one['name']}: {one['badge']}. {one['sentence']}" for group in values["groups"].values() for one in group]
+    assert shown == list(found.summary.verdict)
+    assert verdict_section(page([])).values["rest"] == ("Nothing was measured, so nothing can be said.",)
 
 
 def test_flags_come_with_counts(page, made):
@@ -214,16 +222,34 @@ def test_seeds_are_numbered_so_that_trainings_stay_apart_and_cells_are_not_missi
 
 
 def test_nothing_is_green_because_attacks_failed(page, made):
-    """Checks that pass and a redacted page may be green; what rests on attacks is grey at best."""
-    records = [made.control(), made.null(), made.record(psnr=38), made.record(TopK(), psnr=9, accuracy=0.75)]
+    """Checks that pass, a redacted page and an epsilon that implies something may be green; what rests on attacks is grey at best."""
+    notes = {"dp_sgd.epsilon": 1.0, "dp_sgd.delta": 1e-5, "dp_sgd.sample_rate": 0.1}
+    bounded = [
+        made.record(
+            DPSGD(multiplier=strength),
+            psnr=9,
+            notes={**notes, "dp_sgd.epsilon": epsilon},
+            label="adaptive",
+            attack=made.ADAPTIVE,
+        )
+        for strength, epsilon in ((1.0, 1.0), (0.5, 6.0))
+    ]
+    useless = made.record(GaussianNoise(), psnr=9, accuracy=0.1, label="adaptive", attack=made.ADAPTIVE)
+    records = [made.control(), made.null(), *made.two_principles(TopK(), accuracy=0.75), *bounded, useless]
     values = verdict_section(page(records)).values
-    bare, defended = values["judged"]
-    assert (bare["tone"], defended["tone"], defended["badge"]) == ("leaks", "unbroken", "not broken by the attacks tried")
+    [judged] = values["groups"].values()
+    assert [(one["name"].split(" ")[0], one["badge"], one["tone"], one["useless"]) for one in judged] == [
+        ("No", "leaks", "leaks", False),
+        ("DP-SGD", "bounded", "bounded", False),
+        ("DP-SGD", "bounded", "good", False),
+        ("Gaussian", "unknown", "unknown", True),
+        ("Top-k", "not broken", "not-broken", False),
+    ]
     style = (Path(render.__globals__["__file__"]).parent / "page.css").read_text()
-    green = set(re.findall(r"^\.(\S+) \{[^}]*--tone: var\(--good\)", style, re.MULTILINE))
-    assert green == {"passed"}
-    assert not green & {one["tone"] for one in (*values["tiles"], *values["judged"])}
-    assert re.search(r"^\.unbroken, .*--tone: var\(--soft\)", style, re.MULTILINE)
+    [green] = re.findall(r"^(.*) \{[^}]*--tone: var\(--good\)", style, re.MULTILINE)
+    assert green == ".passed, .good"
+    assert "good" not in {tile["tone"] for tile in values["tiles"]}
+    assert re.search(r"^\.bounded, \.not-broken, \.unknown, .*--tone: var\(--soft\)", style, re.MULTILINE)
 
 
 @pytest.mark.parametrize(
@@ -282,26 +308,34 @@ def test_tiles_speak_of_every_scenario(page, made):
     other = {"scenario": made.Handmade.model_construct(kind="handmade", rounds=7)}
     records = [
         made.control(),
-        made.record(psnr=20, accuracy=0.8),
-        made.record(TopK(), psnr=9, accuracy=0.75),
-        made.record(GaussianNoise(), psnr=9, accuracy=0.79),
-        made.record(psnr=38, accuracy=0.9, **other),
-        made.record(TopK(), psnr=9, accuracy=0.82, **other),
-        made.record(GaussianNoise(), psnr=38, accuracy=0.9, **other),
+        *made.two_principles(TopK(), accuracy=0.75),
+        *made.two_principles(GaussianNoise(), accuracy=0.79)[2:],
+        *made.two_principles(TopK(), accuracy=0.72, **other),
+        made.record(GaussianNoise(), psnr=38, accuracy=0.8, **other),
     ]
     figures = {tile["label"]: tile["figure"] for tile in tiles(page(records))}
-    assert figures["images recognised without defence in scenario 2, where most are"] == "all 8"
-    assert figures["defences not broken by the attacks tried, in every scenario"] == "1 of 2"
-    assert (
-        figures["points of accuracy: the price of top-k (share 0.1), at most, in scenario 2, the cheapest not broken"] == "8.0"
-    )
+    assert figures["images recognised without defence in scenario 1, where most is read"] == "all 8"
+    assert figures["defences leak images, in whole or in part"] == "1 of 2"
+    assert figures["defences bounded or not broken (images), in every scenario"] == "1 of 2"
+    price = "points of accuracy: the price of top-k (share 0.1), at most, in scenario 2, the cheapest bounded or not broken"
+    assert figures[price] == "8.0"
 
 
 def test_a_defence_that_was_broken_in_one_scenario_has_no_price_tile(page, made):
     other = {"scenario": made.Handmade.model_construct(kind="handmade", rounds=7)}
-    records = [made.record(psnr=38), made.record(TopK(), psnr=9), made.record(psnr=38, **other)]
+    records = [*made.two_principles(TopK()), made.record(psnr=38, **other)]
     assert not [tile for tile in tiles(page(records)) if "price" in tile["label"]]
-    learned_nothing = [made.record(psnr=38, accuracy=0.1), made.record(TopK(), psnr=9, accuracy=0.1)]
+    learned_nothing = [
+        record.model_copy(
+            update={
+                "readings": (
+                    *(r for r in record.readings if r.name != "accuracy"),
+                    made.share("accuracy", 100, 1000, chance=0.1),
+                )
+            }
+        )
+        for record in made.two_principles(TopK())
+    ]
     assert not [tile for tile in tiles(page(learned_nothing)) if "price" in tile["label"]]
 
 

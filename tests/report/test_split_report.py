@@ -86,7 +86,7 @@ def test_the_page_tells_it(audit):
     _, folder = audit
     text = write_report(folder).read_text()
     shown = text.split('id="plots"')[0]
-    assert "the feature party can tell positive from negative labels with AUC" in shown
+    assert "The feature party tells labels with AUC" in shown
     for anchor in ("trade-off", "labels", "norms", "table", "checks"):
         assert f'<section id="{anchor}"' in shown
     assert len(re.findall(r'id="plot-labels-', shown)) == 5

@@ -2,8 +2,8 @@
 
 import pytest
 
-from leaktight.audit.summary import summarise
 from leaktight.data import Digits
+from leaktight.findings.summary import summarise
 from leaktight.learning import Federated
 from leaktight.models import MLP
 from leaktight.report.curve import figure_of

@@ -80,20 +80,9 @@ def entries_of(records: Sequence[Record]) -> dict[Place, list[Entry]]:
 
 
 def _entries(row: Row, attack: Attack, knows: frozenset[Knows]) -> list[Entry]:
-    names = dict.fromkeys(reading.by for reading in row.members)
-    if not names:
+    if not row.alone:
         return [Entry(row, attack, knows)]
-    own = {name: tuple(reading for reading in row.members if reading.by == name) for name in names}
-    return [
-        Entry(
-            dataclasses.replace(row, attack=name, readings=readings, members=(), kind=member.kind, any_class=None),
-            member,
-            knows,
-            suite=row.attack,
-        )
-        for name, readings in own.items()
-        for member in [attack.member(name)]
-    ]
+    return [Entry(one, attack.member(one.attack), knows, suite=row.attack) for one in row.alone]
 
 
 def main_reading(row: Row) -> Reading | None:

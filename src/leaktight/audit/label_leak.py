@@ -7,14 +7,16 @@ from collections.abc import Iterable, Sequence
 from leaktight.audit.property_leak import tells_property
 from leaktight.core.metric import Reading
 
-LEAK_AUC, TAIL = "leak_auc", "leak_auc_q95"
-"""The median over training steps, and the 95 % quantile."""
+LEAK_AUC, TAIL, PASSES = "leak_auc", "leak_auc_q95", "leak_auc_passes"
+"""The median over training steps and the 95 % quantile, of single messages; and after the scores of all passes were added up."""
+FEATURES, THEORY, CEILING = "leak_auc_features", "leak_auc_theory", "leak_auc_ceiling"
+"""What stands beside them: what the attacker's own features give, what theory predicts, and what the defence's bound allows."""
 GUESSING = 0.5
 
 
 def tells_labels(reading: Reading | None) -> bool:
     """Return whether a reading says how well labels were told apart."""
-    return reading is not None and reading.name == LEAK_AUC
+    return reading is not None and reading.name in (LEAK_AUC, PASSES)
 
 
 def excess(reading: Reading) -> float:
@@ -74,13 +76,30 @@ def turned(reading: Reading | None) -> bool:
 def strongest_layer(readings: Sequence[Reading]) -> Reading | None:
     """Return the reading of the layer at which labels are told best; of equals the first, which is the cut.
 
+    Scores that were added up over passes count before those of single messages. Nobody needs a message for what the attacker's own
+    features tell, so that the chance level is at least that.
+
     Example:
         >>> strongest_layer([]) is None
         True
+        >>> once, added = (Reading(name=name, value=value, chance=0.5) for name, value in ((LEAK_AUC, 0.6), (PASSES, 0.9)))
+        >>> strongest_layer([once, added, Reading(name=FEATURES, value=0.7)]).chance
+        0.7
     """
+    found = [reading for reading in readings if tells_labels(reading)]
+    added = [reading for reading in found if reading.name == PASSES]
     return max(
-        filter(tells_labels, readings), key=lambda reading: weight(reading, tail_of(readings, reading.layer)), default=None
+        (beside_features(reading, readings) for reading in added or found),
+        key=lambda reading: weight(reading, tail_of(readings, reading.layer)),
+        default=None,
     )
+
+
+def beside_features(reading: Reading, readings: Iterable[Reading]) -> Reading:
+    """Return a reading whose chance level is at least what the attacker's own features tell."""
+    known = [one.value for one in readings if one.name == FEATURES and one.layer in (None, reading.layer)]
+    level = max([GUESSING if reading.chance is None else reading.chance, *known])
+    return reading.model_copy(update={"chance": level}) if known else reading
 
 
 def place_of(reading: Reading) -> str:

@@ -15,7 +15,7 @@ from leaktight.audit.pool import leakage, low, pool
 from leaktight.audit.property_leak import asked_of, strongest_property, tells_property
 from leaktight.audit.utility import Price, ignorance, is_utility, lost, utility_of
 from leaktight.audit.words import attack_of, counted, label_of, name_of, plain, rank, setting, undefended
-from leaktight.core.attack import Attack
+from leaktight.core.attack import Attack, Principle
 from leaktight.core.budget import Budget, budgets_of
 from leaktight.core.defence import Defence
 from leaktight.core.metric import Reading
@@ -31,8 +31,6 @@ RECOGNISED, ANY_CLASS = "recognised", "recognised_any"
 _EXAMPLE_BY_EXAMPLE = (STATEMENT, PSNR, LABELS, "mse", "rmse_relative")
 
 Against = Literal["raw", "used"]
-Tone = Literal["leaks", "reduces", "unbroken", "unknown"]
-"""What an audit found about a defence; see `Judgement`."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,6 +48,7 @@ class Row:
         counts: how many cells were done, refused, failed.
         readings: each reading, pooled over seeds.
         members: of several attacks that were tried together, what each of them reached, by its name (`Reading.by`).
+        alone: the same members, each as a row of its own; empty for an attack by itself.
         notes: what parties noted, the largest over seeds.
         loss: utility lost against no defence at the same seeds, in [-1, 1].
         cells: the keys of the cells behind this row, done ones first.
@@ -58,6 +57,7 @@ class Row:
         active: whether the attacker sat in the training.
         messages: how many messages were measured.
         kind: the kind of the attack; empty for a measurement that needs none.
+        principle: what the attack rests on; None for a measurement that needs none.
         seat: where the attacker sits.
         unpriced: why no defence of this scenario has a price; empty if prices can be given.
         layer: the one layer that the attack inverts; empty if it is given all.
@@ -75,6 +75,7 @@ class Row:
     counts: Mapping[Status, int]
     readings: tuple[Reading, ...] = ()
     members: tuple[Reading, ...] = ()
+    alone: tuple[Row, ...] = ()
     notes: Mapping[str, float] = dataclasses.field(default_factory=dict)
     loss: Price | None = None
     cells: tuple[str, ...] = ()
@@ -83,6 +84,7 @@ class Row:
     active: bool = False
     messages: int = 0
     kind: str = ""
+    principle: Principle | None = None
     seat: str = ""
     unpriced: str = ""
     layer: str = ""
@@ -104,6 +106,11 @@ class Row:
     def setting(self) -> str:
         """When and from how many examples the messages were made; and where, if there are several scenarios."""
         return f"{f'scenario {self.scenario}, ' if self.among > 1 else ''}{self.moment}"
+
+    @property
+    def attacks(self) -> tuple[Row, ...]:
+        """Each attack that was tried, as a row of its own: the members of an ensemble, or this row."""
+        return self.alone or (self,)
 
     def reading(self, name: str, against: Against | None = None) -> Reading | None:
         """Return the pooled reading of this name."""
@@ -265,7 +272,7 @@ def _row(scenario: int, among: int, group: Sequence[Record], losses: Mapping[Tra
             seen[place] += 1
     pooled = tuple(map(_pooled, alike.values()))
     trainings = {training: losses[training] for record in done if (training := _training(record)) in losses}
-    return Row(
+    row = Row(
         scenario=scenario,
         defence=cell.defence,
         attack=label_of(cell),
@@ -284,12 +291,37 @@ def _row(scenario: int, among: int, group: Sequence[Record], losses: Mapping[Tra
         active=attack is not None and attack.active,
         messages=sum(record.cell.victims for record in done),
         kind="" if attack is None else attack.kind,
+        principle=None if attack is None else attack.principle,
         seat=cell.probe.threat.seat if isinstance(cell.probe, Attempt) else "",
         layer=_inverted(attack),
         asked=asked_of(cell.scenario),
         any_class=max(
-            (r for record in done for r in record.readings if r.name == ANY_CLASS), key=lambda r: r.value, default=None
+            (r for record in done for r in record.readings if r.name == ANY_CLASS and not r.by),
+            key=lambda r: r.value,
+            default=None,
         ),
+    )
+    if attack is None:
+        return row
+    names = dict.fromkeys(reading.by for reading in row.members)
+    return dataclasses.replace(row, alone=tuple(_member(row, name, attack.member(name)) for name in names))
+
+
+def _member(row: Row, name: str, attack: Attack) -> Row:
+    """Return what one attack of several reached, as a row of its own."""
+    readings = tuple(reading.model_copy(update={"by": ""}) for reading in row.members if reading.by == name)
+    return dataclasses.replace(
+        row,
+        attack=name,
+        simple=attack.simple,
+        adaptive=attack.adapts_to(row.defence),
+        active=attack.active,
+        kind=attack.kind,
+        principle=attack.principle,
+        layer=_inverted(attack),
+        readings=readings,
+        members=(),
+        any_class=next((reading for reading in readings if reading.name == ANY_CLASS), None),
     )
 
 

@@ -64,6 +64,7 @@ def audit(
     from leaktight.cli.outcome import show
     from leaktight.cli.progress import Bar
     from leaktight.core.record import Status
+    from leaktight.findings.summary_file import write_summary
     from leaktight.report import write_report
 
     if captured is not None or truth is not None or shape is not None:
@@ -81,6 +82,7 @@ def audit(
         records = run(plan, folder, workers=crew, device=device, progress=bar.step)
     show(records, list(plan.scenarios))
     written = write_report(folder, redact=redact)
+    write_summary(folder, redact=redact)
     images = any(record.reading("psnr") or record.reading("objective") for record in records)
     held = "shows private images" if images else "may hold private values"
     private = "" if redact else f" (it {held}; --redact leaves them out)"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 COLUMNS = (
     "key", "purpose", "scenario", "defence", "probe", "threat", "stage", "batch_size", "victims", "seed", "status", "reason", "seconds",
-    "privacy_budget", "reading", "against", "layer", "value", "low", "high", "n", "chance", "leaks",
+    "privacy_budget", "reading", "against", "layer", "by", "value", "low", "high", "n", "chance", "leaks",
 )  # fmt: skip
 
 EXAMPLES = """
@@ -25,12 +25,15 @@ Examples:
   leaktight export leaktight-audit --format csv --out readings.csv
   leaktight export leaktight-audit --redact --out to-pass-on.jsonl
   leaktight export leaktight-audit | jq .status
+  leaktight export leaktight-audit --format summary | jq -r '.verdicts[] | .defence.kind + ": " + .verdict'
 """
 
 
 def export(
     folder: Annotated[Path, typer.Argument(help="The audit's folder.", metavar="DIR", show_default=False)],
-    format: Annotated[Literal["jsonl", "csv"], typer.Option(help="One record a line, or one reading a row.")] = "jsonl",
+    format: Annotated[
+        Literal["jsonl", "csv", "summary"], typer.Option(help="One record a line, one reading a row, or the verdicts alone.")
+    ] = "jsonl",
     out: Annotated[Path | None, typer.Option(help="The file to write.", show_default="standard output")] = None,
     redact: Annotated[
         bool, typer.Option("--redact", help="Leave out values of single images, seeds, error texts and paths, to pass it on.")
@@ -39,12 +42,16 @@ def export(
     """Write an audit's records: settings and readings, never an image."""
     from leaktight.audit.store import Store
     from leaktight.core.private import write_private
-    from leaktight.report.redaction import redacted, without_outcomes
+    from leaktight.findings.redaction import redacted, without_outcomes
+    from leaktight.findings.summary_file import as_text, summary_of
 
     with Store.read(folder) as store:
-        records = store.records()
+        records, plan, versions = store.records(), store.plan(), store.versions()
     shown = redacted(records) if redact else without_outcomes(records)
-    text = as_csv(shown) if format == "csv" else as_lines(shown, redact)
+    if format == "summary":
+        text = as_text(summary_of(records, plan, versions, redact))
+    else:
+        text = as_csv(shown) if format == "csv" else as_lines(shown, redact)
     if out is None:
         typer.echo(text, nl=False)
     else:
@@ -54,7 +61,7 @@ def export(
 def as_lines(records: Sequence[Record], redact: bool = False) -> str:
     """Return each record as one line of JSON, an epsilon with what it means; redacted, without places on the disk."""
     from leaktight.core.budget import budgets_of
-    from leaktight.report.redaction import without_places
+    from leaktight.findings.redaction import without_places
 
     def line(record: Record) -> str:
         budgets = list(map(str, budgets_of(record.notes)))

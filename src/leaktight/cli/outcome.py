@@ -7,29 +7,41 @@ from typing import NamedTuple
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
-from leaktight.audit.advice import advise
-from leaktight.audit.characteristic import leading
 from leaktight.audit.flags import raise_flags
 from leaktight.audit.label_leak import TAIL, tells_labels
 from leaktight.audit.layer_risk import of_layers_alone, profiles_of
 from leaktight.audit.layer_words import CAVEAT, most_telling
 from leaktight.audit.property_leak import tells_property
 from leaktight.audit.rows import LABELS, PSNR, RECOGNISED, Row
-from leaktight.audit.summary import Summary, summarise
 from leaktight.audit.threats import SOURCE, attacks_by_letter
 from leaktight.audit.utility import ACCURACY, utility_name
 from leaktight.audit.words import capital, name_of, setting, undefended
 from leaktight.core.metric import Reading
 from leaktight.core.probe import DIVERGED, OBJECTIVE
 from leaktight.core.record import Record, Status
+from leaktight.findings.advice import advise
+from leaktight.findings.characteristic import leading
+from leaktight.findings.passes import passes_of
+from leaktight.findings.summary import Summary, summarise
+from leaktight.findings.verdict import Judgement, Verdict
 
 WIDE = 160
 NOTHING = "-"
+STYLES: dict[Verdict, str] = {
+    "refuted": "bold red",
+    "leaks": "bold red",
+    "reduced": "bold yellow",
+    "bounded": "bold",
+    "not broken": "bold",
+    "unknown": "bold dim",
+}
+"""How the words are shown. Nothing is green on the strength of attacks alone."""
 
 
 def show(records: Sequence[Record], scenarios: Sequence[str] = (), console: Console | None = None) -> None:
-    """Print the table, the verdict, the advice, the doubts, and what was refused or failed.
+    """Print the verdict, the advice, the table, the doubts, and what was refused or failed.
 
     Args:
         records: what was measured.
@@ -41,23 +53,54 @@ def show(records: Sequence[Record], scenarios: Sequence[str] = (), console: Cons
     if not where.is_terminal:
         # A file has no width; cut columns would lose numbers.
         where.width = WIDE
+    if len(scenarios) > 1:
+        _print(where, "Scenarios", [f"{number}: {name}" for number, name in enumerate(scenarios, start=1)])
+    show_verdict(where, summary)
+    _print(where, "Advice", [f"{advice.question} {advice.sentence}" for advice in advise(summary)])
+    where.print()
     where.print(table(summary.rows))
     for heading, lines in {
-        "Scenarios": [f"{number}: {name}" for number, name in enumerate(scenarios, start=1)] if len(scenarios) > 1 else [],
         f"Threat models ({SOURCE})": attacks_by_letter(records),
-        "Verdict": summary.verdict,
+        "Labels over passes (AUC; what features alone give is no leak of a message)": passes(summary.rows),
         "Searches that failed, of all messages (a better search may find more there)": failed_searches(summary.rows),
         "CAP (usefulness times the attacker's error, over strengths; higher is better)": caps(summary),
         "Where the leak sits": layers(records, summary),
-        "Advice": [f"{advice.question} {advice.sentence}" for advice in advise(summary)],
         "Reasons to doubt this audit": [flag.sentence for flag in raise_flags(records)],
         "Refused": reasons(records, Status.REFUSED),
         "Failed": reasons(records, Status.FAILED),
     }.items():
-        if lines:
-            where.print(f"\n{heading}:")
-            for line in lines:
-                where.print(f"- {line}", markup=False, highlight=False, soft_wrap=not where.is_terminal)
+        _print(where, heading, lines)
+
+
+def _print(where: Console, heading: str, lines: Sequence[str | Text]) -> None:
+    if lines:
+        where.print(f"\n{heading}:")
+        for line in lines:
+            where.print(Text.assemble("- ", line), highlight=False, soft_wrap=not where.is_terminal)
+
+
+def show_verdict(where: Console, summary: Summary) -> None:
+    """Print a sentence for each judgement, kinds of leak apart; the word in its colour."""
+    kinds = {judgement.kind.name: judgement.kind for judgement in summary.judgements}
+    if not kinds:
+        _print(where, "Verdict", summary.verdict)
+    for kind in kinds.values():
+        said = [
+            _coloured(judgement, sentence)
+            for judgement, sentence in zip(summary.judgements, summary.verdict, strict=True)
+            if judgement.kind is kind
+        ]
+        _print(where, f"Verdict, {kind.heading.lower()}" if len(kinds) > 1 else "Verdict", said)
+
+
+def _coloured(judgement: Judgement, sentence: str) -> Text:
+    lead, word, rest = sentence.partition(f": {judgement.verdict}.")
+    return Text.assemble(lead, (word, "bold green" if judgement.is_good else STYLES[judgement.verdict]), rest)
+
+
+def passes(rows: Sequence[Row]) -> list[str]:
+    """Return a line for each attack on labels whose scores were added up over passes."""
+    return [f"{capital(name_of(row.defence))}, {found}" for row in rows if (found := passes_of(row)) is not None]
 
 
 def table(rows: Sequence[Row]) -> Table:

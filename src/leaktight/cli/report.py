@@ -23,6 +23,9 @@ def report(
     ] = False,
 ) -> None:
     """Write the report of an audit, finished or not, as one HTML file."""
+    from leaktight.findings.summary_file import write_summary
     from leaktight.report import write_report
 
     typer.echo(write_report(folder, out, redact))
+    if out is None:
+        write_summary(folder, redact)

@@ -26,6 +26,7 @@ class Budget:
         delta: with which probability that may fail; None if nobody noted it, and then epsilon is not shown.
         assumption: what the account rests on; empty if nobody noted it, and then it is an estimate.
         attacked: whether it is about messages that only an audit asked for.
+        whole_messages: whether whole messages were accounted for, and with them everything that they may tell; else single examples.
 
     Example:
         >>> print(Budget("dp_sgd", 2.1342, 1e-5, "Poisson sampling at rate 0.1"))
@@ -41,6 +42,12 @@ class Budget:
     delta: float | None
     assumption: str
     attacked: bool = False
+    whole_messages: bool = False
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether it bounds anything: a finite epsilon with its delta, by an account whose assumption is known."""
+        return math.isfinite(self.epsilon) and self.delta is not None and bool(self.assumption)
 
     def __str__(self) -> str:
         where = "for the attacked messages alone, " if self.attacked else ""
@@ -85,7 +92,8 @@ def _budget(name: str, notes: Mapping[str, float]) -> Budget:
     told = {part: notes[_note(name, part)] for part in _PARTS if _note(name, part) in notes}
     defence, _, last = name.rpartition(".")
     attacked = last == ATTACKED
-    return Budget(defence if attacked else name, told[EPSILON], told.get(DELTA), _assumption(told, attacked), attacked)
+    spent, delta, assumed = told[EPSILON], told.get(DELTA), _assumption(told, attacked)
+    return Budget(defence if attacked else name, spent, delta, assumed, attacked, MESSAGES in told)
 
 
 def _assumption(told: Mapping[str, float], attacked: bool) -> str:

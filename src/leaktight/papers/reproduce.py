@@ -11,6 +11,7 @@ from pathlib import Path
 from leaktight.audit.crew import Workers
 from leaktight.audit.driver import Progress, Step, run
 from leaktight.core.record import Record, Status
+from leaktight.findings.summary_file import write_summary
 from leaktight.papers.paper import Order, Paper
 from leaktight.papers.reproduction import Reproduction
 
@@ -50,6 +51,7 @@ def reproduce(
     for number, (name, plan) in enumerate(plans.items(), start=1):
         told = progress and _told(progress, f"{name} ({number} of {len(plans)})")
         records[name] = run(plan, Path(out) / name, workers=workers, progress=told)
+        write_summary(Path(out) / name)
     tables = paper.tables(order, records)
     reproduction = Reproduction(
         paper=paper.name,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from leaktight.audit.characteristic import BOUND, CONDITION, DISTANCES, Curve, Spot, leading
 from leaktight.audit.pool import high, low
 from leaktight.audit.words import STAGES, capital
 from leaktight.core.metric import Reading
+from leaktight.findings.characteristic import BOUND, CONDITION, DISTANCES, Curve, Spot, leading
 from leaktight.report.curve import figure_of
 from leaktight.report.numbers import shown
 from leaktight.report.page import Page, Section

@@ -8,10 +8,10 @@ from typing import Any
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from leaktight.audit.characteristic import DISTANCES, Curve, Spot
 from leaktight.audit.utility import utility_name
 from leaktight.audit.words import name_of, percent
 from leaktight.core.metric import Reading
+from leaktight.findings.characteristic import DISTANCES, Curve, Spot
 from leaktight.metrics.tradeoff import GREEN_BELOW, RED_ABOVE, abscissa
 from leaktight.report.plots import COLOURS, error_bars, escaped, layout, plain_figure
 

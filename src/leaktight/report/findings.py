@@ -6,34 +6,36 @@ from collections.abc import Sequence
 from typing import Any
 
 from leaktight.audit.label_leak import LEAK_AUC, tells_labels
-from leaktight.audit.property_leak import UNNAMED, tells_property
+from leaktight.audit.property_leak import UNNAMED
 from leaktight.audit.rows import PSNR, STATEMENT
 from leaktight.audit.utility import utility_name
-from leaktight.audit.verdict import Judgement
-from leaktight.audit.words import capital, counted, name_of, points, undefended
+from leaktight.audit.words import capital, counted, name_of, points, title_of, undefended
 from leaktight.core.record import Status
+from leaktight.findings.bound import TELLING
+from leaktight.findings.evidence import MOST_FAILED
+from leaktight.findings.sentence import reasons_of
+from leaktight.findings.verdict import Judgement
 from leaktight.metrics.search_gap import SEARCH_FAILED
 from leaktight.report.page import Page, Section
 
-BADGES = {
-    "unbroken": "not broken by the attacks tried",
-    "reduces": "leaks less",
-    "leaks": "leaks",
-    "unknown": "not shown",
-}
 LAYERED = ("property_auc", "v_information", "sensitivity", "mutual_information")
 """How the names of readings begin that are explained where they occur."""
+LEAKY = ("refuted", "leaks", "reduced")
+"""Verdicts by which something was read."""
 
 
 def verdict_section(page: Page) -> Section:
     """Say what leaks and what each defence does about it."""
     summary = page.summary
-    judged = [_judged(judgement) for judgement in summary.judgements]
-    rest = summary.verdict[len(judged) :] if judged else summary.verdict
+    several = len({judgement.scenario for judgement in summary.judgements}) > 1
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for judgement in summary.judgements:
+        where = f", scenario {judgement.scenario}" if several else ""
+        groups.setdefault(f"{judgement.kind.heading}{where}", []).append(_judged(judgement))
     values = {
         "tiles": tiles(page),
-        "judged": judged,
-        "rest": rest,
+        "groups": groups,
+        "rest": () if groups else summary.verdict,
         "threshold": summary.threshold if _shows(page, STATEMENT) else None,
         "seeds": summary.seeds,
         "missing": page.missing,
@@ -41,59 +43,92 @@ def verdict_section(page: Page) -> Section:
     return Section("verdict", "Verdict", "verdict.html", values)
 
 
+def tone_of(judgement: Judgement) -> str:
+    """Return the style of a judgement: its word, and `good` for a bound that implies something."""
+    return "good" if judgement.is_good else judgement.verdict.replace(" ", "-")
+
+
 def _judged(judgement: Judgement) -> dict[str, Any]:
-    leak = judgement.worst.leak
+    reading = judgement.reading
+    share = reading if reading is not None and reading.name == STATEMENT else None
     return {
         "name": capital(name_of(judgement.defence)),
-        "tone": judgement.tone,
-        "badge": BADGES[judgement.tone],
-        "sentence": judgement.sentence,
-        "share": leak.value if leak is not None and leak.name == STATEMENT else None,
-        "count": counted(leak) if leak is not None and leak.name == STATEMENT else "",
+        "tone": tone_of(judgement),
+        "badge": judgement.verdict,
+        "useless": judgement.worst.useless,
+        "sentence": reasons_of(judgement),
+        "share": None if share is None else share.value,
+        "luckier": judgement.luckiest.value if share is not None and judgement.luckiest is not None else None,
+        "count": "" if share is None else counted(share),
     }
 
 
 def tiles(page: Page) -> list[dict[str, str]]:
     """Return the few figures that a hurried reader takes away."""
-    found = []
     judgements = page.summary.judgements
     several = len({j.scenario for j in judgements}) > 1
-    bare = max((j for j in judgements if undefended(j.defence) and j.worst.recognised), key=_severity, default=None)
-    if bare is not None and bare.worst.recognised is not None:
-        where = f" in scenario {bare.scenario}, where most are" if several else ""
-        label = f"images recognised without defence{where}"
-        found.append({"figure": counted(bare.worst.recognised), "label": label, "tone": bare.tone})
-    told = max((j for j in judgements if undefended(j.defence) and tells_labels(j.worst.leak)), key=_severity, default=None)
-    if told is not None and told.worst.leak is not None:
-        where = f" in scenario {told.scenario}, where most is" if several else ""
-        label = f"AUC, how well labels are told without defence{where}"
-        found.append({"figure": f"{told.worst.leak.value:.2f}", "label": label, "tone": told.tone})
-    asked = max((j for j in judgements if undefended(j.defence) and tells_property(j.worst.leak)), key=_severity, default=None)
-    if asked is not None and asked.worst.leak is not None:
-        where = f" in scenario {asked.scenario}, where most is" if several else ""
-        label = f"AUC, how well it is told without defence whether examples {asked.worst.asked or UNNAMED}{where}"
-        found.append({"figure": f"{asked.worst.leak.value:.2f}", "label": label, "tone": asked.tone})
-    defences = _by_defence(judgements)
-    if defences:
-        unbroken = sum(all(j.tone == "unbroken" for j in group) for group in defences)
-        label = f"defences not broken by the attacks tried{', in every scenario' if several else ''}"
-        found.append({"figure": f"{unbroken} of {len(defences)}", "label": label, "tone": "unbroken" if unbroken else "leaks"})
+    kinds = {j.kind.name: j.kind for j in judgements if j.kind.name != "ungraded"}
+    found = []
+    for kind in kinds.values():
+        bare = max(
+            (j for j in judgements if undefended(j.defence) and j.kind is kind),
+            key=lambda j: kind.severity(j.worst),
+            default=None,
+        )
+        if bare is not None:
+            where = f" in scenario {bare.scenario}, where most is read" if several else ""
+            found.append(
+                {"figure": kind.short(bare.worst), "label": f"{_measure(bare)} without defence{where}", "tone": bare.verdict}
+            )
+    for kind in kinds.values():
+        found += _counts([j for j in judgements if j.kind is kind], several)
     cheapest = _cheapest(judgements)
     if cheapest is not None:
         found.append(cheapest)
     doubts = sum(flag.severity == "doubt" for flag in page.flags)
     label = "reason to doubt these numbers" if doubts == 1 else "reasons to doubt these numbers"
-    found.append({"figure": str(doubts or "no"), "label": label, "tone": "reduces" if doubts else "unknown"})
+    found.append({"figure": str(doubts or "no"), "label": label, "tone": "doubt" if doubts else "unknown"})
     return found
+
+
+def _measure(judgement: Judgement) -> str:
+    """Say what the figure of an undefended leak counts."""
+    reading, asked = judgement.reading, judgement.worst.asked or UNNAMED
+    if reading is not None and reading.name == STATEMENT:
+        return "images recognised"
+    return {
+        "images": "" if reading is None else title_of(reading.name),
+        "samples": "of the made-up pictures show the class asked for",
+        "labels": "AUC, how well labels are told" if tells_labels(reading) else "of the labels behind a message are read",
+        "property": f"AUC, how well it is told whether examples {asked}",
+    }[judgement.kind.name]
+
+
+def _counts(judgements: Sequence[Judgement], several: bool) -> list[dict[str, str]]:
+    """Return how many defences leak, in whole or in part, and how many are bounded or not broken, in every scenario."""
+    defences = _by_defence(judgements)
+    if not defences:
+        return []
+    leaky = sum(any(j.verdict in LEAKY for j in group) for group in defences)
+    safe = sum(all(j.is_good or j.verdict == "not broken" for j in group) for group in defences)
+    everywhere = ", in every scenario" if several else ""
+    noun, total = judgements[0].kind.noun, len(defences)
+    told = [
+        {
+            "figure": f"{leaky} of {total}",
+            "label": f"defences leak {noun}, in whole or in part",
+            "tone": "leaks" if leaky else "unknown",
+        }
+    ]
+    if safe:
+        label = f"defences bounded or not broken ({noun}){everywhere}"
+        told.append({"figure": f"{safe} of {total}", "label": label, "tone": "not-broken"})
+    return told
 
 
 def _shows(page: Page, name: str) -> bool:
     """Return whether anything of this name was measured."""
     return any(reading.name == name for row in page.summary.rows for reading in row.readings)
-
-
-def _severity(judgement: Judgement) -> tuple[float, ...]:
-    return judgement.worst.severity
 
 
 def _by_defence(judgements: Sequence[Judgement]) -> list[list[Judgement]]:
@@ -106,26 +141,31 @@ def _by_defence(judgements: Sequence[Judgement]) -> list[list[Judgement]]:
 
 
 def _cheapest(judgements: Sequence[Judgement]) -> dict[str, str] | None:
-    """Return the price of the cheapest defence that no attack tried broke in any scenario, each priced where it costs most."""
+    """Return the price of the cheapest defence that is bounded or not broken in every scenario, each priced where it costs most.
+
+    Only the first kind of leak counts, which most audits are about.
+    """
+    kind = next((j.kind for j in judgements), None)
+    judgements = [j for j in judgements if j.kind is kind]
     scenarios = {j.scenario for j in judgements}
     if any(undefended(j.defence) and j.worst.useless for j in judgements):
         return None
-    unbroken = [
+    safe = [
         group
         for group in _by_defence(judgements)
-        if {j.scenario for j in group} == scenarios and all(j.tone == "unbroken" and not j.worst.useless for j in group)
+        if {j.scenario for j in group} == scenarios and all(j.may_be_advised and j.verdict != "reduced" for j in group)
     ]
     priced = [
         max(((j.worst.loss, j) for j in group if j.worst.loss is not None), key=lambda pair: pair[0].value)
-        for group in unbroken
+        for group in safe
         if all(j.worst.loss is not None for j in group)
     ]
     if not priced:
         return None
     loss, dearest = min(priced, key=lambda pair: pair[0].value)
     most = f", at most, in scenario {dearest.scenario}" if len(scenarios) > 1 else ""
-    label = f"points of {utility_name(loss)}: the price of {name_of(dearest.defence)}{most}, the cheapest not broken"
-    return {"figure": points(loss.value), "label": label, "tone": "unbroken"}
+    label = f"points of {utility_name(loss)}: the price of {name_of(dearest.defence)}{most}, the cheapest bounded or not broken"
+    return {"figure": points(loss.value), "label": label, "tone": "not-broken"}
 
 
 def advice_section(page: Page) -> Section | None:
@@ -159,5 +199,8 @@ def glossary_section(page: Page) -> Section:
             "labels": _shows(page, LEAK_AUC),
             "searches": _shows(page, SEARCH_FAILED),
             "layered": layered,
+            "verdicts": {judgement.verdict for judgement in page.summary.judgements},
+            "telling": TELLING,
+            "most_failed": MOST_FAILED,
         },
     )

@@ -9,11 +9,12 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from leaktight.audit.label_leak import GUESSING, LEAK_AUC, TAIL, place_of, weight
+from leaktight.audit.label_leak import GUESSING, LEAK_AUC, PASSES, TAIL, place_of, weight
 from leaktight.audit.rows import Row
 from leaktight.audit.words import family_of, name_of, undefended
 from leaktight.core.metric import Reading
 from leaktight.core.record import Cell, Record, Status
+from leaktight.findings.passes import BESIDE, LabelPasses, passes_of
 from leaktight.learning.split import Split
 from leaktight.report.page import Page, Section
 from leaktight.report.plots import COLOURS, escaped, layout, plain_figure
@@ -47,7 +48,7 @@ def labels_section(page: Page) -> Section | None:
     """Show leak AUC over training for each attack and layer, one line for each defence; None if no labels were told apart."""
     groups: dict[tuple[int, int, str], list[Row]] = {}
     for row in page.summary.rows:
-        if any(reading.name == LEAK_AUC for reading in row.readings):
+        if any(reading.name in (LEAK_AUC, PASSES) for reading in row.readings):
             groups.setdefault((row.scenario, row.batch_size, row.stage), []).append(row)
     if not groups:
         return None
@@ -63,11 +64,18 @@ def labels_section(page: Page) -> Section | None:
                 name = f"plot-labels-{number}-{place}"
                 plots[name] = figure_of(panel, height=FIRST if not captions else SMALL)
                 captions[name] = _caption(panel[0])
+        over_passes = [found for row in rows if (found := passes_of(row)) is not None]
+        curve = f"plot-passes-{number}" if any(len(one.course) > 1 for one in over_passes) else ""
+        if curve:
+            plots[curve] = passes_figure(over_passes)
         block = {
             "setting": rows[0].setting,
             "captions": captions,
             "left": len(panels) - len(captions),
-            "key": legend_of(rows) if captions else [],
+            "passes": [_passes(one) for one in over_passes],
+            "beside": list(BESIDE.values()),
+            "curve": curve,
+            "key": legend_of(rows) if captions or curve else [],
             "tables": _tables(courses),
         }
         blocks.append(block)
@@ -152,6 +160,48 @@ def figure_of(panel: Sequence[Course], height: int = SMALL) -> dict[str, Any]:
     figure.update_xaxes(range=[0, rim * 1.02], zeroline=False)
     figure.update_yaxes(title_text="leak AUC", range=[max(-0.02, lowest - 0.04), 1.03], dtick=0.1)
     return plain_figure(figure)
+
+
+def passes_figure(over_passes: Sequence[LabelPasses], height: int = SMALL) -> dict[str, Any]:
+    """Return the AUC over passes for each defence, under the attack that tells most in the end."""
+    figure = go.Figure()
+    shades = _shades([one.row for one in over_passes])
+    best: dict[str, LabelPasses] = {}
+    for one in sorted(over_passes, key=lambda one: one.aucs[PASSES].value):
+        if one.course:
+            best[one.row.defence.key] = one
+    for key, one in best.items():
+        colour, opacity = shades[key]
+        name = escaped(name_of(one.row.defence))
+        figure.add_trace(
+            go.Scatter(
+                name=name,
+                opacity=opacity,
+                x=list(range(1, len(one.course) + 1)),
+                y=one.course,
+                mode="lines+markers",
+                line={"color": colour, "width": 1.6},
+                hovertemplate=f"{name}, {escaped(one.row.attack)}<br>AUC %{{y:.2f}} after %{{x}} passes<extra></extra>",
+            )
+        )
+    figure.add_hline(y=GUESSING, line={"color": BARE, "dash": "dash", "width": 1.2})
+    figure.update_layout(**{**layout(height=height), "showlegend": False})
+    lowest = min([GUESSING, *(value for one in best.values() for value in one.course)])
+    figure.update_xaxes(title_text="passes over the data", rangemode="tozero")
+    figure.update_yaxes(title_text="leak AUC", range=[max(-0.02, lowest - 0.04), 1.03], dtick=0.1)
+    return plain_figure(figure)
+
+
+def _passes(one: LabelPasses) -> dict[str, Any]:
+    cells = [f"{one.aucs[name].value:.2f}" if name in one.aucs else _NONE for name in BESIDE]
+    where = f"{one.row.attack}, {one.place}" + (f", {len(one.course)} passes" if one.course else "")
+    judged = one.row.leak
+    return {
+        "name": name_of(one.row.defence),
+        "where": where,
+        "cells": list(zip(BESIDE, cells, strict=True)),
+        "tone": "leaks" if judged is not None and judged.beats_chance() else "",
+    }
 
 
 def _ends(course: Course, rim: float, colour: str, shared: dict[str, Any]) -> go.Scatter:

@@ -41,7 +41,9 @@ def norms_section(page: Page) -> Section | None:
 
 def _by_defence(page: Page) -> list[tuple[Row, Shares]]:
     """Return one row for each scenario and defence with its counts; every attack on the same messages holds the same ones."""
-    leaky = {j.scenario: (j.worst.batch_size, j.worst.stage) for j in page.summary.judgements if undefended(j.defence)}
+    leaky = {
+        j.scenario: (j.worst.batch_size, j.worst.stage) for j in page.summary.judgements if undefended(j.defence) and j.charted
+    }
     found: dict[tuple[int, str], tuple[Row, Shares]] = {}
     for row in page.summary.rows:
         shares = shares_of(row)

@@ -8,11 +8,11 @@ from typing import Any
 
 from torch import Tensor
 
-from leaktight.audit.advice import Advice, advise
 from leaktight.audit.flags import Flag, raise_flags
 from leaktight.audit.plan import Plan
-from leaktight.audit.summary import Summary, summarise
 from leaktight.core.record import Record
+from leaktight.findings.advice import Advice, advise
+from leaktight.findings.summary import Summary, summarise
 
 Pictures = Callable[[str], Mapping[str, Tensor] | None]
 """From a cell's key to its images: `truth_raw`, `truth_used`, `guess`, and labels."""
@@ -40,9 +40,17 @@ class Page:
     advice: tuple[Advice, ...]
 
     @classmethod
-    def of(cls, records: Sequence[Record], plan: Plan, versions: Mapping[str, str], pictures: Pictures, redact: bool) -> Page:
-        """Summarise records and gather the rest."""
-        summary = summarise(records)
+    def of(
+        cls,
+        records: Sequence[Record],
+        plan: Plan,
+        versions: Mapping[str, str],
+        pictures: Pictures,
+        redact: bool,
+        whole: Sequence[Record] | None = None,
+    ) -> Page:
+        """Summarise records and gather the rest; `whole` are the records before they were redacted, if they were."""
+        summary = summarise(records, whole)
         return cls(tuple(records), plan, versions, pictures, redact, summary, raise_flags(records), advise(summary))
 
     @property

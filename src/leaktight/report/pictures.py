@@ -12,9 +12,9 @@ from PIL import Image
 from torch import Tensor
 
 from leaktight.audit.rows import Row
-from leaktight.audit.verdict import Judgement
 from leaktight.audit.words import capital, name_of, undefended
 from leaktight.core.probe import OBJECTIVE
+from leaktight.findings.verdict import Judgement
 from leaktight.metrics.image import psnr
 from leaktight.report.page import Page, Pictures, Section
 
@@ -54,12 +54,11 @@ def pictures_section(page: Page) -> Section | None:
     """Show for each defence what the strongest attack recovered; a redacted page has no such section."""
     if page.redact:
         return None
+    charted = [judgement for judgement in page.summary.judgements if judgement.charted]
     blocks = [
         strips
-        for scenario in dict.fromkeys(judgement.scenario for judgement in page.summary.judgements)
-        for strips in blocks_of(
-            [j for j in page.summary.judgements if j.scenario == scenario], page.pictures, page.summary.threshold
-        )
+        for scenario in dict.fromkeys(judgement.scenario for judgement in charted)
+        for strips in blocks_of([j for j in charted if j.scenario == scenario], page.pictures, page.summary.threshold)
     ]
     graded = bool(blocks)
     blocks += [[strip] for row in page.summary.rows if (strip := ungraded_strip(row, page.pictures))]

@@ -19,9 +19,9 @@ from leaktight.audit.property_leak import GUESSING, tells_property, whence
 from leaktight.audit.rows import PSNR, STATEMENT, Row
 from leaktight.audit.sweep import sweeps
 from leaktight.audit.utility import ACCURACY, utility_name, utility_text
-from leaktight.audit.verdict import Judgement
 from leaktight.audit.words import capital, family_of, name_of, percent, strength_of, title_of, undefended
 from leaktight.core.metric import Reading
+from leaktight.findings.verdict import Judgement
 from leaktight.report.page import Page, Section
 
 # Okabe and Ito's palette, told apart also by readers with colour blindness; black is left to the undefended point.
@@ -72,11 +72,10 @@ def tradeoff_section(page: Page) -> Section | None:
     """Show accuracy against leakage for each defence and strength, and leakage over strength for each kind."""
     plots: dict[str, dict[str, Any]] = {}
     captions: dict[str, str] = {}
-    scenarios = dict.fromkeys(judgement.scenario for judgement in page.summary.judgements)
+    charted = [judgement for judgement in page.summary.judgements if judgement.charted]
+    scenarios = dict.fromkeys(judgement.scenario for judgement in charted)
     for scenario, about_property in itertools.product(scenarios, (False, True)):
-        judged = [
-            j for j in page.summary.judgements if j.scenario == scenario and tells_property(j.worst.leak) == about_property
-        ]
+        judged = [j for j in charted if j.scenario == scenario and tells_property(j.worst.leak) == about_property]
         suffix = f", scenario {scenario}" if len(scenarios) > 1 else ""
         place, leak = (f"{scenario}-property", "property AUC") if about_property else (str(scenario), "leakage")
         figure = tradeoff(judged)

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from torch import Tensor
 
-from leaktight.audit.characteristic import DISTANCES, Curve, Spot
 from leaktight.audit.rows import RATIO
 from leaktight.audit.words import links, name_of
 from leaktight.core.record import Record
+from leaktight.findings.characteristic import DISTANCES, Curve, Spot
 from leaktight.metrics.tradeoff import Region, region
 from leaktight.report.page import Page
 from leaktight.report.pictures import Picture, data_address, drawable

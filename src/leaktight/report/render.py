@@ -17,6 +17,7 @@ from leaktight.audit.plan import Plan
 from leaktight.audit.store import Store
 from leaktight.core.private import write_private
 from leaktight.core.record import Record
+from leaktight.findings.redaction import number_seeds, redacted, without_seeds
 from leaktight.report.characteristic import characteristic_section
 from leaktight.report.findings import advice_section, flags_section, glossary_section, verdict_section
 from leaktight.report.generated import generated_section
@@ -27,7 +28,6 @@ from leaktight.report.numbers import checks_section, table_section
 from leaktight.report.page import MakeSection, Page, Pictures
 from leaktight.report.pictures import pictures_section
 from leaktight.report.plots import tradeoff_section
-from leaktight.report.redaction import number_seeds, redacted, without_seeds
 from leaktight.report.settings import parameters_section, reproduce_section, threat_section
 
 SECTIONS: tuple[MakeSection, ...] = (
@@ -92,10 +92,11 @@ def render(
         redact: whether to leave out every image, every single image's value and the seeds.
         sections: the parts of the page, in order; by default `SECTIONS`.
     """
+    whole = records if redact else None
     if redact:
         numbers = number_seeds([*plan.grid.seeds, *(record.cell.seed for record in records)])
         records, plan, gallery = redacted(records, numbers, pairs=True), without_seeds(plan, numbers), _no_pictures
-    page = Page.of(records, plan, versions, gallery, redact)
+    page = Page.of(records, plan, versions, gallery, redact, whole)
     found = [section for make in (SECTIONS if sections is None else sections) if (section := make(page)) is not None]
     environment = _environment()
     plots = {name: figure for section in found for name, figure in section.plots.items()}

@@ -13,8 +13,8 @@ from leaktight.core.defence import Defence
 from leaktight.core.probe import Attempt, Probe
 from leaktight.core.threat import Knows, ThreatModel
 from leaktight.core.value import Value
+from leaktight.findings.redaction import without_places
 from leaktight.report.page import Page, Section
-from leaktight.report.redaction import without_places
 
 KNOWN = {
     Knows.LABELS: "the true labels behind each message",

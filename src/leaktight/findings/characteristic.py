@@ -6,12 +6,11 @@ import dataclasses
 import statistics
 from collections.abc import Mapping, Sequence
 
-from leaktight.audit.property_leak import tells_property
 from leaktight.audit.rows import LABELS, RATIO, Row
 from leaktight.audit.sweep import Sweep, sweeps
-from leaktight.audit.verdict import Judgement
 from leaktight.audit.words import undefended
 from leaktight.core.metric import Reading
+from leaktight.findings.verdict import Judgement
 from leaktight.metrics.tradeoff import Point, Region, cap, cap_interval, region
 
 CONDITION, BOUND = "theorem_condition", "theorem_bound"
@@ -98,7 +97,7 @@ def leading(curves: Sequence[Curve], judgements: Sequence[Judgement]) -> tuple[C
         curves: those of all attacks and settings.
         judgements: what was found about no defence, which says where most leaks.
     """
-    open_judgements = [j for j in judgements if undefended(j.defence) and not tells_property(j.worst.leak)]
+    open_judgements = [j for j in judgements if undefended(j.defence) and j.charted and j.kind.of_examples]
     bare = {j.scenario: (j.worst.batch_size, j.worst.stage) for j in open_judgements}
     groups: dict[tuple[int, str], list[Curve]] = {}
     for scenario in dict.fromkeys(curve.scenario for curve in curves):

@@ -3,16 +3,17 @@
 import pytest
 
 from leaktight.attacks import PropertyInference
-from leaktight.audit.advice import advise
 from leaktight.audit.flags_attacks import attack_at_chance, leakage_grows
 from leaktight.audit.flags_soundness import null_above_chance
 from leaktight.audit.rows import rows_of
-from leaktight.audit.summary import summarise
-from leaktight.audit.verdict import judge
 from leaktight.core.metric import Reading
 from leaktight.core.threat import ThreatModel
 from leaktight.data import Npz, Parity
 from leaktight.defences import GaussianNoise
+from leaktight.findings.advice import advise
+from leaktight.findings.sentence import sentence_of
+from leaktight.findings.summary import summarise
+from leaktight.findings.verdict import judge
 from leaktight.learning import Federated
 from leaktight.models import MLP
 from leaktight.probes import Sensitivity
@@ -48,10 +49,10 @@ def record(made):
 
 def test_without_defence_the_property_is_named_with_its_auc(record):
     (found,) = judge(rows_of([record(None, 0.93)]))
-    assert found.tone == "leaks"
-    assert found.sentence == (
-        "Without defence, from one shared message the server tells whether its examples have the property `Hat` with an AUC of 0.93 "
-        "(0.88 to 0.98; guessing gets 0.5), by property inference on all layers together (batches of 16, throughout training)."
+    assert found.verdict == "leaks"
+    assert sentence_of(found) == (
+        "No defence: leaks. From one shared message the server tells whether its examples have the property `Hat` with AUC 0.93 "
+        "(0.88 to 0.98; guessing gets 0.5) (property inference on all layers together; batches of 16, throughout training)."
     )
 
 
@@ -60,63 +61,48 @@ def test_without_defence_the_property_is_named_with_its_auc(record):
 )
 def test_the_attacker_is_named_by_its_seat(record, seat, who):
     (found,) = judge(rows_of([record(None, 0.93, seat=seat)]))
-    assert f"from one shared message {who} tells whether" in found.sentence
+    assert f"From one shared message {who} tells whether" in sentence_of(found)
 
 
 def test_a_property_that_records_do_not_name_is_private(record):
     (found,) = judge(rows_of([record(None, 0.93, scenario=Federated(data=Parity(), model=MLP()))]))
-    assert "whether its examples have the private property with an AUC of 0.93" in found.sentence
+    assert "whether its examples have the private property with AUC 0.93" in sentence_of(found)
 
 
 def test_a_layer_with_a_larger_auc_is_mentioned_not_judged(record):
     (found,) = judge(rows_of([record(None, 0.9, layers={"conv1": 0.6, "head": 0.95})]))
     assert found.worst.leak.value == 0.9
-    assert "on all layers together (head alone 0.95; batches of 16" in found.sentence
+    assert "on all layers together; head alone 0.95; batches of 16" in sentence_of(found)
 
 
 def test_nothing_told_undefended_is_not_called_safe(record):
     (found,) = judge(rows_of([record(None, 0.52)]))
-    assert found.tone == "unknown"
-    assert "no attack tried told measurably better than guessing whether the examples behind a message have" in found.sentence
-    assert "AUC 0.52 (0.47 to 0.57; guessing gets 0.5)" in found.sentence
-    assert "That does not show that none can" in found.sentence
+    assert found.verdict == "unknown"
+    assert "AUC 0.52 (0.47 to 0.57; guessing gets 0.5)" in sentence_of(found)
+    assert "That does not show that none can" in sentence_of(found)
 
 
 @pytest.mark.parametrize(
-    ("value", "tone", "words"),
+    ("value", "verdict", "words"),
     [
-        (
-            0.52,
-            "unbroken",
-            "Gaussian noise (std 0.1) was not broken by the attack tried (property inference): none told measurably better than guessing whether",
-        ),
-        (0.52, "unbroken", "AUC 0.52 (0.47 to 0.57; guessing gets 0.5), against 0.93 without it, by property inference"),
-        (
-            0.7,
-            "reduces",
-            "reduced the leak: from one shared message the server still tells whether its examples have the property `Hat`",
-        ),
-        (0.7, "reduces", "with an AUC of 0.70 (0.65 to 0.75; guessing gets 0.5), against 0.93 without it"),
-        (0.9, "leaks", "did not measurably stop the leak: from one shared message the server tells whether its examples"),
-        (
-            0.1,
-            "leaks",
-            "with an AUC of 0.10 (0.05 to 0.15; guessing gets 0.5), as good as 0.90 the other way round, against 0.93",
-        ),
+        (0.52, "unknown", "No attack counts as evidence: property inference does not model this defence."),
+        (0.7, "reduced", "with AUC 0.70 (0.65 to 0.75; guessing gets 0.5), against 0.93 without it"),
+        (0.9, "leaks", "with AUC 0.90 (0.85 to 0.95; guessing gets 0.5), against 0.93 without it"),
+        (0.1, "leaks", "with AUC 0.10 (0.05 to 0.15; guessing gets 0.5), as good as 0.90 the other way round, against 0.93"),
     ],
 )
-def test_a_defence_is_set_beside_none_with_its_price(record, value, tone, words):
+def test_a_defence_is_set_beside_none_with_its_price(record, value, verdict, words):
     _, found = judge(rows_of([record(None, 0.93), record(STRONG, value, accuracy=0.87)]))
-    assert found.tone == tone
-    assert words in found.sentence
-    assert "The price: 3.0 points of accuracy (95 % interval" in found.sentence
+    assert found.verdict == verdict
+    assert words in sentence_of(found)
+    assert "The price: 3.0 points of accuracy (95 % interval" in sentence_of(found)
 
 
 def test_nothing_is_stopped_while_a_single_layer_tells(record):
-    _, found = judge(rows_of([record(None, 0.93), record(STRONG, 0.52, layers={"conv1": 0.5, "head": 0.75})]))
-    assert found.tone == "reduces"
-    assert "with an AUC of 0.75" in found.sentence
-    assert "by property inference on the layer head alone" in found.sentence
+    _, found = judge(rows_of([record(None, 0.93), record(STRONG, 0.52, layers={"conv1": 0.5, "head": 0.7})]))
+    assert found.verdict == "reduced"
+    assert "with AUC 0.70" in sentence_of(found)
+    assert "(property inference on the layer head alone" in sentence_of(found)
 
 
 def test_the_strongest_attack_counts(record):
@@ -129,46 +115,41 @@ def test_the_strongest_attack_counts(record):
 
 def test_without_anything_to_compare_with_nothing_is_claimed(record):
     (alone,) = judge(rows_of([record(STRONG, 0.52)]))
-    assert "without defence nothing was measured to compare with" in alone.sentence
+    assert alone.missing.startswith("Nothing was measured without a defence")
     _, both = judge(rows_of([record(None, 0.51), record(STRONG, 0.52)]))
-    assert (both.tone, "nothing was told without it either" in both.sentence) == ("unknown", True)
+    assert (both.verdict, both.missing) == ("unknown", "The attack failed even without a defence, so this says nothing.")
 
 
 def test_an_attacker_who_knows_the_defence_is_set_beside_one_who_does_not(record):
     knowing = PropertyInference(models_defence=True)
     records = [record(None, 0.95), record(STRONG, 0.6), record(STRONG, 0.8, attack=knowing, label="knowing")]
     *_, found = judge(rows_of(records))
-    assert found.sentence.endswith(
-        "An attacker who knows the defence reaches property AUC 0.8, chance 0.5 (knowing), "
-        "one who ignores it property AUC 0.6, chance 0.5 (property inference)."
+    assert (
+        "An attacker who knows the defence gets 0.80 (knowing), one who ignores it 0.60 (property inference)."
+        in sentence_of(found)
     )
 
 
 def test_images_and_property_are_judged_apart(record, made):
     images = [made.record(defence, psnr, scenario=SCENARIO) for defence, psnr in ((None, 38), (STRONG, 8))]
-    records = [*images, record(None, 0.95), record(STRONG, 0.8, accuracy=0.8)]
+    records = [*images, record(None, 0.95), record(STRONG, 0.7, accuracy=0.8)]
     summary = summarise(records)
-    assert [(j.defence.kind, j.worst.leak.name, j.tone) for j in summary.judgements] == [
-        ("none", "reconstruction_statement", "leaks"),
-        ("none", "property_auc", "leaks"),
-        ("gaussian_noise", "reconstruction_statement", "unbroken"),
-        ("gaussian_noise", "property_auc", "reduces"),
+    assert [(j.defence.kind, j.kind.name, j.verdict) for j in summary.judgements] == [
+        ("none", "images", "leaks"),
+        ("gaussian_noise", "images", "unknown"),
+        ("none", "property", "leaks"),
+        ("gaussian_noise", "property", "reduced"),
     ]
     questions = [item.question for item in advise(summary)]
-    assert questions[0] == "Against all other attacks: What was not broken by the attacks tried, at the lowest price?"
-    assert questions[4] == "Against property inference: What was not broken by the attacks tried, at the lowest price?"
-    assert "None of the defences measured" in advise(summary)[4].sentence
+    assert questions[0] == "Images: What was bounded or not broken, at the lowest price?"
+    assert questions[2] == "Private property: What was bounded or not broken, at the lowest price?"
 
 
 def test_advice_takes_the_least_leak_within_the_budget(record):
-    records = [record(None, 0.95), record(WEAK, 0.8, accuracy=0.895), record(STRONG, 0.51, accuracy=0.86)]
-    unbroken, one, *_, five, limits = advise(summarise(records))
-    assert (
-        "Gaussian noise (std 0.1): property AUC 0.51 by the strongest attack tried, on all layers together, at"
-        in unbroken.sentence
-    )
-    assert "Gaussian noise (std 0.01)" in one.sentence
-    assert "Gaussian noise (std 0.1)" in five.sentence
+    records = [record(None, 0.95), record(WEAK, 0.7, accuracy=0.895), record(STRONG, 0.6, accuracy=0.86)]
+    _, *within, limits = advise(summarise(records))
+    assert [item.question for item in within] == ["At most 1 or 2 points of accuracy?", "At most 5 points of accuracy?"]
+    assert [item.defence for item in within] == [WEAK, STRONG]
     assert "property inference. Stronger attacks exist" in limits.sentence
 
 

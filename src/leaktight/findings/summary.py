@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
-from leaktight.audit.characteristic import Curve, curves_of
 from leaktight.audit.rows import Row, rows_of, threshold_of
-from leaktight.audit.verdict import Judgement, judge, verdict_of
 from leaktight.core.record import Record, Status
+from leaktight.findings.characteristic import Curve, curves_of
+from leaktight.findings.sentence import sentence_of
+from leaktight.findings.verdict import Judgement, judge
+
+NOTHING = "Nothing was measured, so nothing can be said."
 
 
 @dataclasses.dataclass(frozen=True)
@@ -18,8 +21,8 @@ class Summary:
 
     Args:
         rows: one for each defence, attack and setting, undefended first, each kind from weak to strong.
-        judgements: one for each defence, by the strongest attack against it.
-        verdict: sentences for a reader who knows no attack by name.
+        judgements: one for each defence and kind of leak, by the strongest attack against it.
+        verdict: sentences for a reader who knows no attack by name, one for each judgement.
         threshold: the PSNR in dB from which an image counts as recognised; None where no statement was measured.
         counts: how many cells were done, refused, failed.
         seeds: the seeds used.
@@ -35,8 +38,12 @@ class Summary:
     curves: tuple[Curve, ...] = ()
 
 
-def summarise(records: Iterable[Record]) -> Summary:
+def summarise(records: Iterable[Record], whole: Sequence[Record] | None = None) -> Summary:
     """Return rows, judgements and verdict of an audit.
+
+    Args:
+        records: what was measured.
+        whole: the same records before they were redacted, if they were: the verdict is the same for whoever reads it.
 
     Example:
         >>> summarise([]).verdict
@@ -44,13 +51,20 @@ def summarise(records: Iterable[Record]) -> Summary:
     """
     records = list(records)
     rows = rows_of(records)
-    judgements = judge(rows)
+    judgements = judge(rows, None if whole is None else rows_of(whole))
     return Summary(
         rows=rows,
         judgements=judgements,
-        verdict=verdict_of(rows, judgements),
+        verdict=verdict_of(judgements),
         threshold=threshold_of(records),
         counts=Counter(record.status for record in records),
         seeds=tuple(sorted({record.cell.seed for record in records})),
         curves=curves_of(rows),
     )
+
+
+def verdict_of(judgements: Sequence[Judgement]) -> tuple[str, ...]:
+    """Return a sentence for each judgement; with the number of its scenario, if there are several."""
+    several = len({judgement.scenario for judgement in judgements}) > 1
+    said = [f"Scenario {one.scenario}. {sentence_of(one)}" if several else sentence_of(one) for one in judgements]
+    return tuple(said) or (NOTHING,)

@@ -1,0 +1,170 @@
+"""Advice: the cheapest defence that was shown to protect, and the best within a budget of accuracy."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from leaktight.audit.pool import high
+from leaktight.audit.utility import utility_name
+from leaktight.audit.words import capital, listed, name_of, undefended
+from leaktight.core.defence import Defence
+from leaktight.findings.sentence import cost_of
+from leaktight.findings.summary import Summary
+from leaktight.findings.verdict import Judgement
+
+BUDGETS = (0.01, 0.02, 0.05)
+LIMITS = "How far does this advice go?"
+UNPRICED = "This cannot be said: {why}, so a price in {name} means nothing. Train longer."
+
+
+@dataclasses.dataclass(frozen=True)
+class Advice:
+    """One recommendation.
+
+    Args:
+        question: what was asked, such as `At most 2 points of accuracy?`.
+        sentence: the answer in words, with intervals.
+        defence: the defence it names; None if none qualifies.
+    """
+
+    question: str
+    sentence: str
+    defence: Defence | None = None
+
+
+def advise(summary: Summary, budgets: Sequence[float] = BUDGETS) -> tuple[Advice, ...]:
+    """Return the cheapest defence that was shown to protect, and the best within each budget of accuracy, for each kind of leak.
+
+    Only what was shown to help is named: `bounded` by an epsilon that implies something, `not broken`, or `reduced`; never what is
+    `unknown`, and never a defence under which the model learned nothing. If it learned nothing without a defence, or was never trained,
+    nothing is named. A defence qualifies by its measured loss; if its interval reaches beyond the budget, the sentence says so. The best
+    is the one with the best word, then the one under which the strongest attack gets least; of equals, the cheapest. Whatever is
+    recommended rests on the attacks tried, and the last answer says so.
+
+    Args:
+        summary: what was measured.
+        budgets: shares of accuracy, in [0, 1], that one may be ready to give up.
+
+    Example:
+        >>> from leaktight.findings.summary import summarise
+        >>> advise(summarise([]))
+        ()
+    """
+    graded = [judgement for judgement in summary.judgements if judgement.kind.name != "ungraded"]
+    scenarios = dict.fromkeys(judgement.scenario for judgement in graded)
+    found: list[Advice] = []
+    for scenario in scenarios:
+        here = [judgement for judgement in graded if judgement.scenario == scenario]
+        defended = [judgement for judgement in here if not undefended(judgement.defence)]
+        prefix = f"Scenario {scenario}: " if len(scenarios) > 1 else ""
+        bare = here[0].worst
+        if defended and bare.unpriced:
+            said = UNPRICED.format(why=bare.unpriced, name=utility_name(bare.utility))
+            found.append(Advice(f"{prefix}Which defence?", said))
+        elif defended and all(judgement.worst.useless for judgement in defended):
+            said = "None of those measured: under each of them the model learned nothing."
+            found.append(Advice(f"{prefix}Which defence?", said))
+        elif defended:
+            for aim, judged in _by_kind(defended).items():
+                found += [_protects(judged, prefix + aim), *_within_budgets(judged, budgets, prefix + aim)]
+    return (*found, *_limits(summary, found))
+
+
+def _limits(summary: Summary, found: Sequence[Advice]) -> list[Advice]:
+    """Return what every recommendation rests on; nothing where there is none."""
+    named = {advice.defence.key for advice in found if advice.defence is not None}
+    tried = dict.fromkeys(attack for j in summary.judgements if j.defence.key in named for attack in j.attacks)
+    if not tried:
+        return []
+    said = f"As far as the attacks that were tried, {listed(list(tried))}. Stronger attacks exist, and may get through."
+    return [Advice(LIMITS, said)]
+
+
+def _by_kind(judged: Sequence[Judgement]) -> dict[str, list[Judgement]]:
+    """Return what was found about each kind of leak apart: they cannot be weighed against each other."""
+    groups: dict[str, list[Judgement]] = {}
+    for judgement in judged:
+        groups.setdefault(f"{judgement.kind.heading}: ", []).append(judgement)
+    return groups if len(groups) > 1 else {"": list(judged)}
+
+
+def _order(judgement: Judgement) -> tuple[int, tuple[float, ...], float]:
+    """Return what recommendations are ranked by: a bound, then what was not broken, then the least leak, then the price."""
+    rank = 0 if judgement.is_good else 1 if judgement.verdict == "not broken" else 2
+    return rank, judgement.kind.severity(judgement.worst)[:1], _price(judgement)
+
+
+def _price(judgement: Judgement) -> float:
+    loss = judgement.worst.loss
+    return float("inf") if loss is None else loss.value
+
+
+def _protects(judged: Sequence[Judgement], prefix: str) -> Advice:
+    question = f"{prefix}What was bounded or not broken, at the lowest price?"
+    known = [j for j in judged if j.may_be_advised and j.verdict != "reduced" and j.worst.loss is not None]
+    if not known:
+        return Advice(question, f"None of the defences measured: {_why(judged)}.")
+    best = min(known, key=_price)
+    said = f"{capital(name_of(best.defence))}: {best.verdict}; {_left(best)}, at a price of {cost_of(best.worst.loss)}."
+    return Advice(question, said, best.defence)
+
+
+def _why(judged: Sequence[Judgement]) -> str:
+    """Say what became of the defences, none of which can be recommended."""
+    leaky = sum(j.verdict in ("refuted", "leaks", "reduced") for j in judged)
+    unknown = sum(j.verdict == "unknown" for j in judged)
+    weak = sum(j.verdict == "bounded" and not j.is_good for j in judged)
+    rest = len(judged) - leaky - unknown - weak
+    said = {
+        f"{leaky} let something through": leaky,
+        f"of {unknown} too little is known": unknown,
+        f"{weak} promised too little by its epsilon": weak,
+        f"{rest} left a model that learned nothing, or has no price": rest,
+    }
+    return "; ".join(words for words, count in said.items() if count)
+
+
+def _within_budgets(judged: Sequence[Judgement], budgets: Sequence[float], prefix: str) -> list[Advice]:
+    """Return the best within each budget; budgets with the same answer are asked about together."""
+    answers: dict[tuple[str, Defence | None], list[float]] = {}
+    for budget in budgets:
+        answers.setdefault(_within(judged, budget), []).append(budget)
+    utility = next((j.worst.loss or j.worst.utility for j in judged if j.worst.loss or j.worst.utility), None)
+    found = []
+    for (said, defence), alike in answers.items():
+        amounts = [f"{100 * budget:g}" for budget in alike]
+        unit = "point" if amounts == ["1"] else "points"
+        many = " or ".join([", ".join(amounts[:-1]), amounts[-1]] if len(amounts) > 1 else amounts)
+        found.append(Advice(f"{prefix}At most {many} {unit} of {utility_name(utility)}?", said, defence))
+    return found
+
+
+def _within(judged: Sequence[Judgement], budget: float) -> tuple[str, Defence | None]:
+    helpful = [j for j in judged if j.may_be_advised]
+    priced = [j for j in helpful if j.worst.loss is not None]
+    if all(j.worst.loss is None for j in judged):
+        return "This cannot be said: the cost in accuracy was not measured.", None
+    if not priced:
+        return "No defence measured was shown to lower the leak.", None
+    fits = [j for j in priced if _price(j) <= budget]
+    if not fits:
+        cheapest = min(priced, key=_price)
+        said = f"the cheapest is {name_of(cheapest.defence)}, at {cost_of(cheapest.worst.loss)}"
+        return f"None of the defences that were shown to help is that cheap; {said}.", None
+    best = min(fits, key=_order)
+    loss = best.worst.loss
+    unsure = ""
+    if loss is not None and loss.low is None:
+        unsure = " The cost has no interval, so treat it as a rough figure."
+    elif loss is not None and high(loss) > budget:
+        unsure = " The interval reaches beyond the budget: more seeds or test examples would settle it."
+    said = f"{name_of(best.defence)}: {best.verdict}; {_left(best)}, at a price of {cost_of(loss)}"
+    return f"The best protection measured is {said}.{unsure}", best.defence
+
+
+def _left(judgement: Judgement) -> str:
+    """Say what the strongest attack gets, or what the bound implies."""
+    if judgement.is_good and judgement.bound is not None:
+        return f"epsilon {judgement.bound.budget.epsilon:.3g}, true positives at most {100 * judgement.bound.rate:.3g} % at 1 % false alarms"
+    return judgement.kind.found(judgement.worst)

@@ -1,0 +1,101 @@
+"""Leak kinds: what can leak, by which reading it is judged, and how it is said."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Sequence
+from typing import ClassVar
+
+from leaktight.audit.pool import leakage
+from leaktight.audit.rows import Row
+from leaktight.core.attack import Principle
+from leaktight.core.metric import Reading
+
+Severity = tuple[float, ...]
+
+
+class LeakKind(abc.ABC):
+    """One kind of leak. `name` is its name in files, `heading` stands above what is found of it, `noun` in sentences.
+
+    `of_examples` says whether it is about single examples, so that an epsilon for single examples bounds it.
+    """
+
+    name: ClassVar[str]
+    heading: ClassVar[str]
+    noun: ClassVar[str]
+    of_examples: ClassVar[bool] = True
+
+    @abc.abstractmethod
+    def reading(self, row: Row) -> Reading | None:
+        """Return what a row is judged by; None if it is not about this kind."""
+
+    @abc.abstractmethod
+    def found(self, row: Row) -> str:
+        """Say what the attack of a row got, as a clause."""
+
+    @abc.abstractmethod
+    def short(self, row: Row) -> str:
+        """Say the same as a figure alone."""
+
+    def unit(self, row: Row) -> str:
+        """Return what two rows must share to be compared: the name of what they are judged by."""
+        reading = self.reading(row)
+        return "" if reading is None else reading.name
+
+    def units(self) -> Sequence[str]:
+        """Return the units that decide before any other, if rows have several."""
+        return ()
+
+    def severity(self, row: Row) -> Severity:
+        """Return what rows of one unit are ranked by: the larger, the more leaks."""
+        reading = self.reading(row)
+        return () if reading is None else (leakage(reading),)
+
+    def is_read(self, row: Row) -> bool:
+        """Return whether more was read than blind guessing explains, by what the row is judged by."""
+        reading = self.reading(row)
+        return reading is not None and reading.beats_chance()
+
+    def contradictions(self, row: Row) -> tuple[str, ...]:
+        """Say which other readings lie beyond their chance level: where there is one, nothing can be called protected."""
+        return ()
+
+    def kept(self, row: Row, base: Row) -> float:
+        """Return how much of what is read without a defence is still read with it: 1 for all of it.
+
+        By default the ratio of what both read beyond chance.
+        """
+        read, before = self.reading(row), self.reading(base)
+        if read is None or before is None:
+            return 0.0
+        whole = excess(before)
+        return excess(read) / whole if whole > 0 else 0.0
+
+    def principle(self, row: Row) -> Principle | None:
+        """Return what an attack rests on as far as this kind of leak goes."""
+        return row.principle
+
+    def failed(self, row: Row) -> Reading | None:
+        """Return the share of failed searches, where this kind of leak is searched for."""
+        return row.failed
+
+    def luckiest(self, rows: Sequence[Row]) -> Reading | None:
+        """Return what an attacker would reach who knew for each victim which of several attacks to believe; None if nobody can tell.
+
+        Only the truth tells that, so that it judges nobody: it is the end that a luckier attacker might reach.
+        """
+        return None
+
+    def detail(self, row: Row) -> str:
+        """Name the attack and the setting."""
+        return f"{row.attack}; {row.moment}"
+
+
+def excess(reading: Reading) -> float:
+    """Return how far a reading lies beyond chance, in its own unit; below 0 on the other side.
+
+    Example:
+        >>> excess(Reading(name="mse", value=0.25, chance=1.0, leaks="low")), excess(Reading(name="psnr", value=20, chance=11, leaks="high"))
+        (0.75, 9.0)
+    """
+    return leakage(reading) - leakage(reading.model_copy(update={"value": reading.chance or 0.0}))

@@ -1,0 +1,17 @@
+"""The kinds of leak that there are, in the order in which they are told."""
+
+from __future__ import annotations
+
+from leaktight.findings.images import Images
+from leaktight.findings.kind import LeakKind
+from leaktight.findings.labels import Labels
+from leaktight.findings.property import Property
+from leaktight.findings.samples import Samples
+from leaktight.findings.ungraded import Ungraded
+
+KINDS: tuple[LeakKind, ...] = (Images(), Samples(), Labels(), Property(), Ungraded())
+
+
+def kinds_of(names: list[str]) -> list[LeakKind]:
+    """Return the kinds of these names, in their order."""
+    return [kind for kind in KINDS if kind.name in names]

@@ -1,0 +1,123 @@
+"""Sentences: a judgement in words, for a reader who knows no attack by name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from leaktight.audit.pool import high, leakage, leaks_more
+from leaktight.audit.rows import PSNR, STATEMENT, Row
+from leaktight.audit.utility import ignorance, utility_name
+from leaktight.audit.words import capital, counted, listed, name_of, percent, points, undefended
+from leaktight.core.metric import Reading
+from leaktight.findings.verdict import Judgement, strongest
+
+
+def sentence_of(judgement: Judgement) -> str:
+    """Say what was found: the defence, the word, and what it rests on."""
+    return f"{capital(name_of(judgement.defence))}: {judgement.verdict}. {reasons_of(judgement)}"
+
+
+def reasons_of(judgement: Judgement) -> str:
+    """Say what was read and what the word rests on, then the price."""
+    kind, worst, base = judgement.kind, judgement.worst, judgement.base
+    before = "" if base is None else f", against {kind.short(base)} without it"
+    said = [
+        f"{capital(kind.found(worst))}{before} ({kind.detail(worst)}).",
+        *_others(judgement),
+        *_signs(judgement),
+        *_luck(judgement),
+        *_basis(judgement),
+        *_informed(judgement),
+    ]
+    if worst.useless:
+        said.append(f"The model learned nothing: it is no better than {ignorance(worst.utility)}.")
+    # What comes with an update beside images has their price.
+    if not undefended(judgement.defence) and judgement.charted:
+        said += [_price(worst), *_budget(worst)]
+    return " ".join(said)
+
+
+def cost_of(loss: Reading | None) -> str:
+    """Say what a defence costs in accuracy, with its interval.
+
+    Example:
+        >>> cost_of(Reading(name="accuracy_loss", value=0.031, low=0.01, high=0.052))
+        '3.1 points of accuracy (95 % interval 1.0 to 5.2)'
+    """
+    if loss is None:
+        return "its cost in accuracy was not measured"
+    said = f"{points(loss.value)} points of {utility_name(loss)}"
+    if loss.low is None or loss.high is None:
+        return said
+    interval = f"95 % interval {points(loss.low)} to {points(loss.high)}"
+    return f"{said} ({interval}{', so perhaps nothing' if loss.low <= 0 <= loss.high else ''})"
+
+
+def _others(judgement: Judgement) -> list[str]:
+    """Name what every other attack was left with, where nobody knows which of them is right."""
+    rows = [one.row for one in judgement.tried if one.row is not judgement.worst]
+    return [f"{capital(judgement.kind.found(row))}." for row in rows] if judgement.kind.name == "ungraded" else []
+
+
+def _signs(judgement: Judgement) -> list[str]:
+    """Say what else lies beyond chance, with a `but` where it is all that does."""
+    if not judgement.signs or judgement.verdict == "leaks":
+        return []
+    also = "Also, " if judgement.kind.is_read(judgement.worst) else "But "
+    return [f"{also}{listed(judgement.signs)}."]
+
+
+def _luck(judgement: Judgement) -> list[str]:
+    best = judgement.luckiest
+    if best is None:
+        return []
+    return [f"A luckier attacker, who knew for each image which attack to believe, would recognise {counted(best)}."]
+
+
+def _basis(judgement: Judgement) -> list[str]:
+    """Say what the word rests on: the bound, the attacks that found nothing, or what is missing."""
+    if judgement.verdict == "bounded" and judgement.bound is not None:
+        return [str(judgement.bound)]
+    if judgement.verdict == "unknown":
+        return [judgement.missing]
+    if judgement.verdict != "not broken":
+        return []
+    by_name = {one.name: one.principle for one in judgement.tried if one.counts}
+    names = listed([f"{name} ({principle})" for name, principle in by_name.items()])
+    reading = judgement.reading
+    more = "A stronger attack may get through"
+    if reading is not None and reading.name == STATEMENT and reading.high:
+        more += f"; up to {percent(high(reading))} may be recognised, by the 95 % interval"
+    return [f"Attacks that know the defence and work without it found nothing: {names}. {more}."]
+
+
+def _informed(judgement: Judgement) -> list[str]:
+    """Say so where an attack that models the defence gets more than the strongest that ignores it."""
+    kind, rows = judgement.kind, [one.row for one in judgement.tried]
+    knowing = strongest(kind, [row for row in rows if row.adaptive])
+    ignoring = strongest(kind, [row for row in rows if not row.adaptive])
+    if undefended(judgement.defence) or knowing is None or ignoring is None:
+        return []
+    one, other = kind.reading(knowing), kind.reading(ignoring)
+    if one is None or other is None:
+        return []
+    said, than, sure = kind.short(knowing), kind.short(ignoring), leaks_more(one, other)
+    if leakage(one) <= leakage(other):
+        clear, blurred = knowing.reading(PSNR, "raw"), ignoring.reading(PSNR, "raw")
+        if clear is None or blurred is None or not (leaks_more(clear, blurred) and clear.beats_chance()):
+            return []
+        said, than, sure = f"copies of {clear.value:.0f} dB", f"copies of {blurred.value:.0f} dB", True
+    unsure = "" if sure else "; the intervals overlap"
+    return [
+        f"An attacker who knows the defence gets {said} ({knowing.attack}), one who ignores it {than} ({ignoring.attack}){unsure}."
+    ]
+
+
+def _price(row: Row) -> str:
+    text = f"no price can be given: {row.unpriced}" if row.unpriced else cost_of(row.loss)
+    return f"{capital(text)}." if row.loss is None else f"The price: {text}."
+
+
+def _budget(row: Row) -> Sequence[str]:
+    said = "; ".join(map(str, row.budgets))
+    return [f"Its privacy budget: {said}."] if said else []

@@ -1,0 +1,228 @@
+"""Verdict: one word for what an audit shows about each defence and kind of leak, and the sentence that goes with it.
+
+The words are never stronger than the evidence: a search that failed, or an attack that does not work undefended, says nothing about a
+defence. The decision is taken here and nowhere else; terminal, report, export and files tell it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal, get_args
+
+from leaktight.audit.rows import Row
+from leaktight.audit.words import undefended
+from leaktight.core.defence import Defence
+from leaktight.core.metric import Reading
+from leaktight.findings.bound import Bound, bound_of
+from leaktight.findings.evidence import Tried, is_enough, missing_in, tried_in
+from leaktight.findings.kind import LeakKind
+from leaktight.findings.kinds import KINDS
+
+Verdict = Literal["refuted", "leaks", "reduced", "bounded", "not broken", "unknown"]
+"""What an audit shows about a defence, in order of precedence.
+
+- `refuted`: a claimed epsilon lies below its measured lower bound.
+- `leaks`: at least half of what is read without the defence is read with it; without any defence, anything beyond chance.
+- `reduced`: less, but more than blind guessing explains.
+- `bounded`: an accounted epsilon with its delta; what it implies is said.
+- `not broken`: at least two attacks found nothing that rest on different principles, model the defence, work without it, and did not fail.
+- `unknown`: anything else; what is missing is said.
+"""
+PRECEDENCE: tuple[Verdict, ...] = get_args(Verdict)
+HALF = 0.5
+"""How much of what is read without a defence must still be read to say that it leaks."""
+NO_TWIN = "Nothing was measured without a defence here, so there is nothing to compare with."
+NOT_GRADED = "Nobody compared the guesses with the originals: add the private batches with `--truth`."
+OPEN = "No attack tried read more than guessing explains. That does not show that none can."
+
+
+@dataclasses.dataclass(frozen=True)
+class Judgement:
+    """What was found about one defence and one kind of leak.
+
+    Args:
+        scenario: number of the scenario, from 1.
+        defence: the defence at its strength.
+        kind: the kind of leak.
+        verdict: the word.
+        worst: the row that decides: that of the strongest attack, in the setting where most leaks.
+        base: the strongest attack without defence in that setting; None if there is none.
+        tried: the attacks that were tried in that setting.
+        signs: which other readings of those attacks lie beyond their chance level, in words.
+        missing: what is missing for a stronger word; empty unless `unknown`.
+        bound: what an accounted epsilon implies; None if none bounds this kind of leak.
+        luckiest: what an attacker would reach who knew which attack to believe; None unless that is more.
+    """
+
+    scenario: int
+    defence: Defence
+    kind: LeakKind
+    verdict: Verdict
+    worst: Row
+    base: Row | None = None
+    tried: tuple[Tried, ...] = ()
+    signs: tuple[str, ...] = ()
+    missing: str = ""
+    bound: Bound | None = None
+    luckiest: Reading | None = None
+
+    @property
+    def reading(self) -> Reading | None:
+        """What decides."""
+        return self.kind.reading(self.worst)
+
+    @property
+    def attacks(self) -> tuple[str, ...]:
+        """The names of the attacks that were tried, each once."""
+        return tuple(dict.fromkeys(one.name for one in self.tried))
+
+    @property
+    def is_good(self) -> bool:
+        """Whether it may be shown as good: an epsilon that implies something. Attacks alone never show that."""
+        return self.verdict == "bounded" and self.bound is not None and self.bound.is_telling
+
+    @property
+    def may_be_advised(self) -> bool:
+        """Whether the defence was shown to help, and left a model that learned something."""
+        return (self.is_good or self.verdict in ("reduced", "not broken")) and not self.worst.useless
+
+    @property
+    def charted(self) -> bool:
+        """Whether charts show the reading that decides: labels that come with an update stand beside the charts of images."""
+        return self.reading is not None and self.worst.leak is not None and self.reading.name == self.worst.leak.name
+
+
+def judge(rows: Sequence[Row], whole: Sequence[Row] | None = None) -> tuple[Judgement, ...]:
+    """Return one judgement for each scenario, kind of leak and defence, in the order of the rows.
+
+    Args:
+        rows: what was measured.
+        whole: the same rows with the values of single victims, where `rows` are to be passed on and have none: what decides is the same.
+    """
+    complete = {_name(row): row for row in (rows if whole is None else whole)}
+    groups: dict[tuple[int, int, str], list[Row]] = {}
+    for place, kind in enumerate(KINDS):
+        for row in rows:
+            if kind.reading(row) is not None:
+                groups.setdefault((row.scenario, place, row.defence.key), []).append(row)
+    return tuple(_judgement(KINDS[key[1]], groups[key], rows, complete) for key in sorted(groups, key=lambda key: key[:2]))
+
+
+def strongest(kind: LeakKind, rows: Iterable[Row]) -> Row | None:
+    """Return the row that leaks most, or None of none."""
+    return max(rows, key=kind.severity, default=None)
+
+
+def _judgement(kind: LeakKind, group: Sequence[Row], rows: Sequence[Row], complete: Mapping[object, Row]) -> Judgement:
+    group = _alike(kind, group)
+    places: dict[object, list[Row]] = {}
+    for row in group:
+        places.setdefault(_place(kind, row), []).append(row)
+    open_rows = [row for row in rows if undefended(row.defence) and kind.reading(row) is not None]
+    judged = [
+        _in_setting(kind, here, [row for row in open_rows if _place(kind, row) == place], complete)
+        for place, here in places.items()
+    ]
+    return min(judged, key=_order)
+
+
+def _in_setting(kind: LeakKind, rows: Sequence[Row], twins: Sequence[Row], complete: Mapping[object, Row]) -> Judgement:
+    """Judge a defence, or none, in one setting.
+
+    Args:
+        kind: the kind of leak.
+        rows: those of the defence in this setting, at least one.
+        twins: those without a defence in the same setting.
+        complete: rows by name, with the values of single victims.
+    """
+    base = None if undefended(rows[0].defence) else strongest(kind, twins)
+    beyond = [row for row in rows if is_beyond_chance(kind, row)]
+    worst = max(beyond or rows, key=lambda row: (_kept(kind, row, base, complete), kind.severity(row)))
+    found = Judgement(
+        worst.scenario,
+        worst.defence,
+        kind,
+        "unknown",
+        worst,
+        base,
+        tried_in(kind, rows, twins),
+        signs_of(kind, worst),
+        bound=bound_of(worst.budgets, kind.of_examples),
+        luckiest=_luckier(kind, [complete.get(_name(row), row) for row in rows], worst),
+    )
+    if beyond:
+        return dataclasses.replace(found, verdict=_amount(kind, worst, base, complete))
+    if found.bound is not None and not undefended(worst.defence):
+        return dataclasses.replace(found, verdict="bounded")
+    if base is not None and is_enough(found.tried):
+        return dataclasses.replace(found, verdict="not broken")
+    return dataclasses.replace(found, missing=_missing(found))
+
+
+def is_beyond_chance(kind: LeakKind, row: Row) -> bool:
+    """Return whether more was read than blind guessing explains, by what a row is judged by or by any other reading of it."""
+    return kind.is_read(row) or bool(signs_of(kind, row))
+
+
+def signs_of(kind: LeakKind, row: Row) -> tuple[str, ...]:
+    """Return the other readings that lie beyond chance; of searches that all failed, none decides anything."""
+    return kind.contradictions(row) if kind.failed(row) is None or row.informative else ()
+
+
+def _amount(kind: LeakKind, worst: Row, base: Row | None, complete: Mapping[object, Row]) -> Verdict:
+    """Return how much is read, where anything is: without a twin that is read, nobody can say that it is less."""
+    if base is None or not kind.is_read(base):
+        return "leaks"
+    return "leaks" if kind.is_read(worst) and _kept(kind, worst, base, complete) >= HALF else "reduced"
+
+
+def _kept(kind: LeakKind, row: Row, base: Row | None, complete: Mapping[object, Row]) -> float:
+    if base is None or not kind.is_read(base):
+        return 0.0
+    return kind.kept(complete.get(_name(row), row), complete.get(_name(base), base)) if kind.is_read(row) else 0.0
+
+
+def _missing(judgement: Judgement) -> str:
+    if judgement.kind.name == "ungraded":
+        return NOT_GRADED
+    if undefended(judgement.defence):
+        return OPEN
+    return NO_TWIN if judgement.base is None else missing_in(judgement.tried)
+
+
+def _luckier(kind: LeakKind, rows: Sequence[Row], worst: Row) -> Reading | None:
+    best, judged = kind.luckiest(rows), kind.reading(worst)
+    return best if best is not None and judged is not None and best.value > judged.value else None
+
+
+def _order(judgement: Judgement) -> tuple[object, ...]:
+    """Return what settings are ranked by: the worst word first; a setting that is not read without a defence speaks last.
+
+    Of settings in which nothing got through, the one that leaks most without a defence says most.
+    """
+    kind, base = judgement.kind, judgement.base
+    compared = base is not None and kind.is_read(base)
+    # Where some setting lacks evidence, another does not make up for it.
+    ranks = {"not broken": 4, "unknown": 3 if compared else 5}
+    rank = ranks.get(judgement.verdict, PRECEDENCE.index(judgement.verdict) - len(PRECEDENCE))
+    before = kind.severity(base) if base is not None else ()
+    own = kind.severity(judgement.worst)
+    told = (own, before) if rank < 0 else (before, own)
+    return rank, *(tuple(-value for value in severity) for severity in told)
+
+
+def _alike(kind: LeakKind, group: Sequence[Row]) -> list[Row]:
+    """Return the rows that can be ranked against each other: by the unit that decides if any have it, else that of the first."""
+    units = [kind.unit(row) for row in group]
+    chosen = next((unit for unit in kind.units() if unit in units), units[0])
+    return [row for row in group if kind.unit(row) == chosen]
+
+
+def _place(kind: LeakKind, row: Row) -> tuple[object, ...]:
+    """Return what two rows must share to be compared: scenario, setting, and what they are judged by."""
+    return row.scenario, row.batch_size, row.stage, kind.unit(row)
+
+
+def _name(row: Row) -> object:
+    return row.scenario, row.defence.key, row.attack, row.batch_size, row.stage

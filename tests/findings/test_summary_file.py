@@ -1,0 +1,127 @@
+"""The summary file: the verdicts for other programs, the same as everywhere else, and nothing private."""
+
+import json
+import stat
+
+import pytest
+
+from leaktight.audit.plan import Plan
+from leaktight.audit.store import Store
+from leaktight.core.metric import Reading
+from leaktight.core.record import Status
+from leaktight.data import Digits
+from leaktight.defences import DPSGD, LayerGuard, TopK
+from leaktight.findings.redaction import redacted
+from leaktight.findings.summary import summarise
+from leaktight.findings.summary_file import as_text, summary_of, write_summary
+from leaktight.learning import Federated
+from leaktight.models import MLP
+
+FIELDS = {
+    *("scenario", "defence", "kind", "verdict", "attack", "reading", "value", "low", "high", "chance", "n"),
+    *("price", "price_low", "price_high", "attacks"),
+}
+
+
+@pytest.fixture
+def summary(made):
+    def make(records, redact=False):
+        return json.loads(as_text(summary_of(records, made.plan(), made.VERSIONS, redact)))
+
+    return make
+
+
+def test_it_holds_what_the_verdict_says(made, summary):
+    records = made.two_principles(TopK(share=0.05), accuracy=0.75, labels=0.0)
+    found = summary(records)
+    assert set(found) == {"verdicts", "flags", "advice", "versions"}
+    assert found["versions"] == made.VERSIONS
+    assert all(set(one) >= FIELDS for one in found["verdicts"])
+    assert [(one["kind"], one["verdict"]) for one in found["verdicts"]] == [
+        ("images", "leaks"),
+        ("images", "not broken"),
+        ("labels", "leaks"),
+        ("labels", "leaks"),
+    ]
+    calm = found["verdicts"][1]
+    assert calm["scenario"] == "1"
+    assert calm["defence"] == TopK(share=0.05).to_dict()
+    assert (calm["attack"], calm["reading"], calm["value"], calm["chance"], calm["n"]) == (
+        *("adaptive", "reconstruction_statement"),
+        *(0.0, 0.0, 8),
+    )
+    assert calm["high"] == pytest.approx(0.32, abs=0.01)
+    assert (calm["price"], calm["price_low"] < 0.05 < calm["price_high"]) == (pytest.approx(0.05), True)
+    assert calm["attacks"] == [
+        {
+            "name": name,
+            "principle": principle,
+            "adapts": True,
+            "reads_undefended": True,
+            "search_failed": False,
+            "failed_searches": failed,
+        }
+        for name, principle, failed in (("adaptive", "search", 0.0), ("learned", "learned", None))
+    ]
+    assert [one["sentence"] for one in found["verdicts"]] == list(summarise(records).verdict)
+    assert found["advice"][0]["defence"] == TopK(share=0.05).to_dict()
+
+
+def test_what_is_missing_and_what_an_epsilon_implies_are_fields(made, summary):
+    notes = {"dp_sgd.epsilon": 1.0, "dp_sgd.delta": 1e-5, "dp_sgd.sample_rate": 0.1}
+    records = [
+        made.record(psnr=38, extra=made.searches(0)),
+        made.record(TopK(), psnr=9, extra=made.searches(8), accuracy=0.1),
+        made.record(DPSGD(), psnr=9, notes=notes),
+    ]
+    _, bounded, unknown = summary(records)["verdicts"]
+    assert (unknown["verdict"], unknown["learned_nothing"]) == ("unknown", True)
+    assert unknown["missing"].startswith("Every search failed")
+    assert [(one["name"], one["search_failed"], one["failed_searches"]) for one in unknown["attacks"]] == [
+        ("dlg2019", True, 1.0)
+    ]
+    assert (bounded["epsilon"], bounded["delta"]) == (1.0, 1e-5)
+    assert bounded["largest_true_positive_rate"] == pytest.approx(0.0272, abs=1e-3)
+
+
+@pytest.mark.parametrize("redact", [False, True])
+def test_nothing_private_is_in_it(made, summary, redact):
+    """No place on the disk, no seed, no cell's key, no text of an error, no value of a single image."""
+    guard = LayerGuard(guard=TopK(), count=1, ranking="patients/anna/ranking.json")
+    records = [
+        made.record(psnr=38, seed=987654321),
+        made.record(guard, psnr=23.4567, seed=987654321),
+        made.record(TopK(), status=Status.FAILED, reason="RuntimeError: image [0.1, 0.7] of anna is odd.", seed=987654321),
+    ]
+    text = json.dumps(summary(records, redact))
+    keys = [record.cell.key for record in records]
+    assert not [word for word in ("anna", "patients", "987654321", "[0.1, 0.7]", "20.4567", *keys) if word in text]
+    assert "layer_guard" in text
+
+
+def test_redacted_it_decides_the_same_and_drops_what_rests_on_one_example(made, summary):
+    records = made.audit()
+    words = [[one["verdict"] for one in summary(records, redact)["verdicts"]] for redact in (False, True)]
+    assert words[0] == words[1]
+    single = made.record(psnr=None, extra=(Reading(name="odd", value=56.789, n=1, leaks="high"),))
+    assert "56.789" in json.dumps(summary([single]))
+    assert summary([single], redact=True)["verdicts"] == []
+    assert redacted([single])[0].reading("odd") is None
+
+
+def test_an_empty_audit_has_an_empty_summary(made, summary):
+    found = summary([])
+    assert (found["verdicts"], found["advice"]) == ([], [])
+
+
+def test_it_is_written_for_its_owner_alone(made, tmp_path):
+    scenario = Federated(data=Digits(), model=MLP(), rounds=0)
+    plan = Plan(scenarios={"my own": scenario}, probes=made.plan().probes)
+    records = [made.record(psnr=38, scenario=scenario)]
+    with Store.create(tmp_path) as store:
+        store.begin(plan)
+    path = write_summary(tmp_path)
+    assert path.name == "summary.json"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert json.loads(path.read_text())["verdicts"] == []
+    assert summary_of(records, plan, {})["verdicts"][0]["scenario"] == "my own"

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping
 
 from leaktight.attacks.analytic import Analytic
 from leaktight.attacks.clustering import Clustering
 from leaktight.attacks.completion import Completion
+from leaktight.attacks.descent import AdamDescent
 from leaktight.attacks.direction import Direction
 from leaktight.attacks.gradient_norm import GradientNorm
 from leaktight.attacks.label_posterior import LabelPosterior
+from leaktight.attacks.label_scores import ALL, CUT, LabelAttack
 from leaktight.attacks.learned_inverter import LearnedInverter
 from leaktight.attacks.matching import GradientMatching
 from leaktight.attacks.search_presets import SEARCHES
@@ -23,6 +26,8 @@ from leaktight.core.message import Kind
 from leaktight.core.threat import View
 
 POSTERIOR, JOINED, FREE_LOSS, SCALE_FREE = "posterior", "posterior-joined", "free-loss", "scale-free"
+MOST_REMEMBERED, MOST_SEARCHED = 1 << 19, 1 << 22
+"""How many numbers a search may have that remembers its last steps, and one that does not: a few gigabytes each."""
 LEAST_MESSAGES, MOST_LEARNED = 200, 2.0
 """From how many messages an inverter learns at least, and how many times its usual number at most: its cost grows as the cube."""
 
@@ -31,7 +36,8 @@ LEAST_MESSAGES, MOST_LEARNED = 200, 2.0
 def whole_suite() -> dict[str, Attack]:
     """Return every attack of the suite by name, in the order in which they are tried: cheap ones first, and the one that answers first for labels."""
     posterior, by_direction = SEARCHES[POSTERIOR], SEARCHES["ats2021-adam-cosine"]
-    labels = (LabelPosterior(), GradientNorm(rare="unknown"), Direction(), Clustering(), Spectral(), Completion(), Surrogate())
+    by_gradient = (LabelPosterior(), GradientNorm(rare="unknown", layer=ALL), Direction(layer=ALL), Clustering(layer=ALL))
+    labels = (*by_gradient, Spectral(), Completion(), Surrogate())
     return {
         "analytic": Analytic(),
         "learned_inverter": LearnedInverter(),
@@ -59,9 +65,31 @@ def fitting(suite: Mapping[str, Attack], view: View) -> tuple[dict[str, Attack],
         missing = sorted(attack.needs - view.granted)
         if missing:
             untried[name] = f"the threat model does not grant {', '.join(missing)}"
+        elif _numbers(view) > _most(attack):
+            untried[name] = f"{_numbers(view)} numbers behind one message are too many for a search"
         else:
-            chosen[name] = attack
+            chosen[name] = _seat(attack, view)
     return chosen, untried
+
+
+def _numbers(view: View) -> int:
+    """Return how many numbers the examples behind one message have, at most."""
+    behind = (int(exchange.sent.facts.get("examples", 1)) for exchange in view.exchanges())
+    return math.prod(view.task.shape) * max(behind, default=0)
+
+
+def _most(attack: Attack) -> float:
+    """Return how many numbers an attack can search for."""
+    if not isinstance(attack, GradientMatching):
+        return math.inf
+    return MOST_SEARCHED if isinstance(attack.descent, AdamDescent) else MOST_REMEMBERED
+
+
+def _seat(attack: Attack, view: View) -> Attack:
+    """Return an attack as it can be made from a seat: who does not have the model before the cut sees the cut alone."""
+    if isinstance(attack, LabelAttack) and attack.layer == ALL and not view.memory.get("seen"):
+        return attack.model_copy(update={"layer": CUT})
+    return attack
 
 
 def scale(suite: Mapping[str, Attack], factor: float) -> dict[str, Attack]:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Any
 
 import torch
-from torch import nn
 
-from leaktight.attacks import LabelReading
-from leaktight.attacks.presets import preset
+from leaktight.attacks import LabelReading, Strongest
+from leaktight.attacks.suite import MOST_SEARCHED, scale
 from leaktight.audit.control import exposed
 from leaktight.audit.plan import Grid, Plan
 from leaktight.captures import AsCaptured, Captured
@@ -28,8 +26,8 @@ from leaktight.learning.protocol import FedSGD
 from leaktight.metrics import standard
 from leaktight.models import Factory
 
-MOST_REMEMBERED, MOST_SEARCHED = 1 << 19, 1 << 22
-"""How many numbers a search may have that remembers its last hundred steps, and one that does not: a few gigabytes each."""
+THOROUGH = 4
+"""How many times as long a thorough audit searches."""
 VICTIMS = 8
 """How many messages of each batch size are attacked, evenly spread over rounds and senders."""
 
@@ -53,7 +51,7 @@ def captured(
         truth: the file with the private batches; None if nobody gives them.
         shape: the shape of one example; empty if the manifests or the truth tell.
         public: public examples of the same kind, which the attacker is taken to know: they set chance levels.
-        thorough: whether to search as long as the attacks' sources do, on four times as many messages.
+        thorough: whether to search four times as long, on four times as many messages.
     """
     scenario = Captured(
         folder=str(folder), model=model or _named(folder), shape=shape, truth=str(truth or ""), public=public, device="cpu"
@@ -75,33 +73,22 @@ def captured(
 
 
 def _attacks(task: Task, captures: list[Capture], thorough: bool, graded: bool) -> dict[str, Attack]:
-    """Return the attacks that fit: reading where the model allows it, and searches with and without a prior."""
-    layers = [layer for layer in task.model.modules() if isinstance(layer, nn.Linear | nn.Conv1d | nn.Conv2d | nn.Conv3d)]
-    first = layers[0]
-    # Labels that nobody grades stand beside the pictures of a search.
-    found: dict[str, Attack] = {"label_reading": LabelReading()} if graded else {}
-    if isinstance(first, nn.Linear) and first.bias is not None and first.in_features == math.prod(task.shape):
-        found["analytic"] = preset("analytic")
+    """Return the suite, and what reads labels alone where somebody grades it."""
     numbers = math.prod(task.shape) * max(int(capture.manifest.facts()["examples"]) for capture in captures)
-    if numbers <= MOST_REMEMBERED:
-        short: dict[str, Any] = {} if thorough else {"iterations": 60}
-        found[f"idlg2020{'' if thorough else '*'}"] = preset("idlg2020", **short)
-        found["posterior"] = preset("posterior")
-    if numbers <= MOST_SEARCHED:
-        steps: dict[str, Any] = {} if thorough else {"iterations": 600}
-        found[f"ats2021-adam-cosine{'' if thorough else '*'}"] = preset("ats2021-adam-cosine", **steps)
-    if not found:
+    if numbers > MOST_SEARCHED:
         raise InvalidValue(
             f"The examples behind one captured message must have at most {MOST_SEARCHED} numbers to be searched for at once. "
             f"Got {numbers} instead; record messages of fewer examples."
         )
-    return found
+    suite = Strongest(members=scale(Strongest().suite(), THOROUGH)) if thorough else Strongest()
+    # Labels that nobody grades stand beside the pictures of a search.
+    return {**({"label_reading": LabelReading()} if graded else {}), suite.kind: suite}
 
 
 def _threat(captures: list[Capture], attack: Attack, public: Source | None) -> ThreatModel:
     """Return who received the messages; public examples that are named are known to it."""
     # What is known of captured messages can be read off them: an entry of zero may have been left out.
-    known = attack.needs & {Knows.DEFENCE} | ({Knows.AUXILIARY} if public is not None else set())
+    known = attack.wants & {Knows.DEFENCE} | ({Knows.AUXILIARY} if public is not None else set())
     return ThreatModel(seat=captures[0].manifest.receiver, knows=frozenset({Knows.LOCAL_STEPS}) | known)
 
 

@@ -16,8 +16,9 @@ from leaktight.audit.job import Job, Outcome, refused, without_record
 from leaktight.audit.plan import Plan, changed_in
 from leaktight.audit.rehearsal import rehearse
 from leaktight.audit.store import TRAINING_FOLDER, Store
+from leaktight.audit.time_budget import fit_budget
 from leaktight.audit.trainings import Course, Trainings
-from leaktight.audit.words import attack_of, count
+from leaktight.audit.words import attack_of, count, undefended
 from leaktight.core.device import DeviceName, device_of
 from leaktight.core.errors import InvalidValue, unknown
 from leaktight.core.record import Cell, Record, Status
@@ -56,6 +57,7 @@ def run(
     device: str | None = None,
     progress: Progress | None = None,
     engine: Engine | None = None,
+    budget: float | None = None,
 ) -> list[Record]:
     """Run an audit and return a record for every cell of its plan, in the plan's order.
 
@@ -70,6 +72,7 @@ def run(
         device: `cpu`, `cuda`, `mps`, or `auto` for the fastest there is; None leaves the plan as it is.
         progress: called after each job, and now and then while a training lasts.
         engine: who does the jobs, in place of `workers`.
+        budget: how many seconds there are; None for no limit. The suite `strongest` then tries what fits, by costs that are measured once.
 
     Raises:
         LeaktightError: the plan cannot be run here, another audit uses the folder, or the disk is full; what is finished is kept.
@@ -94,6 +97,8 @@ def run(
     rehearse(plan)
     folder = Path(out)
     with Store.create(folder) as store:
+        if budget is not None:
+            plan = fit_budget(plan, budget, workers if isinstance(workers, int) else 1, folder)
         store.begin(plan)
         trainings = folder / TRAINING_FOLDER
         with engine or engine_of(workers, trainings) as at_work:
@@ -143,12 +148,18 @@ class _Drive:
         self._total = len(cells) + len(courses) - len(ready)
         for outcome in early:
             self._write(outcome)
-        for key, course in courses.items():
-            if key not in ready:
-                self._submit(Job(course))
-        for key in courses:
-            if key in ready:
-                self._release(key)
+        # Whether there is a leak at all is the first answer: nothing under a defence begins before the messages without one are under way.
+        bare = {key for key, course in courses.items() if undefended(course.defence)}
+        for wave in (bare, courses.keys() - bare):
+            begun = [(key, course) for key, course in courses.items() if key in wave]
+            for key, course in begun:
+                if key not in ready:
+                    self._submit(Job(course))
+            for key, _ in begun:
+                if key in ready:
+                    self._release(key)
+            while self._out and any(key in self._waiting for key, _ in begun):
+                self._ended(self._engine.next(self._advanced))
         while self._out:
             self._ended(self._engine.next(self._advanced))
 

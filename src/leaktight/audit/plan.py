@@ -59,6 +59,22 @@ class Grid(Value):
         return values
 
 
+class Further(Value):
+    """One more probe, of one defence in one scenario only: what an audit goes on with where it has not settled a question.
+
+    Args:
+        scenario: the name of the scenario.
+        defence: the defence; none for the messages that it is compared with.
+        label: how the report names the probe.
+        probe: what is measured.
+    """
+
+    scenario: str
+    defence: SerializeAsAny[Defence]
+    label: str
+    probe: SerializeAsAny[Probe]
+
+
 class Plan(Value):
     """What an audit is to measure: in every scenario every defence against every probe, along the grid.
 
@@ -68,6 +84,7 @@ class Plan(Value):
         defences: what is compared, beside `none`, which every audit has.
         probes: what is measured, by the name that the report gives it.
         grid: batch sizes, stages, seeds and victims.
+        further: probes of single defences, beside the grid of all.
         bare: whether `none` is measured as well. Only where another plan has done so: without it nothing can be compared, and there is no
             null view.
 
@@ -85,6 +102,7 @@ class Plan(Value):
     defences: tuple[SerializeAsAny[Defence], ...] = ()
     probes: dict[str, SerializeAsAny[Probe]] = Field(min_length=1)
     grid: Grid = Grid()
+    further: tuple[Further, ...] = Field((), exclude_if=lambda further: not further)
     # Left out where it is as usual, so that plans of before it was there keep their keys.
     bare: bool = Field(True, exclude_if=lambda bare: bare)
 
@@ -116,22 +134,20 @@ class Plan(Value):
     def cells(self) -> list[Cell]:
         """Return every cell once: the measurements, scenario by scenario, then the controls, then the null views."""
         measured = [
-            Cell(
-                scenario=scenario,
-                defence=defence,
-                probe=probe,
-                stage=stage,
-                batch_size=batch_size,
-                victims=self.victims_in(scenario),
-                seed=seed,
-                label=label,
-            )
+            self._cell(scenario, defence, label, probe, seed, stage, batch_size)
             for scenario in self.scenarios.values()
             for seed in self.grid.seeds
             for defence in (*([scenario.baseline] if self.bare else []), *self.defences)
             for stage in self.grid.stages
             for batch_size in self.grid.batch_sizes
             for label, probe in self.probes.items()
+        ]
+        measured += [
+            self._cell(self.scenarios[one.scenario], one.defence, one.label, one.probe, seed, stage, batch_size)
+            for one in self.further
+            for seed in self.grid.seeds
+            for stage in self.grid.stages
+            for batch_size in self.grid.batch_sizes
         ]
         controls = [
             cell
@@ -145,6 +161,20 @@ class Plan(Value):
         ]
         # Scenarios that differ in model or length of training alone share their controls.
         return list({cell.key: cell for cell in (*measured, *controls, *null_cells(measured))}.values())
+
+    def _cell(
+        self, scenario: Scenario, defence: Defence, label: str, probe: Probe, seed: int, stage: Stage, batch_size: int
+    ) -> Cell:
+        return Cell(
+            scenario=scenario,
+            defence=defence,
+            probe=probe,
+            stage=stage,
+            batch_size=batch_size,
+            victims=self.victims_in(scenario),
+            seed=seed,
+            label=label,
+        )
 
     def with_scenarios(self, **settings: Any) -> Self:
         """Return the plan with some settings replaced in each of its scenarios.

@@ -19,7 +19,7 @@ from leaktight.core.attack import Attack, Principle
 from leaktight.core.budget import Budget, budgets_of
 from leaktight.core.defence import Defence
 from leaktight.core.metric import Reading
-from leaktight.core.probe import Attempt
+from leaktight.core.probe import LUCKIEST, Attempt
 from leaktight.core.record import Record, Status
 from leaktight.core.run import largest
 from leaktight.metrics.search_gap import OBJECTIVE_OF_GUESS, OBJECTIVE_OF_TRUTH, SEARCH_FAILED
@@ -303,7 +303,7 @@ def _row(scenario: int, among: int, group: Sequence[Record], losses: Mapping[Tra
     )
     if attack is None:
         return row
-    names = dict.fromkeys(reading.by for reading in row.members)
+    names = dict.fromkeys(reading.by for reading in row.members if reading.by != LUCKIEST)
     return dataclasses.replace(row, alone=tuple(_member(row, name, attack.member(name)) for name in names))
 
 

@@ -22,6 +22,7 @@ Examples:
   leaktight audit --model resnet20 --data photos --preset standard
   leaktight audit --model mine.models:net --data mine.npz --head classifier.2
   leaktight audit audit.toml --workers 2 --out results
+  leaktight audit --model convnet --data photos --budget 10m
   leaktight audit --captured recorded --model mine.models:net --shape 1,28,28
 """
 
@@ -41,6 +42,12 @@ def audit(
     workers: Workers = None,
     engine: Engine = "local",
     address: Address = None,
+    budget: Annotated[
+        str | None,
+        typer.Option(
+            help="How long it may take, such as 10m: `strongest` then tries what fits.", metavar="TIME", show_default=False
+        ),
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="The audit's folder.", show_default="leaktight-NAME")] = None,
     device: Annotated[
         Literal["auto", "cpu", "cuda", "mps"] | None, typer.Option(help="Where tensors live.", show_default="as the plan says")
@@ -60,6 +67,7 @@ def audit(
     Finished cells are kept: after an interruption the same command goes on where it stopped.
     """
     from leaktight.audit import run
+    from leaktight.audit.time_budget import read_time
     from leaktight.cli.captured import of_captures
     from leaktight.cli.outcome import show
     from leaktight.cli.progress import Bar
@@ -73,13 +81,14 @@ def audit(
         plan = planned(file, preset, model, data, head)
     if seed is not None:
         plan = plan.with_seed(seed)
+    limit = None if budget is None else read_time(budget)
     folder = out or Path(f"leaktight-{file.stem if file else 'captured' if captured else preset or 'quick'}")
     with (
         told_to_stop("finished cells are kept; run the same command to go on."),
         Bar() as bar,
         staff(engine, workers, address) as crew,
     ):
-        records = run(plan, folder, workers=crew, device=device, progress=bar.step)
+        records = run(plan, folder, workers=crew, device=device, progress=bar.step, budget=limit)
     show(records, list(plan.scenarios))
     written = write_report(folder, redact=redact)
     write_summary(folder, redact=redact)

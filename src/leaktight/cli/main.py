@@ -8,7 +8,21 @@ from typing import Annotated
 import typer
 
 from leaktight import __version__
-from leaktight.cli import audit, certificates, explain, export, init, layers, listing, report, reproduce, search, split, train
+from leaktight.cli import (
+    attack_more,
+    audit,
+    certificates,
+    explain,
+    export,
+    init,
+    layers,
+    listing,
+    report,
+    reproduce,
+    search,
+    split,
+    train,
+)
 from leaktight.cli.interruption import interruptible, terminable
 from leaktight.cli.plain_help import PlainCommand
 from leaktight.core.errors import LeaktightError
@@ -45,6 +59,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("audit", cls=PlainCommand, epilog=audit.EXAMPLES)(interruptible(audit.audit))
+app.command("attack-more", cls=PlainCommand, epilog=attack_more.EXAMPLES)(interruptible(attack_more.attack_more))
 app.command("report", cls=PlainCommand, epilog=report.EXAMPLES)(interruptible(report.report))
 app.command("layers", cls=PlainCommand, epilog=layers.EXAMPLES)(interruptible(layers.layers))
 app.command("search", cls=PlainCommand, epilog=search.EXAMPLES)(interruptible(search.search))

@@ -72,14 +72,10 @@ class Images(LeakKind):
         return read.value / before.value if before.value else 0.0
 
     def luckiest(self, rows: Sequence[Row]) -> Reading | None:
-        """Return the share of images that some attack recognised, victim by victim; without their values, the best attack's share."""
-        shares = [share for row in rows for part in (row, *row.alone) if (share := part.recognised) is not None]
-        best = max(shares, key=lambda share: share.value, default=None)
-        if best is None:
-            return None
-        whole = [share.each for share in shares if len(share.each) == best.n]
-        union = sum(any(hits) for hits in zip(*whole, strict=True)) / best.n if whole else 0.0
-        return Reading(name=STATEMENT, value=max(best.value, union), n=best.n, chance=best.chance, leaks="high", against="raw")
+        """Return the largest share of images that some attack recognised; of a suite, of the best guess of any attack for each message."""
+        parts = [reading for row in rows for reading in (*row.readings, *row.members)]
+        shares = [reading for reading in parts if reading.name == STATEMENT and reading.against == "raw"]
+        return max(shares, key=lambda share: share.value, default=None)
 
     def found(self, row: Row) -> str:
         """Say how many images can be recognised, or how far the attack got."""

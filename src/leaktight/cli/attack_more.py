@@ -1,0 +1,52 @@
+"""`leaktight attack-more`: go on against what is not broken yet."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from leaktight.cli.interruption import told_to_stop
+from leaktight.cli.staff import Address, Engine, Workers, staff
+
+EXAMPLES = """
+\b
+Example:
+  leaktight attack-more leaktight-quick
+"""
+
+
+def attack_more(
+    folder: Annotated[Path, typer.Argument(help="The folder of an audit.", metavar="DIR")],
+    workers: Workers = None,
+    engine: Engine = "local",
+    address: Address = None,
+    redact: Annotated[bool, typer.Option("--redact", help="Leave private images and the seeds out of the report.")] = False,
+) -> None:
+    """Try four times as hard against every defence that is not broken yet, and write the report anew.
+
+    Each call tries four times as hard as the one before. After an interruption the same command starts the same attacks.
+    """
+    from leaktight.audit import run
+    from leaktight.audit.store import Store
+    from leaktight.cli.outcome import show
+    from leaktight.cli.progress import Bar
+    from leaktight.findings.attack_more import plan_more
+    from leaktight.findings.summary import summarise
+    from leaktight.findings.summary_file import write_summary
+    from leaktight.report import write_report
+
+    with Store.read(folder) as store:
+        plan, records, missing = store.plan(), store.records(), store.missing()
+    # What an earlier call began and did not finish comes first.
+    more = plan if missing else plan_more(plan, summarise(records).judgements)
+    with (
+        told_to_stop("finished cells are kept; run the same command to go on."),
+        Bar() as bar,
+        staff(engine, workers, address) as crew,
+    ):
+        records = run(more, folder, workers=crew, progress=bar.step)
+    show(records, list(more.scenarios))
+    write_summary(folder, redact=redact)
+    typer.echo(f"\nReport: {write_report(folder, redact=redact)}")

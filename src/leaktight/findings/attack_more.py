@@ -1,0 +1,57 @@
+"""Attack more: what an audit goes on with where no attack has read what is read without a defence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from leaktight.attacks.strongest import Strongest
+from leaktight.attacks.suite import scale
+from leaktight.audit.plan import Further, Plan
+from leaktight.core.errors import InvalidValue
+from leaktight.core.probe import Attempt
+from leaktight.core.threat import Knows, ThreatModel
+from leaktight.findings.verdict import Judgement
+from leaktight.metrics import standard
+
+FACTOR = 4
+"""How many times as hard the suite tries each time."""
+BROKEN = ("refuted", "leaks")
+
+
+def plan_more(plan: Plan, judgements: Sequence[Judgement]) -> Plan:
+    """Return the plan with a suite that tries harder, against every defence that is not broken yet and against none for comparison.
+
+    Args:
+        plan: what was measured.
+        judgements: what was found.
+
+    Raises:
+        InvalidValue: every defence is broken, so that there is nothing left to try.
+    """
+    names = list(plan.scenarios)
+    left = {
+        (names[one.scenario - 1], one.defence.key): one.defence
+        for one in judgements
+        if one.verdict not in BROKEN and any(one.defence.key == defence.key for defence in plan.defences)
+    }
+    if not left:
+        raise InvalidValue(
+            "Every defence of this audit is broken, so there is nothing left to attack. Add other defences to the plan."
+        )
+    times = FACTOR ** (1 + len({one.label for one in plan.further}))
+    label, probe = f"strongest, {times} times as long", _harder(plan, times)
+    twins = {name: plan.scenarios[name].baseline for name, _ in left}
+    asked = [*twins.items(), *((name, defence) for (name, _), defence in left.items())]
+    further = tuple(Further(scenario=name, defence=defence, label=label, probe=probe) for name, defence in asked)
+    return plan.model_copy(update={"further": (*plan.further, *further)})
+
+
+def _harder(plan: Plan, times: int) -> Attempt:
+    """Return the plan's own suite, or one of the server's, that tries so many times as hard."""
+    suites = [p for p in plan.probes.values() if isinstance(p, Attempt) and isinstance(p.attack, Strongest)]
+    own = suites[0] if suites else None
+    harder = Strongest(members=scale(Strongest().suite(), times))
+    if own is not None:
+        return own.model_copy(update={"attack": harder})
+    knows = frozenset({Knows.LOCAL_STEPS}) | harder.wants
+    return Attempt(attack=harder, threat=ThreatModel(knows=knows), metrics=standard())

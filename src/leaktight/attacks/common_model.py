@@ -22,7 +22,7 @@ from leaktight.core.errors import Refusal
 from leaktight.core.random import Stream
 from leaktight.core.run import Inside
 from leaktight.core.threat import View
-from leaktight.priors import Generic
+from leaktight.priors import Prior
 
 SECRET_EVALUATIONS = 40
 """How long secrets of the sender are searched for, with the guess held fixed."""
@@ -30,7 +30,7 @@ SURE_LOGIT = 10.0
 
 
 class CommonModel:
-    """The posterior of examples under the known channel and the prior of images that needs no data.
+    """The posterior of examples under the known channel and a prior.
 
     Guesses of different attacks minimise different things. Under one model each has one number, minus the logarithm of its posterior up to a
     constant: what an attacker who has them all would choose by. Of several outcomes that an example may have had the best is taken, and
@@ -38,12 +38,13 @@ class CommonModel:
 
     Args:
         view: what the attacker sees; a defence that it does not know is taken for none.
+        prior: what it believes examples to look like.
         rng: where the draws come from.
     """
 
-    def __init__(self, view: View, rng: Stream) -> None:
+    def __init__(self, view: View, prior: Prior, rng: Stream) -> None:
         known = view if view.defence is not None else dataclasses.replace(view, defence=Undefended())
-        attack = GradientMatching(distance="likelihood", prior=Generic(), box=True, labels="auto", initial="prior")
+        attack = GradientMatching(distance="likelihood", prior=prior, box=True, labels="auto", initial="prior")
         self.exchanges = view.exchanges()
         self._rng = rng
         self._groups: list[tuple[Objective, list[tuple[int, ...]]]] = []
@@ -179,9 +180,9 @@ def _held(problem: Problem, held: Tensor) -> Problem:
     return dataclasses.replace(problem, objective=objective, rows={**problem.rows, "held": held}, revise=None, project=None)
 
 
-def model_of(view: View, rng: Stream) -> CommonModel | None:
+def model_of(view: View, prior: Prior, rng: Stream) -> CommonModel | None:
     """Return the common model of a view; None where its messages cannot be replayed."""
     try:
-        return CommonModel(view, rng)
+        return CommonModel(view, prior, rng)
     except Refusal:
         return None

@@ -10,7 +10,7 @@ from pydantic import SerializeAsAny
 from torch import Tensor
 
 from leaktight.attacks.common_model import CommonModel, model_of
-from leaktight.attacks.suite import fitting, whole_suite
+from leaktight.attacks.suite import fitting, prior_of, whole_suite
 from leaktight.core.attack import Attack, Ensemble, Guess, LabelScores, Reconstruction
 from leaktight.core.defence import Defence, Undefended
 from leaktight.core.errors import Refusal, unknown
@@ -27,8 +27,8 @@ class Strongest(Attack):
     its answer, nor given up to rounding by a guess where nothing is random. Where there is no defence every attack runs on
     every message, for an attack counts as evidence about a defence only if it works without one.
 
-    The answer for each message is a certified guess if there is one, else the guess with the highest posterior under the known channel and a
-    prior of images that needs no data. An attacker has nothing else to choose by. In split learning the answer is the posterior of each label
+    The answer for each message is a certified guess if there is one, else the guess with the highest posterior under the known channel and the
+    prior that public examples make, or one of images that needs no data. An attacker has nothing else to choose by. In split learning the answer is the posterior of each label
     under the known channel, or the first attack's scores if it does not run.
 
     Args:
@@ -111,7 +111,7 @@ class _Cascade:
     def __init__(self, view: View, rng: Stream) -> None:
         self.view = view
         self.keys: tuple[MessageKey, ...] = tuple(exchange.sent.key for exchange in view.exchanges())
-        self.model: CommonModel | None = model_of(view, stream(rng.initial_seed(), "common model"))
+        self.model: CommonModel | None = model_of(view, prior_of(view), stream(rng.initial_seed(), "common model"))
         self.members: dict[str, Guess] = {}
         self.read: set[MessageKey] = set()
         self.best: dict[MessageKey, tuple[tuple[float, float], Tensor, Tensor | None, Tensor | None]] = {}

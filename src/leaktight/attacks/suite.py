@@ -24,6 +24,8 @@ from leaktight.core.attack import Attack
 from leaktight.core.channel import Channel
 from leaktight.core.message import Kind
 from leaktight.core.threat import View
+from leaktight.priors import Generic, Prior, Public
+from leaktight.priors.public import LEAST
 
 POSTERIOR, JOINED, FREE_LOSS, SCALE_FREE = "posterior", "posterior-joined", "free-loss", "scale-free"
 MOST_REMEMBERED, MOST_SEARCHED = 1 << 19, 1 << 22
@@ -85,8 +87,15 @@ def _most(attack: Attack) -> float:
     return MOST_SEARCHED if isinstance(attack.descent, AdamDescent) else MOST_REMEMBERED
 
 
+def prior_of(view: View) -> Prior:
+    """Return what an attacker with this view believes examples to look like: as public ones, if it has enough of them."""
+    return Public() if view.auxiliary is not None and len(view.auxiliary) >= LEAST else Generic()
+
+
 def _seat(attack: Attack, view: View) -> Attack:
-    """Return an attack as it can be made from a seat: who does not have the model before the cut sees the cut alone."""
+    """Return an attack as it can be made with a view: by the best prior there is, and at the cut alone by who does not have the model before it."""
+    if isinstance(attack, GradientMatching) and isinstance(attack.prior, Generic):
+        return attack.model_copy(update={"prior": prior_of(view)})
     if isinstance(attack, LabelAttack) and attack.layer == ALL and not view.memory.get("seen"):
         return attack.model_copy(update={"layer": CUT})
     return attack

@@ -106,7 +106,7 @@ def _adaptive(record: Record) -> bool:
     attack = attack_of(record.cell.probe)
     if attack is None:
         return False
-    parts = (attack.member(name) for name in dict.fromkeys(reading.by for reading in record.readings if reading.by))
+    parts = (attack.member(name) for name in record.members)
     return any(one.adapts_to(record.cell.defence) for one in (attack, *parts))
 
 

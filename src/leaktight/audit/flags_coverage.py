@@ -74,7 +74,7 @@ def _attacks(record: Record) -> list[Attack]:
     attack = attack_of(record.cell.probe)
     if attack is None:
         return []
-    return [attack, *(attack.member(name) for name in dict.fromkeys(r.by for r in record.readings if r.by))]
+    return [attack, *(attack.member(name) for name in record.members)]
 
 
 def _sends_several(scenario: Scenario) -> bool:

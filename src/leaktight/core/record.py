@@ -9,7 +9,7 @@ from pydantic import Field, SerializeAsAny
 
 from leaktight.core.defence import Defence
 from leaktight.core.metric import Reading
-from leaktight.core.probe import Probe
+from leaktight.core.probe import LUCKIEST, Probe
 from leaktight.core.scenario import Scenario
 from leaktight.core.value import Value
 
@@ -60,6 +60,11 @@ class Record(Value):
     readings: tuple[Reading, ...] = ()
     notes: dict[str, Annotated[float, Field(allow_inf_nan=True)]] = {}  # an epsilon may be infinite
     seconds: float = 0.0
+
+    @property
+    def members(self) -> tuple[str, ...]:
+        """The names of the attacks that were tried together; none for an attack by itself."""
+        return tuple(dict.fromkeys(reading.by for reading in self.readings if reading.by not in ("", LUCKIEST)))
 
     def reading(self, name: str, against: str | None = None) -> Reading | None:
         """Return the first reading of this name that is the attack's own."""

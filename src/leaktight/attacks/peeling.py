@@ -15,6 +15,8 @@ FITS = 1e-2
 """How much of an example's own slopes may lie outside of those that the gradient is made of."""
 AGREES = 1e-3
 """How far the bias gradient of a row may be from the example's own."""
+SAME = 0.03
+"""How far apart two readings of one example may be, as a share of its length."""
 SPARE = 8
 """How many more units than examples there must be: by so many equations a certificate is overdetermined."""
 
@@ -155,8 +157,17 @@ def peel(peeled: Peeled, layer: LinearLayer, *, public: bool) -> Peeled:
         found = certify(spectrum, layer, seen, rows, peeled.weight)
         if not len(found.seen):
             return peeled
-        peeled = peeled.take(found.seen, found.slopes, found.labels, found.weight)
+        new = _distinct(torch.cat([peeled.seen, found.seen]))[len(peeled.seen) :]
+        if not bool(new.any()):
+            return peeled
+        peeled = peeled.take(found.seen[new], found.slopes[new], found.labels[new], found.weight)
     return peeled
+
+
+def _distinct(seen: Tensor) -> Tensor:
+    """Return which vectors are not about the same as one before them: two readings of one example are taken out once."""
+    apart = torch.cdist(seen, seen) / seen.norm(dim=1).clamp(min=1e-300)
+    return ~(apart < SAME).tril(-1).any(1)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -107,7 +107,8 @@ class _Pool:
         if not len(directions):
             return
         zeros = self.count(directions)
-        kept = zeros >= self.left.shape[1] + SPARE - 2
+        # One example alone has no other whose units could be silent.
+        kept = (zeros >= self.left.shape[1] + SPARE - 2) | (self.left.shape[1] == 1)
         directions, zeros = torch.cat([self.directions, directions[kept]]), torch.cat([self.zeros, zeros[kept]])
         order = zeros.argsort(descending=True, stable=True)
         directions, zeros = directions[order], zeros[order]

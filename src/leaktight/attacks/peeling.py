@@ -17,8 +17,10 @@ AGREES = 1e-3
 """How far the bias gradient of a row may be from the example's own."""
 SAME = 0.03
 """How far apart two readings of one example may be, as a share of its length."""
-SILENT = 1e-4
-"""Below which share of the largest an activation or a slope counts as about zero."""
+SILENT = 1e-5
+"""Below which size a slope counts as zero, of slopes of length 1 without noise."""
+EDGE = 1e-4
+"""How small an activation may be, as a share of the largest, to count as either active or not."""
 SPARE = 8
 """How many more units than examples there must be: by so many equations a certificate is overdetermined."""
 
@@ -272,8 +274,8 @@ def certify_by_zeros(spectrum: Spectrum, layer: LinearLayer, seen: Tensor, rows:
         z = layer.weight @ y
         slopes, misfit = slopes_of_pattern(spectrum, z)
         # The mean of two examples has their slopes in common, but is active where one of them is not.
-        silent = slopes.abs() < SILENT * slopes.abs().max()
-        if misfit < FITS + min(4 * spectrum.tilt, 0.05) and not bool(silent[z > SILENT * z.abs().max()].any()):
+        silent = slopes.abs() < SILENT + 20 * spectrum.tilt / len(z) ** 0.5
+        if misfit < FITS + min(4 * spectrum.tilt, 0.05) and not bool(silent[z > EDGE * z.abs().max()].any()):
             slopes = slopes * spectrum.weigh(slopes[None], y[None])
             return Certified(y[None], slopes[None], torch.full((1,), -1), weight)
     return Certified.nothing(layer, weight)

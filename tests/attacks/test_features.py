@@ -17,7 +17,7 @@ from leaktight.core.task import Batch, Model
 from leaktight.core.threat import Knows, ThreatModel
 from leaktight.defences import GaussianNoise, Polarization, TopK
 from leaktight.learning import Adam, Client, Server, classification
-from leaktight.models import DLNet
+from leaktight.models import AlexNet, DLNet, FaceAlexNet
 from leaktight.priors import Generic
 
 KNOWS = ThreatModel(knows=frozenset({Knows.DEFENCE, Knows.LOCAL_STEPS}))
@@ -29,15 +29,22 @@ def convolutional(labels, defence=None):
     return one_message(classification(DLNet().build(SHAPE, CLASSES, seed=0), SHAPE, CLASSES), labels, defence)
 
 
-def one_message(task, labels, defence=None):
-    """Return a run of one victim with an example for each of these labels."""
-    images = torch.rand(len(labels), *SHAPE, generator=torch.Generator().manual_seed(3))
-    images = nn.functional.avg_pool2d(images, 5, stride=1, padding=2)
+def one_message(task, labels, defence=None, images=None):
+    """Return a run of one victim with an example for each of these labels: blurred noise, unless images are given."""
+    if images is None:
+        images = torch.rand(len(labels), *SHAPE, generator=torch.Generator().manual_seed(3))
+        images = nn.functional.avg_pool2d(images, 5, stride=1, padding=2)
     owned = Batch(images, torch.tensor(labels))
     client = Client("client-0", task, owned, defence or Undefended(), Local("client-0", seed=0), batch_size=len(labels))
     ask = Server(task.public_parameters()).ask("client-0", 0)
     found = client.answer(ask)
     return Run((ask, found.sent), task, client.defence, {found.sent.key: found})
+
+
+def blocks(count):
+    """Return images of blocks, each quite unlike the others."""
+    dark = torch.rand(count, 1, 4, 4, generator=torch.Generator().manual_seed(5)) < 0.5
+    return nn.functional.interpolate(dark.float(), scale_factor=3)
 
 
 def read(run, readings=1):
@@ -81,6 +88,29 @@ def test_a_batch_of_different_labels_is_read_off_the_head():
     (truth,) = true_features(run, "head")
     errors = (found.values[0] - truth).abs().amax((1, 2)) / truth.std()
     assert errors.min() < 0.01
+
+
+@pytest.mark.parametrize("defence", [None, Polarization(alpha2=10.0)], ids=["plain", "private loss"])
+def test_a_batch_is_read_at_a_relu_layer_behind_convolutions_each_with_its_label(defence):
+    task = classification(FaceAlexNet().build(SHAPE, CLASSES, seed=0), SHAPE, CLASSES)
+    run = one_message(task, [4, 0, 2, 5], defence, blocks(4))
+    found = read(run, readings=2)
+    assert (found.layer, tuple(found.values.shape[:3])) == ("body.linear1", (1, 2, 4))
+    (truth,) = true_features(run, "body.linear1")
+    for reading in found.values[0]:
+        torch.testing.assert_close(reading, truth, rtol=1e-3, atol=1e-3 * truth.abs().max().item())
+    assert found.spread.max() < 0.1 * truth.abs().max()
+
+
+def test_examples_that_are_not_certified_are_left_to_the_search():
+    """Behind few units, and of images much alike, only some of a batch can be read."""
+    task = classification(AlexNet(width=16).build(SHAPE, CLASSES, seed=0), SHAPE, CLASSES)
+    run = one_message(task, [4, 0, 2, 5])
+    found = read(run)
+    known = found.spread[0, :, 0] < 1e5
+    assert 0 < known.sum() < 4
+    (truth,) = true_features(run, "body.linear1")
+    torch.testing.assert_close(found.values[0, 0][known], truth[known], rtol=1e-3, atol=1e-3 * truth.abs().max().item())
 
 
 @pytest.mark.parametrize(

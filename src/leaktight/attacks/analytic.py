@@ -29,6 +29,8 @@ EXACT = 0.01
 """How far off an example may be to count as read: of the range of a pixel, or of its own unit."""
 SURE = 4.0
 """Within how many standard deviations of its noise a reading is taken to be."""
+HIDDEN = 2.0
+"""Below how many standard deviations of its noise the entry that gives the scale says nothing."""
 ALIKE = 0.1
 """How far slopes may be from those of a label, as a share of their length, for the label to be read off them."""
 
@@ -64,7 +66,7 @@ class Analytic(Attack):
     claims: ClassVar[frozenset[str]] = frozenset({"inputs", "labels"})
     principle: ClassVar[Principle] = "algebra"
     simple: ClassVar[bool] = True
-    draws: int = Field(8192, ge=0)
+    draws: int = Field(4096, ge=0)
 
     def models(self, defence: Defence) -> bool:
         """Model every defence that states what it does to gradients and messages; what becomes of an example before is not undone."""
@@ -228,7 +230,7 @@ def _scale(fit: RankOne, layer: LinearLayer) -> tuple[Tensor, bool]:
     Where noise hides the last entry, or it did not come, an image is made as large as its pixels' range allows.
     """
     last, doubt = fit.seen[-1].abs().item(), fit.spread[-1].item()
-    if last > SURE * doubt:
+    if last > HIDDEN * doubt:
         seen = fit.seen / fit.seen[-1]
         blur = (fit.spread + seen.abs() * doubt)[:-1] / last
         unit = 1.0 if layer.low is None or layer.high is None else layer.high - layer.low

@@ -15,6 +15,12 @@ FITS = 1e-2
 """How much of an example's own slopes may lie outside of those that the gradient is made of."""
 AGREES = 1e-3
 """How far the bias gradient of a row may be from the example's own."""
+SAME = 0.03
+"""How far apart two readings of one example may be, as a share of its length."""
+SILENT = 1e-5
+"""Below which size a slope counts as zero, of slopes of length 1 without noise."""
+EDGE = 1e-4
+"""How small an activation may be, as a share of the largest, to count as either active or not."""
 SPARE = 8
 """How many more units than examples there must be: by so many equations a certificate is overdetermined."""
 
@@ -131,7 +137,8 @@ def peel(peeled: Peeled, layer: LinearLayer, *, public: bool) -> Peeled:
 
     - by the public loss: its own slopes \(\delta\), for one of the labels, lie in the column space of M; and its rows have the bias gradient
       \(c \delta\) for its weight c in the mean, or at least two of them agree. The label comes along.
-    - by any loss: at least two rows agree, and there are slopes in the column space of M that are zero where the candidate is not active.
+    - by any loss: at least two rows agree, and there are slopes in the column space of M that are zero where the candidate is not active,
+      and nowhere else.
 
     Then \(c \delta y^T\) is taken out, which lowers the rank of M by one and leaves other examples alone in rows, until nothing new is
     found. Noise is told by what M has beyond its rank. Where it makes readings worse than a thousandth of the box, none is certified.
@@ -155,8 +162,18 @@ def peel(peeled: Peeled, layer: LinearLayer, *, public: bool) -> Peeled:
         found = certify(spectrum, layer, seen, rows, peeled.weight)
         if not len(found.seen):
             return peeled
-        peeled = peeled.take(found.seen, found.slopes, found.labels, found.weight)
+        new = _distinct(torch.cat([peeled.seen, found.seen]))[len(peeled.seen) :]
+        if not bool(new.any()):
+            return peeled
+        peeled = peeled.take(found.seen[new], found.slopes[new], found.labels[new], found.weight)
     return peeled
+
+
+def _distinct(seen: Tensor) -> Tensor:
+    """Return which vectors are not about the same as one before them: two readings of one example are taken out once."""
+    apart = torch.cdist(seen, seen) / seen.norm(dim=1).clamp(min=1e-300)
+    repeated: Tensor = (apart < SAME).tril(-1).any(1)
+    return ~repeated
 
 
 @dataclasses.dataclass(frozen=True)
@@ -254,8 +271,11 @@ def certify_by_zeros(spectrum: Spectrum, layer: LinearLayer, seen: Tensor, rows:
     for y, own in zip(seen, rows, strict=True):
         if int(own.sum()) < 2:
             continue
-        slopes, misfit = slopes_of_pattern(spectrum, layer.weight @ y)
-        if misfit < FITS + min(4 * spectrum.tilt, 0.05) and bool((slopes[own].abs() > 0).all()):
+        z = layer.weight @ y
+        slopes, misfit = slopes_of_pattern(spectrum, z)
+        # The mean of two examples has their slopes in common, but is active where one of them is not.
+        silent = slopes.abs() < SILENT + 20 * spectrum.tilt / len(z) ** 0.5
+        if misfit < FITS + min(4 * spectrum.tilt, 0.05) and not bool(silent[z > EDGE * z.abs().max()].any()):
             slopes = slopes * spectrum.weigh(slopes[None], y[None])
             return Certified(y[None], slopes[None], torch.full((1,), -1), weight)
     return Certified.nothing(layer, weight)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from leaktight.attacks.linear_layer import LinearLayer
-from leaktight.attacks.peeling import SPARE, Spectrum
+from leaktight.attacks.peeling import EDGE, SPARE, Spectrum
 from leaktight.core.random import Stream
 
 MOST = 20
@@ -19,8 +19,6 @@ WIDTHS = tuple(0.1 * 0.01 ** (step / 9) for step in range(10))
 """What counts as about zero while a direction is fitted, step by step: the cosine of a unit's row with it."""
 BLURRED = 0.02
 """How large zeros may be for noise, as the cosine of a unit's row with a direction, for anything to be found by them."""
-EDGE = 1e-4
-"""How small an activation may be, as a share of the largest, to count as either active or not."""
 INDEPENDENT = 1e-4
 """How much of a direction must lie outside of the span of others."""
 TILTS = (4.0, 2.0, 0.0)
@@ -107,7 +105,8 @@ class _Pool:
         if not len(directions):
             return
         zeros = self.count(directions)
-        kept = zeros >= self.left.shape[1] + SPARE - 2
+        # One example alone has no other whose units could be silent.
+        kept = (zeros >= self.left.shape[1] + SPARE - 2) | (self.left.shape[1] == 1)
         directions, zeros = torch.cat([self.directions, directions[kept]]), torch.cat([self.zeros, zeros[kept]])
         order = zeros.argsort(descending=True, stable=True)
         directions, zeros = directions[order], zeros[order]

@@ -1,0 +1,66 @@
+"""One example is read off all rows of a gradient at once."""
+
+import pytest
+import torch
+
+from leaktight.attacks.rank_one import fit_rank_one
+
+
+def example(units=40, width=12, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    slopes = torch.randn(units, generator=generator, dtype=torch.float64)
+    seen = torch.rand(width + 1, generator=generator, dtype=torch.float64)
+    seen[-1] = 1
+    return slopes, seen, generator
+
+
+def error(fit, seen):
+    return (fit.seen / fit.seen[-1] - seen).norm().item()
+
+
+@pytest.mark.parametrize("units", [3, 40])
+def test_it_is_total_least_squares(units):
+    slopes, seen, generator = example(units)
+    noisy = torch.outer(slopes, seen) + 0.05 * torch.randn(units, 13, generator=generator, dtype=torch.float64)
+    fit = fit_rank_one(noisy)
+    left, values, right = torch.linalg.svd(noisy, full_matrices=False)
+    torch.testing.assert_close(torch.outer(fit.slopes, fit.seen), values[0] * torch.outer(left[:, 0], right[0]))
+
+
+def test_all_rows_beat_the_best_row_and_the_spread_says_by_how_much_both_are_off():
+    errors, rows, spreads = [], [], []
+    for seed in range(40):
+        slopes, seen, generator = example(seed=seed)
+        noisy = torch.outer(slopes, seen) + 0.02 * torch.randn(40, 13, generator=generator, dtype=torch.float64)
+        fit, best = fit_rank_one(noisy), noisy[noisy[:, -1].abs().argmax()]
+        errors.append((fit.seen / fit.seen[-1] - seen)[:-1].square().mean().sqrt())
+        rows.append((best / best[-1] - seen)[:-1].square().mean().sqrt())
+        spreads.append((fit.spread / fit.seen[-1].abs())[:-1].mean())
+    errors, rows, spreads = (torch.stack(each).square().mean().sqrt() for each in (errors, rows, spreads))
+    assert errors < rows / 2
+    # Of the ratio the last entry's own error is a part, which the spread leaves out.
+    assert 0.6 < spreads / errors < 1.1
+
+
+def test_a_known_law_is_better_than_none():
+    plain, weighted = [], []
+    for seed in range(20):
+        slopes, seen, generator = example(seed=seed)
+        std = 10 ** (-3 * torch.rand(40, 13, generator=generator, dtype=torch.float64))
+        noisy = torch.outer(slopes, seen) + std * torch.randn(40, 13, generator=generator, dtype=torch.float64)
+        plain.append(error(fit_rank_one(noisy), seen))
+        weighted.append(error(fit_rank_one(noisy, std**-2), seen))
+    assert sum(weighted) < 0.1 * sum(plain)
+
+
+def test_entries_of_no_precision_do_not_count():
+    slopes, seen, generator = example()
+    kept = torch.rand(40, 13, generator=generator) > 0.5
+    fit = fit_rank_one(torch.where(kept, torch.outer(slopes, seen), 1e3), kept.double())
+    assert error(fit, seen) < 1e-6
+
+
+def test_nothing_gives_a_finite_answer():
+    fit = fit_rank_one(torch.zeros(4, 3, dtype=torch.float64))
+    assert fit.seen.isfinite().all()
+    assert fit.slopes.abs().max() == 0

@@ -131,9 +131,9 @@ class _Exchange:
     @classmethod
     def of(cls, sent: Message, came: Message) -> _Exchange:
         [activations], [gradients] = sent.tensors.values(), came.tensors.values()
-        rows = gradients.flatten(1).float().cpu()
-        size = rows.norm(dim=1).double().mean().clamp_min(1e-300)
-        return cls(activations.flatten(1).float().cpu(), (rows.double() / size).float())
+        rows = gradients.flatten(1).double().cpu()
+        size = rows.norm(dim=1).mean().clamp_min(1e-150)
+        return cls(activations.flatten(1).float().cpu(), (rows / size).float())
 
     def deal(self, rng: Stream) -> _Exchange:
         """Return the same with the gradients dealt out to other examples by chance."""

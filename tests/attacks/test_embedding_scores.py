@@ -119,7 +119,7 @@ def test_only_the_feature_party_has_a_bottom(attack, run, view):
     with pytest.raises(Refusal, match=f"{attack.kind} needs the bottom model and its rows.* The seat is `wire`"):
         attack(wire, stream(0))
     many = dataclasses.replace(view, task=dataclasses.replace(view.task, classes=10))
-    with pytest.raises(Refusal, match="tells two classes apart. Got 10"):
+    with pytest.raises(Refusal, match=r"tells two classes apart. Got 10"):
         attack(many, stream(0))
 
 

@@ -74,7 +74,7 @@ def test_it_models_what_states_its_noise_on_cut_gradients():
 def test_a_defence_that_states_nothing_of_cut_gradients_is_refused(runs):
     view = THREAT.view(runs["none"])
     for defence in (GaussianNoise(), Chain(links=(SumKL(), MaxNorm()))):
-        with pytest.raises(Refusal, match="label_posterior needs a defence that states what it does to cut gradients. Got"):
+        with pytest.raises(Refusal, match=r"label_posterior needs a defence that states what it does to cut gradients. Got"):
             LabelPosterior()(dataclasses.replace(view, defence=defence), stream(0))
 
 
@@ -92,5 +92,5 @@ def test_messages_of_zeros_say_nothing_and_none_at_all_is_refused(runs):
     with pytest.raises(Refusal, match="label_posterior needs cut gradients of somebody else"):
         LabelPosterior()(dataclasses.replace(view, messages=view.of(Kind.ACTIVATION)), stream(0))
     many = dataclasses.replace(view, task=dataclasses.replace(view.task, classes=3))
-    with pytest.raises(Refusal, match="label_posterior tells two classes apart. Got 3"):
+    with pytest.raises(Refusal, match=r"label_posterior tells two classes apart. Got 3"):
         LabelPosterior()(many, stream(0))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from leaktight.attacks.row_totals import RowTotals, standardise
+from leaktight.attacks.row_totals import RowTotals, standardise, worth_adding
 from leaktight.learning import auc
 
 ROWS, WIDTH, PASSES = 400, 8, 12
@@ -82,3 +82,11 @@ def test_what_has_no_score_and_what_is_known_is_left_out():
 
 def test_scores_that_are_all_the_same_say_nothing():
     assert standardise(torch.full((3,), 1e30)).tolist() == [0.0, 0.0, 0.0]
+
+
+def test_too_many_totals_and_rows_that_hardly_come_again_are_not_added_up(monkeypatch):
+    rows = [torch.arange(100), torch.arange(100)]
+    assert worth_adding(rows, [0, 1], layers=3)
+    assert not worth_adding([torch.arange(100), torch.arange(40)], [0, 1], layers=3)
+    monkeypatch.setattr("leaktight.attacks.row_totals.MOST_TOTALS", 599)
+    assert not worth_adding(rows, [0, 1], layers=3)

@@ -79,7 +79,7 @@ def test_without_activations_or_with_more_classes_it_refuses(run):
     with pytest.raises(Refusal, match="surrogate needs cut gradients of somebody else and the activations"):
         ATTACK(alone, stream(0))
     many = dataclasses.replace(view, task=dataclasses.replace(view.task, classes=3))
-    with pytest.raises(Refusal, match="surrogate tells two classes apart. Got 3"):
+    with pytest.raises(Refusal, match=r"surrogate tells two classes apart. Got 3"):
         ATTACK(many, stream(0))
 
 

@@ -134,5 +134,5 @@ def test_every_message_of_a_split_training_can_be_asked_for() -> None:
     for changed in ({"grid": {"victims": "all"}}, {"scenario": {"data": "digits", "model": "mlp"}}):
         with pytest.raises(InvalidValue, match="can be `all` for split learning at the stage `training` alone"):
             parse_plan({**document, **changed}).cells()
-    with pytest.raises(InvalidValue, match="must be a whole number or `all`. Got 'most' instead"):
+    with pytest.raises(InvalidValue, match=r"must be a whole number or `all`. Got 'most' instead"):
         parse_plan({**document, "grid": {"victims": "most"}})

@@ -387,7 +387,7 @@ def test_a_training_is_counted_in_steps_or_in_passes():
     assert scenario(rounds=33, batch_size=64).train(Undefended(), 0).notes["split.passes_trained"] == 1.5
     assert Scenario.model_validate(passes.to_dict()) == passes
     assert "passes" not in steps.to_dict()
-    with pytest.raises(InvalidValue, match="must have `rounds` or `passes`. Got 40 and 3 instead; leave one out"):
+    with pytest.raises(InvalidValue, match=r"must have `rounds` or `passes`. Got 40 and 3 instead; leave one out"):
         scenario(passes=3)
 
 

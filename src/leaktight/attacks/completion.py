@@ -49,6 +49,7 @@ class Completion(EmbeddingAttack):
 
     kind: Literal["completion"] = "completion"
     principle: ClassVar[Principle] = "learned"
+    simple: ClassVar[bool] = True
     labels: int = Field(40, ge=2)
     rounds: int = Field(2, ge=0)
     weight: float = Field(0.3, ge=0)

@@ -10,7 +10,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from leaktight.attacks.row_totals import RowTotals, row_numbers
+from leaktight.attacks.row_totals import RowTotals, row_numbers, worth_adding
 from leaktight.core.attack import Attack, LabelScores, Principle, RowScores
 from leaktight.core.errors import Refusal
 from leaktight.core.message import Kind, Message
@@ -80,7 +80,7 @@ class Surrogate(Attack):
         seed = int(torch.randint(2**31, (1,), generator=rng))
         scores, blind = (self._search(each, passes, seed) for each in (exchanges, dealt))
         rows = None
-        if numbers is not None:
+        if numbers is not None and worth_adding(*numbers, layers=1):
             sides = (scores, exchanges), (blind, dealt)
             values, baseline = (_totals(found, each, *numbers) for found, each in sides)
             rows = RowScores(numbers[0], values, baseline)

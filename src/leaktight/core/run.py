@@ -46,7 +46,7 @@ class Inside:
     owned: Batch | None = dataclasses.field(default=None, repr=False)
     losses: Tensor | None = dataclasses.field(default=None, repr=False)
     private: Tensors = dataclasses.field(default_factory=dict, repr=False)
-    bound: LabelBound | None = None
+    bound: LabelBound | None = dataclasses.field(default=None, repr=False)
 
 
 @dataclasses.dataclass(frozen=True)

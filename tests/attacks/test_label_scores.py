@@ -270,7 +270,7 @@ def test_scores_of_another_form_are_an_error(scores, told, view, monkeypatch):
 
     monkeypatch.setattr(Odd, "_scored", lambda self, layers, hints: scores)
     with pytest.raises(LeaktightError, match=f"must score .* one row for each of 1 layers. {told}"):
-        Odd.model_construct(kind="odd", layer="cut")(view, stream(0))
+        Odd.model_construct(kind="odd", layer="cut")(dataclasses.replace(view, memory={}), stream(0))
 
 
 class Made(LabelAttack):

@@ -9,6 +9,7 @@ import pytest
 
 from leaktight.audit import quick
 from leaktight.audit.plan import Grid, Plan
+from leaktight.audit.planfile import parse_plan
 from leaktight.core.defence import Undefended
 from leaktight.core.errors import InvalidValue
 from leaktight.data import Digits
@@ -117,3 +118,21 @@ def test_a_plan_may_leave_out_what_another_has_measured_without_defence() -> Non
     measured = [cell for cell in less.cells() if cell.purpose == "measure"]
     assert {cell.defence for cell in measured} == set(plan.defences)
     assert {cell.purpose for cell in less.cells()} == {"measure", "control"}
+
+
+def test_every_message_of_a_split_training_can_be_asked_for() -> None:
+    split = {"kind": "split", "data": "rare_digit", "model": "mlp", "passes": 2, "batch_size": 128}
+    document: dict[str, Any] = {
+        "scenario": split,
+        "threat": {"seat": "feature-party"},
+        "attacks": ["clustering"],
+        "grid": {"victims": "all", "stages": ["training"], "batch_sizes": [128]},
+    }
+    plan = parse_plan(document)
+    assert {cell.victims for cell in plan.cells() if cell.purpose != "control"} == {22}
+    assert Plan.model_validate(plan.to_dict()) == plan
+    for changed in ({"grid": {"victims": "all"}}, {"scenario": {"data": "digits", "model": "mlp"}}):
+        with pytest.raises(InvalidValue, match="can be `all` for split learning at the stage `training` alone"):
+            parse_plan({**document, **changed}).cells()
+    with pytest.raises(InvalidValue, match=r"must be a whole number or `all`. Got 'most' instead"):
+        parse_plan({**document, "grid": {"victims": "most"}})

@@ -48,7 +48,11 @@ def test_init_writes_a_plan_of_split_learning_too(leaktight: Call, tmp_path: Pat
     [scenario] = plan.scenarios.values()
     assert (scenario.kind, scenario.data.kind, plan.grid.stages) == ("split", "rare_digit", ("training",))
     assert plan.grid.batch_sizes == (scenario.batch_size,)
-    assert list(plan.probes) == ["norm", "direction", "clustering"]
+    assert list(plan.probes)[:3] == ["norm", "direction", "clustering"]
+    assert list(plan.probes)[3:] == ["label_posterior", "surrogate", "spectral", "completion"]
+    # Every message of several passes is measured, and one defence is bounded over all of them.
+    assert {cell.victims for cell in plan.cells() if cell.purpose == "measure"} == {scenario.passes * (1438 // 128)}
+    assert scenario.passes == max(getattr(defence, "passes", 1) for defence in plan.defences) == 20
     assert {defence.kind for defence in plan.defences} == {"sumkl", "isotropic_noise", "max_norm"}
     rehearse(plan)
     assert leaktight("init", "labels.toml", "--scenario", "vertical").code == 2
@@ -67,8 +71,8 @@ def test_other_data_in_the_plan_of_split_learning_is_valid(leaktight: Call, tmp_
 def test_the_plan_for_criteo_can_be_read() -> None:
     plan = read_plan(Path(__file__).parents[2] / "docs" / "criteo.toml")
     [scenario] = plan.scenarios.values()
-    assert (scenario.data.kind, scenario.cut, len(plan.defences)) == ("criteo", "relu3", 9)
-    assert plan.grid.victims <= scenario.moments * (scenario.rounds // scenario.moments)
+    assert (scenario.data.kind, scenario.cut, len(plan.defences)) == ("criteo", "relu3", 10)
+    assert (scenario.passes, plan.grid.victims) == (20, "all")
 
 
 def test_what_the_template_comments_out_is_valid_too(leaktight: Call, tmp_path: Path) -> None:

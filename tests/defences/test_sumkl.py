@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from leaktight.core.defence import Strength
 from leaktight.core.errors import InvalidValue
+from leaktight.core.label_bound import LabelBound
 from leaktight.core.local import Local
 from leaktight.core.message import Kind, Message
 from leaktight.core.random import stream
@@ -136,6 +137,9 @@ def test_the_notes_say_what_holds(defence: SumKL) -> None:
         "sumkl.detection": pytest.approx(min(1.0, 0.5 + math.sqrt(after) / 4), rel=1e-4),
         "sumkl.highest_detection": pytest.approx(min(1.0, 0.5 + math.sqrt(after) / 4), rel=1e-4),
         "sumkl.one_class": 0,
+        # The party holds no more rows than these.
+        "sumkl.run": pytest.approx(after, rel=1e-4),
+        "sumkl.run_detection": pytest.approx(min(1.0, 0.5 + math.sqrt(after) / 4), rel=1e-4),
     }
     if defence.bound:
         assert local.notes["sumkl.detection"] == pytest.approx(1 - defence.bound, abs=1e-9)
@@ -172,6 +176,45 @@ def test_the_bound_is_one_of_a_single_message_and_sums_over_many_tell_more() -> 
     single, summed = auc(scores[0], labels), auc(scores.sum(0), labels)
     assert single < 0.65
     assert summed > single + 0.1
+
+
+def test_divergences_add_up_to_that_of_the_run() -> None:
+    rows, labels = two_classes()
+    local = party(labels)
+    for number in range(6):
+        now(local, labels, number)
+        local.now.examples = 3 * len(labels)
+        protect(SumKL(bound=0.4), rows, local)
+    # Six messages of a third of the rows are two passes.
+    assert local.notes["sumkl.run"] == pytest.approx(2 * 0.16, rel=1e-6)
+    assert local.notes["sumkl.run_detection"] == pytest.approx(0.5 + math.sqrt(2 * 0.16) / 4, rel=1e-6)
+    assert local.notes["sumkl.highest_detection"] == pytest.approx(0.6, abs=1e-9)
+
+
+@pytest.mark.parametrize("passes", [2, 20])
+def test_a_bound_over_passes_leaves_each_message_its_part(passes: int) -> None:
+    rows, labels = two_classes()
+    one, several = party(labels), party(labels)
+    protect(SumKL(bound=0.4), rows, one)
+    defence = SumKL(bound=0.4, passes=passes)
+    for number in range(passes):
+        now(several, labels, number)
+        protect(defence, rows, several)
+    assert several.notes["sumkl.after"] == pytest.approx(one.notes["sumkl.after"] / passes, rel=1e-6)
+    assert several.notes["sumkl.run_detection"] == pytest.approx(0.6, abs=1e-6)
+    assert several.notes["sumkl.power"] > one.notes["sumkl.power"]
+    assert defence.label_bound == LabelBound(0.4, passes)
+
+
+def test_passes_go_with_a_bound_and_one_is_left_out_of_the_key() -> None:
+    assert SumKL(bound=0.3, passes=1).to_dict() == {"kind": "sumkl", "bound": 0.3, "scale": None}
+    assert SumKL(passes=20) == SumKL(bound=0.4, passes=20)
+    assert SumKL.model_validate(SumKL(passes=20).to_dict()) == SumKL(passes=20)
+    assert SumKL(scale=1.0).label_bound is None
+    with pytest.raises(InvalidValue, match=r"must have a `bound` to keep over `passes`. Got the `scale` 1.0 instead"):
+        SumKL(scale=1.0, passes=3)
+    with pytest.raises(InvalidValue, match="The `passes` of sumkl must be at least 1"):
+        SumKL(passes=0)
 
 
 def both_ways(rows: torch.Tensor) -> tuple[torch.Tensor, ...]:

@@ -374,3 +374,59 @@ def test_the_paper_s_setting_on_a_real_sample():
         assert closed[layer].quantile(0.95) < 0.6
     assert reading(plain, "auc").low > 0.65
     assert reading(guarded, "auc").value > reading(plain, "auc").value - 0.02
+
+
+def test_a_training_is_counted_in_steps_or_in_passes():
+    steps, passes = scenario(rounds=66, batch_size=64), scenario(rounds=0, passes=3, batch_size=64)
+    # 1,438 rows make 22 full batches of 64.
+    assert (steps.length, passes.length, passes.messages, passes.rounds) == (66, 66, 66, 0)
+    assert not passes.untrained
+    one, other = (made.train(Undefended(), 0) for made in (steps, passes))
+    assert one.utility == other.utility
+    assert one.notes["split.passes_trained"] == other.notes["split.passes_trained"] == 3
+    assert scenario(rounds=33, batch_size=64).train(Undefended(), 0).notes["split.passes_trained"] == 1.5
+    assert Scenario.model_validate(passes.to_dict()) == passes
+    assert "passes" not in steps.to_dict()
+    with pytest.raises(InvalidValue, match=r"must have `rounds` or `passes`. Got 40 and 3 instead; leave one out"):
+        scenario(passes=3)
+
+
+@pytest.mark.parametrize("moments", [1, 4, 7])
+def test_all_messages_of_a_training_are_shown_once_whatever_the_moments(moments):
+    made = scenario(moments=moments)
+    defence = GaussianNoise(std=0.001)
+    feature, label = made.parties(RareDigit().load(), defence, seed=0)
+    transcript = {}
+    play(feature, label, label.opening(), 40, lambda _, pair: transcript.update({m.key: m for m in pair}))
+    run = made.observe(made.train(defence, 0), defence, Observation("training", 64, 40, 0))
+    assert [message.key for message in run.transcript] == list(transcript)
+    for message in run.transcript:
+        [own], [other] = message.tensors.values(), transcript[message.key].tensors.values()
+        assert torch.equal(own, other)
+    assert run.notes["split.passes_seen"] == pytest.approx(40 / 22)
+
+
+def test_the_feature_party_knows_its_rows_and_its_first_parameters():
+    made = scenario(rounds=0, passes=2)
+    run = made.observe(made.train(Undefended(), 0), Undefended(), Observation("training", 64, made.messages, 0))
+    memory = SEAT.view(run).memory
+    data = RareDigit().load().train
+    for step, seen in memory["seen"].items():
+        assert torch.equal(data.inputs[seen["rows"]], seen["inputs"])
+        assert torch.equal(data.labels[seen["rows"]], run.inside[LABEL_PARTY, int(step)].raw.labels)
+        assert seen["pass"] == int(step) // 22
+    for number in (0, 1):
+        rows = torch.cat([seen["rows"] for seen in memory["seen"].values() if seen["pass"] == number])
+        assert len(rows.unique()) == len(rows) == 22 * 64
+    first = memory["seen"]["0"]["parameters"]
+    assert all(torch.equal(memory["initial"][name], first[name]) for name in first)
+    assert "labels" not in str(memory.keys())
+    wire = ThreatModel(seat="wire").view(run)
+    assert not wire.memory
+
+
+def test_an_observation_that_would_not_fit_into_memory_is_refused(training, monkeypatch):
+    monkeypatch.setattr("leaktight.learning.split.MOST_NUMBERS", 100_000)
+    with pytest.raises(Refusal, match=r"at most 100,000 numbers. 40 messages of 64 examples hold [\d,]+; take fewer `victims`"):
+        scenario().observe(training, Undefended(), Observation("training", 64, 40, 0))
+    assert scenario().observe(training, Undefended(), Observation("training", 64, 4, 0)).transcript

@@ -35,7 +35,7 @@ class Completion(EmbeddingAttack):
         bottom: `trained`; or `initial`, the features-only baseline.
 
     Example:
-        >>> rows = torch.tensor([[5.0, 1.0], [5.1, 1.2], [1.0, 1.1], [1.1, 1.0]])
+        >>> rows = torch.tensor([[5.0, 1.0], [5.1, 1.0], [1.0, 1.0], [1.1, 1.0]])
         >>> scores = Completion().score(rows, torch.tensor([0, 2]), torch.tensor([1, 0]))
         >>> bool(scores[1] > scores[3])
         True
@@ -49,6 +49,7 @@ class Completion(EmbeddingAttack):
 
     kind: Literal["completion"] = "completion"
     principle: ClassVar[Principle] = "learned"
+    simple: ClassVar[bool] = True
     labels: int = Field(40, ge=2)
     rounds: int = Field(2, ge=0)
     weight: float = Field(0.3, ge=0)

@@ -11,7 +11,7 @@ from pydantic import Field
 from torch import Tensor
 
 from leaktight.attacks.clustering import Clustering, leading
-from leaktight.attacks.row_totals import RowTotals, row_numbers
+from leaktight.attacks.row_totals import RowTotals, row_numbers, worth_adding
 from leaktight.core.attack import Attack, LabelScores, Principle, RowScores
 from leaktight.core.channel import Belief, Noise, push_all
 from leaktight.core.defence import Chain, Defence, Undefended
@@ -93,7 +93,7 @@ class LabelPosterior(Attack):
         dealt = [cut[torch.randperm(len(cut), generator=rng)] for cut in cuts]
         ratios, blind = (self._weigh(each, rows, passes, defence) for each in (cuts, dealt))
         totals = None
-        if numbers is not None:
+        if numbers is not None and worth_adding(rows, passes, layers=1):
             totals = RowScores(rows, _by_pass(ratios, rows, passes), _by_pass(blind, rows, passes))
         keys = tuple(message.key for message in messages)
         return LabelScores(keys, tuple(found[None] for found in ratios), signed=False, passes=totals)

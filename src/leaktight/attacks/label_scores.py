@@ -10,7 +10,7 @@ from typing import ClassVar, final
 import torch
 from torch import Tensor
 
-from leaktight.attacks.row_totals import RowTotals, row_numbers
+from leaktight.attacks.row_totals import RowTotals, row_numbers, worth_adding
 from leaktight.core.attack import Attack, LabelScores, Principle, RowScores
 from leaktight.core.errors import Refusal, did_you_mean
 from leaktight.core.message import Kind
@@ -74,7 +74,8 @@ class LabelAttack(Attack):
         if view.task.classes != 2:
             raise Refusal(f"{self.kind} tells two classes apart. Got {view.task.classes} classes instead.")
         own, seen = tuple(message.key for message in messages), row_numbers(view, messages)
-        totals = None if seen is None else _Totals.of(*seen, turns=not self.steady)
+        count = 1 if self.layer != ALL else 1 + len(list(view.task.model.body.named_children()))
+        totals = None if seen is None else _Totals.of(*seen, count, turns=not self.steady)
         layers: tuple[str | None, ...] = ()
         scores, blind = [], []
         for place, message in enumerate(messages):
@@ -123,7 +124,10 @@ class _Totals:
     known: Tensor
 
     @classmethod
-    def of(cls, rows: tuple[Tensor, ...], passes: tuple[int, ...], *, turns: bool) -> _Totals:
+    def of(cls, rows: tuple[Tensor, ...], passes: tuple[int, ...], layers: int, *, turns: bool) -> _Totals | None:
+        """Return the totals of no message yet; None where nothing can be added up."""
+        if not worth_adding(rows, passes, layers):
+            return None
         count = 1 + max(int(own.max()) for own in rows)
         return cls(rows, passes, turns, torch.zeros(count, dtype=torch.bool))
 

@@ -12,6 +12,9 @@ from leaktight.core.message import Message
 from leaktight.core.threat import View
 
 _MEMORY = 0.9
+_OFTEN = 1.5
+MOST_TOTALS = 2**26
+"""How many totals are kept at most: half a gigabyte. Beyond that, and where a row is seen less than 1.5 times on average, nothing is added up."""
 
 
 @dataclasses.dataclass
@@ -99,7 +102,9 @@ def standardise(scores: Tensor) -> Tensor:
 
 
 def row_numbers(view: View, messages: Sequence[Message]) -> tuple[tuple[Tensor, ...], tuple[int, ...]] | None:
-    """Return the feature party's own numbers of the rows behind each message, and the pass of each; None if the seat does not know them.
+    """Return a number for each row behind each message, the same wherever the row is, and the pass of each message.
+
+    The feature party's own numbers are counted through anew, so that rows which were not seen take no place. None if the seat does not know them.
 
     Args:
         view: what the attacker has.
@@ -109,4 +114,24 @@ def row_numbers(view: View, messages: Sequence[Message]) -> tuple[tuple[Tensor, 
     own = [seen.get(str(message.round), {}) for message in messages]
     if not own or not all("rows" in one for one in own):
         return None
-    return tuple(one["rows"] for one in own), tuple(int(one["pass"]) for one in own)
+    rows = [one["rows"].cpu() for one in own]
+    _, numbers = torch.unique(torch.cat(rows), return_inverse=True)
+    return tuple(torch.split(numbers, [len(each) for each in rows])), tuple(int(one["pass"]) for one in own)
+
+
+def worth_adding(rows: Sequence[Tensor], passes: Sequence[int], layers: int) -> bool:
+    """Return whether rows come again often enough to add up their scores, and the totals of all layers and passes fit into memory.
+
+    Args:
+        rows: the numbers of the rows of each message.
+        passes: the pass of each message.
+        layers: how many layers are scored.
+
+    Example:
+        >>> once, again = torch.arange(4), torch.arange(4)
+        >>> worth_adding([once], [0], 1), worth_adding([once, again], [0, 1], 1)
+        (False, True)
+    """
+    count = 1 + max(int(own.max()) for own in rows)
+    often = sum(len(own) for own in rows) / count
+    return often >= _OFTEN and layers * len(set(passes)) * count <= MOST_TOTALS

@@ -10,7 +10,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from leaktight.attacks.row_totals import RowTotals, row_numbers
+from leaktight.attacks.row_totals import RowTotals, row_numbers, worth_adding
 from leaktight.core.attack import Attack, LabelScores, Principle, RowScores
 from leaktight.core.errors import Refusal
 from leaktight.core.message import Kind, Message
@@ -80,7 +80,7 @@ class Surrogate(Attack):
         seed = int(torch.randint(2**31, (1,), generator=rng))
         scores, blind = (self._search(each, passes, seed) for each in (exchanges, dealt))
         rows = None
-        if numbers is not None:
+        if numbers is not None and worth_adding(*numbers, layers=1):
             sides = (scores, exchanges), (blind, dealt)
             values, baseline = (_totals(found, each, *numbers) for found, each in sides)
             rows = RowScores(numbers[0], values, baseline)
@@ -131,9 +131,9 @@ class _Exchange:
     @classmethod
     def of(cls, sent: Message, came: Message) -> _Exchange:
         [activations], [gradients] = sent.tensors.values(), came.tensors.values()
-        rows = gradients.flatten(1).float().cpu()
-        size = rows.norm(dim=1).double().mean().clamp_min(1e-300)
-        return cls(activations.flatten(1).float().cpu(), (rows.double() / size).float())
+        rows = gradients.flatten(1).double().cpu()
+        size = rows.norm(dim=1).mean().clamp_min(1e-150)
+        return cls(activations.flatten(1).float().cpu(), (rows / size).float())
 
     def deal(self, rng: Stream) -> _Exchange:
         """Return the same with the gradients dealt out to other examples by chance."""

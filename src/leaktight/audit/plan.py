@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from typing import Annotated, Any, Literal, Self
+from typing import Any, Literal, Self
 
 from pydantic import Field, SerializeAsAny, field_validator, model_validator
 
 from leaktight.audit.control import control_cells, null_cells
 from leaktight.core.defence import Defence, Undefended
-from leaktight.core.errors import InvalidValue, did_you_mean
+from leaktight.core.errors import InvalidValue, did_you_mean, excerpt
 from leaktight.core.probe import Probe
 from leaktight.core.record import Cell
 from leaktight.core.scenario import Scenario
@@ -40,7 +40,20 @@ class Grid(Value):
     batch_sizes: tuple[int, ...] = Field((1,), min_length=1)
     stages: tuple[Stage, ...] = Field(("initial",), min_length=1)
     seeds: tuple[int, ...] = Field((0,), min_length=1)
-    victims: Annotated[int, Field(ge=1, le=MOST_VICTIMS)] | Literal["all"] = 8
+    victims: int | Literal["all"] = 8
+
+    @field_validator("victims", mode="plain")
+    @classmethod
+    def _counted(cls, given: Any) -> int | Literal["all"]:
+        # One fault gets one sentence, which two types would not give it.
+        if given == "all":
+            return "all"
+        if isinstance(given, bool) or not isinstance(given, int | float) or given != int(given):
+            raise ValueError(f"must be a whole number or `all`. Got {excerpt(given)} instead.")
+        if not 1 <= given <= MOST_VICTIMS:
+            limit = "at least 1" if given < 1 else f"at most {MOST_VICTIMS}"
+            raise ValueError(f"must be {limit}. Got {excerpt(given)} instead.")
+        return int(given)
 
     @field_validator("batch_sizes", "seeds")
     @classmethod

@@ -73,7 +73,7 @@ class RowScores:
     """How likely each row of the feature party is positive, as the messages of several passes tell together.
 
     Args:
-        rows: for each message the feature party's own numbers of the examples behind it.
+        rows: for each message a number for each example behind it, the same wherever the row is, from 0.
         values: (layers, passes, rows) what each pass that was seen says of each row; NaN for a row that it does not speak of. The attacker
             has fixed one sign for all passes.
         blind: the same from what the attacker has without the messages about that row.

@@ -19,13 +19,15 @@ class Sighting:
         replay: how the attacker models the senders.
         parameters: what they were sent; stacked, or one for all if `same` is set.
         same: whether all were sent the same parameters.
-        wanted: what they sent, stacked.
+        wanted: what they sent and is matched, stacked.
+        sent: all that they sent, stacked.
     """
 
     replay: Replay
     parameters: Tensors
     same: bool
     wanted: Tensors
+    sent: Tensors
 
 
 @dataclasses.dataclass(frozen=True)

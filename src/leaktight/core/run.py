@@ -33,6 +33,7 @@ class Inside:
         owned: everything that the party holds, as a reference; None if nobody wrote it down.
         losses: the loss of each used example; None if nobody wrote it down.
         private: the parameters that stay home, by the model's name, as they were before the message.
+        revealed: what the party is to reveal when all is over, by name; empty if that is nothing, or if nobody wrote it down.
     """
 
     task: Task = dataclasses.field(repr=False)
@@ -44,6 +45,7 @@ class Inside:
     owned: Batch | None = dataclasses.field(default=None, repr=False)
     losses: Tensor | None = dataclasses.field(default=None, repr=False)
     private: Tensors = dataclasses.field(default_factory=dict, repr=False)
+    revealed: Tensors = dataclasses.field(default_factory=dict, repr=False)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,6 +88,7 @@ class Run:
             plain=_mean(plain, sender) if len(plain) == len(parts) else None,
             owned=parts[0].owned if len(parts) == 1 else None,
             losses=None,
+            revealed={f"{part.sent.sender}/{name}": key for part in parts for name, key in part.revealed.items()},
         )
 
 

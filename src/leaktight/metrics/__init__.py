@@ -5,6 +5,7 @@ from leaktight.metrics.bound import ReconstructionStatement, statement
 from leaktight.metrics.comparison import Comparison
 from leaktight.metrics.generated import NearestPrivate, Recognised, RecognisedAny, RecognisedConfidence, SampleDiversity
 from leaktight.metrics.image import MSE, PSNR, SSIM, RelativeRMSE
+from leaktight.metrics.key_cosine import KeyCosine
 from leaktight.metrics.labels import LabelDistance
 from leaktight.metrics.leak_auc import LeakAUC
 from leaktight.metrics.norm_histogram import NormHistogram
@@ -21,6 +22,7 @@ __all__ = [
     "SSIM",
     "Claim",
     "Comparison",
+    "KeyCosine",
     "LabelDistance",
     "LeakAUC",
     "NearestPrivate",
@@ -56,9 +58,9 @@ def standard() -> tuple[Metric, ...]:
         >>> [metric.kind for metric in standard()][9:12]
         ['leak_auc', 'norm_histogram', 'property_auc']
         >>> [metric.kind for metric in standard()][12:]
-        ['recognised', 'recognised_any', 'recognised_confidence', 'nearest_private', 'sample_diversity']
+        ['recognised', 'recognised_any', 'recognised_confidence', 'nearest_private', 'sample_diversity', 'key_cosine']
     """
     images = PSNR(), SSIM(), MSE(), RelativeRMSE()
     messages = Perturbation(), LeakAUC(), NormHistogram(), PropertyAuc()
-    samples = Recognised(), RecognisedAny(), RecognisedConfidence(), NearestPrivate(), SampleDiversity()
+    samples = Recognised(), RecognisedAny(), RecognisedConfidence(), NearestPrivate(), SampleDiversity(), KeyCosine()
     return *images, LabelDistance(), ReconstructionStatement(), TracingDistance(), SearchGap(), *messages, *samples

@@ -88,9 +88,10 @@ def cases() -> Iterator[Case]:
         yield Case(f"dlnet, DP-SGD {multiplier:g}", plain, None, DPSGD(clip=1.0, multiplier=multiplier))
         yield Case(f"dlnet, local DP {multiplier:g}", plain, None, LocalDP(clip=1.0, multiplier=multiplier))
     for weight in (0.1, 0.5):
-        yield Case(f"dlnet, polarization {weight:g}", plain, None, Polarization(alpha2=weight))
-        free = (("loss", "free"), ("labels", "read"))
-        yield Case(f"dlnet, polarization {weight:g}, loss free", plain, None, Polarization(alpha2=weight), settings=free)
+        private = Polarization(alpha2=weight)
+        yield Case(f"dlnet, polarization {weight:g}", plain, None, private)
+        yield Case(f"dlnet, polarization {weight:g}, loss free", plain, None, private, preset="free-loss")
+        yield Case(f"dlnet, polarization {weight:g}, public head", plain, None, private, preset="public-head")
     both = Chain(links=(TopK(share=0.1), GaussianNoise(std=0.001)))
     yield Case("dlnet, top-k 10 % then Gaussian 0.001", plain, None, both)
     yield Case("dlnet, batch 4", plain, 27, batch=4)

@@ -8,14 +8,16 @@ from torch import nn
 
 from leaktight.attacks import preset
 from leaktight.attacks.features import layer_inputs, read_features
+from leaktight.attacks.replay import FEATURE_GRADIENT
 from leaktight.core.defence import Undefended
+from leaktight.core.errors import Refusal
 from leaktight.core.local import Local
 from leaktight.core.message import Kind
 from leaktight.core.random import stream
 from leaktight.core.run import Run
 from leaktight.core.task import Batch, Model
 from leaktight.core.threat import Knows, ThreatModel
-from leaktight.defences import GaussianNoise, Polarization, TopK
+from leaktight.defences import ClassKeys, GaussianNoise, Polarization, TopK
 from leaktight.learning import Adam, Client, Server, classification
 from leaktight.models import AlexNet, DLNet, FaceAlexNet
 from leaktight.priors import Generic
@@ -35,7 +37,9 @@ def one_message(task, labels, defence=None, images=None):
         images = torch.rand(len(labels), *SHAPE, generator=torch.Generator().manual_seed(3))
         images = nn.functional.avg_pool2d(images, 5, stride=1, padding=2)
     owned = Batch(images, torch.tensor(labels))
-    client = Client("client-0", task, owned, defence or Undefended(), Local("client-0", seed=0), batch_size=len(labels))
+    defence = defence or Undefended()
+    task = defence.on_agree(task)
+    client = Client("client-0", task, owned, defence, Local("client-0", seed=0), batch_size=len(labels))
     ask = Server(task.public_parameters()).ask("client-0", 0)
     found = client.answer(ask)
     return Run((ask, found.sent), task, client.defence, {found.sent.key: found})
@@ -47,10 +51,10 @@ def blocks(count):
     return nn.functional.interpolate(dark.float(), scale_factor=3)
 
 
-def read(run, readings=1):
+def read(run, readings=1, **settings):
     """Return the features that are read behind the messages of a run."""
     view = KNOWS.view(run)
-    _, victims = next(iter(preset("posterior").cases(view, view.exchanges(), stream(0))))
+    _, victims = next(iter(preset("posterior", **settings).cases(view, view.exchanges(), stream(0))))
     task = victims.replay.task
     coordinates = Generic().coordinates(task.shape, task.model.normalise, None, task.classes)
     return read_features(victims, coordinates, readings, stream(1))
@@ -113,6 +117,22 @@ def test_examples_that_are_not_certified_are_left_to_the_search():
     torch.testing.assert_close(found.values[0, 0][known], truth[known], rtol=1e-3, atol=1e-3 * truth.abs().max().item())
 
 
+@pytest.mark.parametrize("alpha1", [1.0, 0.25])
+@pytest.mark.parametrize("settings", [{}, {"loss": "free"}], ids=["private head searched", "free loss"])
+def test_a_private_loss_leaves_the_public_head_and_a_batch_s_features_with_it(alpha1, settings):
+    run = convolutional([4, 0, 2], Polarization(alpha1=alpha1, alpha2=10.0))
+    found = read(run, readings=3, **settings)
+    (truth,) = true_features(run, "head")
+    errors = (found.values[0] - truth).abs().amax((1, 2)) / truth.std()
+    assert errors.min() < 0.01
+
+
+def test_behind_a_head_of_keys_there_are_no_features_to_read():
+    assert read(convolutional([4], ClassKeys(dimensions=32))) is None
+    found = read(convolutional([4], ClassKeys(dimensions=32, features=8)))
+    assert found.layer.startswith("head.")
+
+
 @pytest.mark.parametrize(
     "run",
     [lambda: convolutional([0, 1], GaussianNoise(std=0.1)), lambda: convolutional(list(range(CLASSES)))],
@@ -156,3 +176,39 @@ def test_a_search_from_the_features_is_ahead_of_one_from_the_prior():
         preset("posterior", initial=start, **settings)(KNOWS.view(run), stream(0)) for start in ("features", "prior")
     )
     assert ahead.objective.item() < 0.5 * behind.objective.item()
+
+
+def test_the_public_head_alone_shows_an_image_and_a_free_loss_no_less():
+    """Of a private loss that drowns the body nothing has to be known."""
+    run = convolutional([4], Polarization(alpha2=5.0))
+    [inside] = run.inside.values()
+    settings = {"iterations": 60, "restarts": 2, "phases": 1}
+    head, free = (preset(name, **settings)(KNOWS.view(run), stream(0)) for name in ("public-head", "free-loss"))
+    blind = (inside.raw.inputs - 0.5).square().mean()
+    errors = [(guess.inputs[0] - inside.raw.inputs).square().mean().item() for guess in (head, free)]
+    assert max(errors) < 0.1 * blind
+    assert [guess.labels[0].tolist() for guess in (head, free)] == [[4], [4]]
+    assert free.judge([inside]).isfinite().all()
+
+
+@pytest.mark.parametrize("name", ["free-loss", "public-head"])
+def test_where_there_is_no_public_head_a_free_loss_is_matched_by_the_body_alone(name):
+    run = convolutional([4], ClassKeys(dimensions=32))
+    attack = preset(name, iterations=2, restarts=1, phases=1)
+    if name == "public-head":
+        with pytest.raises(Refusal, match="Layer `head` cannot be matched"):
+            attack(KNOWS.view(run), stream(0))
+        return
+    [(_, victims)] = attack.cases(KNOWS.view(run), KNOWS.view(run).exchanges(), stream(0))
+    assert all(wire.startswith("body.") for wire in victims.sightings[0].wanted)
+    assert attack(KNOWS.view(run), stream(0)).inputs[0].shape == (1, *SHAPE)
+
+
+def test_the_search_for_a_free_gradient_starts_at_the_size_of_what_was_sent():
+    sizes = []
+    for alpha1 in (1.0, 100.0):
+        run = convolutional([4], Polarization(alpha1=alpha1, alpha2=alpha1))
+        view = KNOWS.view(run)
+        [(_, victims)] = preset("free-loss").cases(view, view.exchanges(), stream(0))
+        sizes.append(victims.secrets[FEATURE_GRADIENT].std().item())
+    assert sizes[1] == pytest.approx(100 * sizes[0], rel=1e-3)

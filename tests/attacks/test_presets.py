@@ -26,6 +26,8 @@ SOURCES = {
     "ats2021-lbfgs-cosine": ("lbfgs", 1e-4, "cosine", "hard", True, 1e-4, 300, 16, "randn", "none"),
     "ats2021-adaptive": ("guarded_lbfgs", 1.0, "likelihood", "none", True, "generic", 300, 8, "class_means", "none"),
     "posterior": ("guarded_lbfgs", 1.0, "likelihood", "none", True, "generic", 300, 8, "features", "none"),
+    "free-loss": ("guarded_lbfgs", 1.0, "likelihood", "none", True, "generic", 300, 8, "features", "none"),
+    "public-head": ("guarded_lbfgs", 1.0, "likelihood", "none", True, "generic", 300, 8, "features", "none"),
     "features-first": ("guarded_lbfgs", 1.0, "likelihood", "none", True, "generic", 20, 1, "features", "none"),
     "ats2021-lbfgs-l2": ("lbfgs", 1e-4, "l2", "none", False, 1e-3, 50, 2, "randn", "none"),
 }
@@ -58,9 +60,11 @@ def test_every_preset_is_covered_and_labels_are_the_source_s():
 
 
 def test_the_adaptive_presets_are_the_posterior_attack_in_their_source_s_protocol():
-    ours = ["fan2020-adaptive", "ats2021-adaptive", "posterior", "features-first"]
-    assert [name for name, attack in PRESETS.items() if Knows.DEFENCE in attack.needs] == ours
-    fan, ats, plain, short = (dict(PRESETS[name]) for name in ours)
+    ours = ["fan2020-adaptive", "ats2021-adaptive", "posterior", "free-loss", "public-head", "features-first"]
+    assert [name for name in SOURCES if Knows.DEFENCE in PRESETS[name].needs] == ours
+    fan, ats, plain, free, head, short = (dict(PRESETS[name]) for name in ours)
+    assert {name for name in plain if plain[name] != free[name]} == {"loss", "preset"}
+    assert {name for name in plain if plain[name] != head[name]} == {"loss", "layers", "preset"}
     assert {name for name in plain if plain[name] != fan[name]} == {"labels", "preset"}
     assert {name for name in plain if plain[name] != ats[name]} == {"initial", "preset"}
     assert {name for name in plain if plain[name] != short[name]} == {"iterations", "restarts", "phases", "widen", "preset"}
@@ -77,4 +81,4 @@ def test_an_unknown_preset_names_the_closest():
 def test_every_preset_says_what_it_is_and_whether_it_is_ours():
     assert set(ABOUT) == set(PRESETS)
     ours = {name for name, text in ABOUT.items() if text.startswith("Ours, no paper's: ")}
-    assert ours == {"fan2020-adaptive", "ats2021-adaptive", "posterior", "features-first"}
+    assert ours == {"fan2020-adaptive", "ats2021-adaptive", "posterior", "free-loss", "public-head", "features-first"}

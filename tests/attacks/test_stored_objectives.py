@@ -32,7 +32,7 @@ STORED = {
     "ats2021-lbfgs-cosine": (0.001186575, 0.0009827053),
     "ats2021-lbfgs-l2": (0.7169507, 0.7342175),
 }
-OURS = {"fan2020-adaptive", "ats2021-adaptive", "posterior", "features-first"}
+OURS = {"fan2020-adaptive", "ats2021-adaptive", "posterior", "features-first", "free-loss", "public-head"}
 
 
 @pytest.fixture(scope="module")

@@ -76,7 +76,7 @@ def test_diversity_keeps_the_promises_that_are_not_about_leakage(trial):
 def test_all_are_among_the_standard_metrics_and_silent_about_other_guesses(truth):
     mine = [metric for metric in standard() if metric.claim == "samples"]
     assert [metric.kind for metric in mine] == [
-        *("recognised", "recognised_any", "recognised_confidence", "nearest_private", "sample_diversity")
+        *("recognised", "recognised_any", "recognised_confidence", "nearest_private", "sample_diversity", "key_cosine")
     ]
     for metric in mine:
         assert metric.grade(Scores(KEYS, (torch.zeros(1),)), truth, stream(0), PUBLIC) == ()

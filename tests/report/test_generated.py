@@ -114,3 +114,16 @@ def test_what_is_no_gallery_of_samples_is_not_drawn(page, records, spoilt):
     assert generated_section(page(records, pictures=lambda key: partly)).values["grids"] == []
     two = {**gallery(), "history": torch.zeros(3, 4, 2, 8, 8, dtype=torch.uint8)}
     assert not drawable(two)
+
+
+def test_estimated_keys_are_told_beside_chance_and_over_the_turns(page, made):
+    cosine = Reading(name="key_cosine", value=0.44, low=0.41, high=0.46, n=3, chance=0.009, leaks="high", each=(0.1, 0.3, 0.44))
+    rows = [
+        made.record(psnr=None, label="GAN", extra=(*readings(0.5), cosine), defence=ClassKeys()),
+        made.record(psnr=None, label="GAN", extra=readings(0.5), defence=TopK()),
+    ]
+    section = generated_section(page(rows))
+    assert section.values["keys"] == [
+        "Class keys (dimensions 4096), GAN: the estimated key has a cosine of 0.44 (0.41 to 0.46) with the nearest true one, "
+        "chance 0.01; over the turns 0.10, 0.30, 0.44."
+    ]

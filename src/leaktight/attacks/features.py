@@ -14,12 +14,15 @@ from leaktight.attacks.linear_layer import LinearLayer, augment
 from leaktight.attacks.replay import Replay
 from leaktight.attacks.victims import Victims
 from leaktight.core.message import Kind, Tensors
-from leaktight.core.random import Stream
-from leaktight.core.task import Task
+from leaktight.core.random import Stream, stream
+from leaktight.core.task import Batch, Task
+from leaktight.learning.gradient import gradient
 from leaktight.priors import Coordinates
 
 # A reading counts as exact to this share of the features' size: less would make the search for examples stiff and gain nothing.
 _BLUR = 0.01
+# On how many random examples a head is tried.
+_TRIED = 8
 # How often Newton's method may step, and below which residual it has found a solution.
 _STEPS, _SOLVED = 40, 1e-7
 # How far off a feature may be of which nothing is known.
@@ -52,7 +55,8 @@ def read_features(victims: Victims, coordinates: Coordinates, readings: int, rng
 
     over the entries that were sent. For several examples behind a ReLU it is read by peeling and SPEAR (`batch_reading`); each example that
     is certified can then be searched for by itself. For fewer examples than classes it is read off a head with cross entropy: with probabilities p
-    the gradient is \(D^T X\), \(D = (p - y) / n\), and p follows from X again. This is solved by Newton's method from several starts. Of
+    the gradient is \(D^T X\), \(D = (p - y) / n\), and p follows from X again; a private loss beside it leaves that as it is. This is solved by
+    Newton's method from several starts. Of
     examples with the same label more than one solution may fit: each is a reading.
 
     Args:
@@ -64,33 +68,71 @@ def read_features(victims: Victims, coordinates: Coordinates, readings: int, rng
     References: Zhu and Blaschko 2021, R-GAP, for one example; Geiping et al. 2020, proposition 3.1; Dimitrov et al. 2024, SPEAR.
     """
     sighting, task = victims.sightings[0], victims.replay.task
-    layer = first_linear(victims.replay)
+    layer = first_linear(task, tuple(sighting.sent))
     if layer is None or victims.replay.steps.count > 1 or victims.replay.steps.adaptive:
         return None
-    weight, bias = (sighting.wanted[str(task.wire(f"{layer}.{part}"))] for part in ("weight", "bias"))
+    weight, bias = (sighting.sent[str(task.wire(f"{layer}.{part}"))] for part in ("weight", "bias"))
     if victims.replay.examples == 1:
         return _read_one(layer, weight, bias, readings)
     if victims.replay.kind is Kind.UPDATE:
         weight, bias = (-part / victims.replay.steps.learning_rate for part in (weight, bias))
-    if layer != "head":
+    if layer != public_head(task):
         return _read_hidden(victims, layer, weight, bias, readings, rng)
-    if victims.targets is None or not _is_plain(victims.replay):
+    times = victims.replay.head_weight
+    if victims.targets is None or times is None or not _is_plain(victims.replay):
         return None
-    return _read_batch(victims, coordinates, weight, readings, rng)
+    return _read_batch(victims, coordinates, layer, weight / times, readings, rng)
 
 
-def first_linear(replay: Replay) -> str | None:
-    """Return the first linear layer of a model if its weight and bias were sent and it sees one vector for each example."""
-    model, task = replay.task.model, replay.task
-    for name, module in model.named_modules():
+def first_linear(task: Task, names: tuple[str, ...]) -> str | None:
+    """Return the first linear layer of a model if its weight and bias are among what was sent and it sees one vector for each example."""
+    for name, module in task.model.named_modules():
         if isinstance(module, nn.Linear):
-            sent = all(task.wire(f"{name}.{part}") in replay.names for part in ("weight", "bias"))
+            sent = all(task.wire(f"{name}.{part}") in names for part in ("weight", "bias"))
             if not sent or module.bias is None:
                 return None
             with torch.no_grad():
                 seen = layer_inputs(task, task.public_parameters(), torch.zeros(1, *task.shape, device=task.device), name)
             return name if seen.shape[1] == module.in_features else None
     return None
+
+
+def public_head(task: Task) -> str | None:
+    """Return the linear layer that goes out as the agreed model's head, by the task's own name; None if there is none."""
+    layers = (name for name, module in task.model.named_modules() if isinstance(module, nn.Linear) and module.bias is not None)
+    return next((name for name in layers if task.wire(f"{name}.weight") == "head.weight"), None)
+
+
+def head_weight(task: Task) -> float | None:
+    r"""Return how many times the plain gradient of a public head a sender's is, whatever else it trains for; None if it is no multiple.
+
+    It is tried on random examples: the plain gradient of a linear head with cross entropy is \((p - y)^T X / n\).
+
+    Example:
+        >>> from leaktight.core.local import Local
+        >>> from leaktight.defences import ClassKeys, Polarization
+        >>> from leaktight.testing.toys import toy_task
+        >>> head_weight(toy_task()), head_weight(Polarization(alpha1=0.5).on_task(toy_task(), Local("client-0", seed=0)))
+        (1.0, 0.5)
+        >>> head_weight(ClassKeys(dimensions=16).on_agree(toy_task())) is None
+        True
+    """
+    layer = public_head(task)
+    if layer is None:
+        return None
+    rng = stream(0, "head weight")
+    inputs = torch.rand(_TRIED, *task.shape, generator=rng).to(task.device)
+    labels = (torch.arange(_TRIED, device=task.device) % task.classes).long()
+    parameters = task.model.tensors()
+    seen = layer_inputs(task, task.public_parameters(), inputs, layer).detach()
+    if seen.shape[1:] != parameters[f"{layer}.weight"].shape[1:]:
+        return None
+    outputs = nn.functional.linear(seen, parameters[f"{layer}.weight"], parameters[f"{layer}.bias"])
+    plain = (outputs.softmax(1) - nn.functional.one_hot(labels, task.classes)).T @ seen / _TRIED
+    real = gradient(task, parameters, Batch(inputs, labels)).tensors[f"{layer}.weight"]
+    times = float((plain * real).sum() / plain.square().sum().clamp_min(1e-30))
+    exact = bool((real - times * plain).norm() <= 1e-4 * real.norm()) and times > 0
+    return round(times, 5) if exact else None
 
 
 def layer_inputs(task: Task, parameters: Tensors, inputs: Tensor, layer: str) -> Tensor:
@@ -116,7 +158,7 @@ def misfit(task: Task, layer: str) -> Callable[[Tensor, Tensors, Tensor, Tensor]
 def _is_plain(replay: Replay) -> bool:
     """Return whether nothing was done to a message that Newton's method would have to know."""
     channel = replay.channel
-    return not (channel.example or channel.step or channel.message or channel.private_task)
+    return not (channel.example or channel.step or channel.message)
 
 
 def _read_one(layer: str, weight: Tensor, bias: Tensor, readings: int) -> Features:
@@ -142,7 +184,7 @@ def _read_hidden(victims: Victims, layer: str, weight: Tensor, bias: Tensor, rea
         found = read_batch(augment(weight[row], bias[row]), linear, count, _DRAWS, rng, public=public)
         labels = found.labels
         if bool(found.certified.all()) and not bool((labels >= 0).all()):
-            labels = labels_by_head(linear, found.seen, {name: sent[row] / rate for name, sent in sighting.wanted.items()})
+            labels = labels_by_head(linear, found.seen, {name: sent[row] / rate for name, sent in sighting.sent.items()})
         targets = None if victims.targets is None else victims.targets[row].argmax(1).cpu()
         order = _slots(labels, found.certified, targets)
         values[row, order] = found.seen[:, :-1].to(values)
@@ -172,7 +214,9 @@ def _slots(labels: Tensor, certified: Tensor, targets: Tensor | None) -> Tensor:
     return torch.tensor([place if place >= 0 else free.pop(0) for place in places])
 
 
-def _read_batch(victims: Victims, coordinates: Coordinates, weight: Tensor, readings: int, rng: Stream) -> Features | None:
+def _read_batch(
+    victims: Victims, coordinates: Coordinates, layer: str, weight: Tensor, readings: int, rng: Stream
+) -> Features | None:
     task, targets, sighting = victims.replay.task, victims.targets, victims.sightings[0]
     count, classes = victims.replay.examples, task.classes
     if targets is None or count >= classes:
@@ -180,17 +224,17 @@ def _read_batch(victims: Victims, coordinates: Coordinates, weight: Tensor, read
     found = []
     for row in range(len(victims)):
         parameters = sighting.parameters if sighting.same else {n: t[row] for n, t in sighting.parameters.items()}
-        named = task.named(parameters)
-        head, shift = named["head.weight"].double(), named["head.bias"].double()
+        head, shift = (parameters[f"head.{part}"].double() for part in ("weight", "bias"))
         z = torch.randn(readings * count, coordinates.width, generator=rng).to(victims.device)
         drawn = coordinates.decode(z, targets[row].repeat(readings, 1)).clamp(0, 1)
         with torch.no_grad():
-            starts = task.forward(named, drawn).double().view(readings, count, classes)
+            seen = layer_inputs(task, parameters, drawn, layer).double()
+            starts = nn.functional.linear(seen, head, shift).view(readings, count, classes)
         # A message that is not finite has no features: its search goes on with zeros, and the others' with theirs.
         found.append(_solve(weight[row].double().nan_to_num(0.0, 0.0, 0.0), head, shift, targets[row].double(), starts))
     values = torch.stack(found)
     scale = values.square().mean((1, 2, 3)).sqrt()
-    return Features("head", values.float(), (_BLUR * scale)[:, None].expand(-1, values.shape[-1]).float())
+    return Features(layer, values.float(), (_BLUR * scale)[:, None].expand(-1, values.shape[-1]).float())
 
 
 def _solve(gradient: Tensor, head: Tensor, shift: Tensor, labels: Tensor, starts: Tensor) -> Tensor:

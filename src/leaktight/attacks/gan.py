@@ -6,13 +6,14 @@ from typing import ClassVar, Literal
 
 import torch
 from pydantic import Field, SerializeAsAny
+from torch import Tensor
 
 from leaktight.attacks.gan_party import SCOPE, GanParty, drawn_samples, restored
 from leaktight.core.attack import Attack, Principle, Samples
 from leaktight.core.defence import Defence
 from leaktight.core.draws import SeededDraws
 from leaktight.core.errors import Refusal
-from leaktight.core.local import Local
+from leaktight.core.local import Local, Memory
 from leaktight.core.party import Party, Seat
 from leaktight.core.random import Stream
 from leaktight.core.run import all_but
@@ -127,4 +128,13 @@ class GanAttack(Attack):
             label=self.victim_class,
             history=torch.stack([memory["history"][str(number)] for number in rounds]).cpu(),
             rounds=tuple(rounds),
+            estimates=_estimates(memory),
         )
+
+
+def _estimates(memory: Memory) -> Tensor | None:
+    """Return the estimates of a key on the turns that were looked at, and the last one."""
+    if "estimate" not in memory:
+        return None
+    looked = memory.get("estimates", {})
+    return torch.stack([*(looked[number] for number in sorted(looked, key=int)), memory["estimate"]]).cpu()

@@ -42,7 +42,7 @@ class GanParty:
 
     On each turn it trains its generator against the parameters that it was handed, makes fakes, and answers as an honest participant would who
     also owned the fakes of the last rounds, under a label that nobody else uses. What it keeps from turn to turn is in the memory of its
-    chair alone: the generator, what its optimiser remembers, the fakes, pictures of some rounds, and an estimate of keys if it makes one.
+    chair alone: the generator, what its optimiser remembers, the fakes, pictures of some rounds, and estimates of a key if it makes some.
 
     Args:
         attack: the settings.
@@ -161,13 +161,20 @@ class GanParty:
         own.memory["optimiser"] = _remembered(steps, leaves)
 
     def _look(self, generator: nn.Module, round: int, own: Local) -> None:
-        """Keep pictures of this round if it is one of those to look at, from the same noise in all; forget rounds in between as time goes on."""
+        """Keep pictures of this round, from the same noise in all, and the estimate of a key, if the round is one of those to look at.
+
+        Rounds in between are forgotten as time goes on.
+        """
         apart = 1
         while round // apart >= LOOKS:
             apart *= 2
         history: Memory = own.memory.setdefault("history", {})
-        for number in [name for name in history if int(name) % apart]:
-            del history[number]
+        estimates: Memory = own.memory.setdefault("estimates", {}) if "estimate" in own.memory else {}
+        for kept in (history, estimates):
+            for number in [name for name in kept if int(name) % apart]:
+                del kept[number]
+        if round % apart == 0 and "estimate" in own.memory:
+            estimates[str(round)] = own.memory["estimate"].clone()
         if round % apart == 0:
             draws = public_draws(own.seed, own.party, SCOPE, "pictures")
             # Batch norm needs a whole batch to look at.

@@ -30,7 +30,8 @@ def read_labels(replay: Replay, parameters: Tensors, sent: Tensors, rng: Stream)
     is read as if all its steps had followed one gradient.
 
     A private head beside the public one adds nothing to the public head's gradient, so the labels of a defended message are read
-    with the public task. A defence that weighs the public loss by other than 1 scales g: one label stays exact, counts blur.
+    with the public task. A defence that weighs the public loss by other than 1 scales g: one label stays exact, and so do counts for
+    whoever knows that weight; else they blur.
 
     Differs from the paper: iDLG reads the sign of the weight's gradient and is for one example; the counting rule is the plain
     moment estimate, without the impact factors of Wainakh et al.
@@ -60,7 +61,7 @@ def read_labels(replay: Replay, parameters: Tensors, sent: Tensors, rng: Stream)
         slope = -slope / (replay.steps.learning_rate * replay.steps.moved)
     if replay.examples == 1:
         return slope.argmin()[None]
-    return deal(replay.examples * (probabilities - slope), replay.examples)
+    return deal(replay.examples * (probabilities - slope / (replay.head_weight or 1.0)), replay.examples)
 
 
 def _play_steps(replay: Replay, outputs: Tensor, gain: Tensor, moved: Tensor) -> Tensor:

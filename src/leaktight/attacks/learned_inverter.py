@@ -61,9 +61,8 @@ class LearnedInverter(Attack):
         >>> sorted(map(str, LearnedInverter().needs))
         ['auxiliary', 'defence']
 
-    Differs from the paper: It trains a network of three hidden layers on tens of thousands of gradients, and inverts hashed or compressed
-    gradients by it; with a few hundred public examples a regression by label was better than such a network in our trials. Variations of examples are
-    ours.
+    Differs from the paper: It trains a neural network; with a few hundred public examples a regression by label read more in our trials, and
+    sooner. The variations of examples are ours.
 
     References: Wu et al., Learning to Invert: Simple Adaptive Attacks for Gradient Inversion in Federated Learning, 2023.
     """

@@ -17,12 +17,14 @@ from leaktight.attacks.descent import AdamDescent, Descent
 from leaktight.attacks.distance import DISTANCES, Distance, DistanceName
 from leaktight.attacks.engine import Engine, Found, Phase, Search
 from leaktight.attacks.feature_start import start_at_features
+from leaktight.attacks.features import head_weight
+from leaktight.attacks.free_loss import draw_feature_gradients
 from leaktight.attacks.hypotheses import count_hypotheses, hypotheses
 from leaktight.attacks.initial import InitialName, class_means, initial
 from leaktight.attacks.label import can_read_labels, read_labels
 from leaktight.attacks.objective import Objective
 from leaktight.attacks.replay import FEATURE_GRADIENT, SURROGATE, Replay
-from leaktight.attacks.secret import drawn
+from leaktight.attacks.secret import Played, drawn
 from leaktight.attacks.term import Match, Term
 from leaktight.attacks.truth import objective_at_truth
 from leaktight.attacks.victims import Sighting, Victims
@@ -31,7 +33,7 @@ from leaktight.core.attack import Attack, Reconstruction
 from leaktight.core.defence import Defence
 from leaktight.core.errors import InvalidValue, Refusal, did_you_mean
 from leaktight.core.message import Kind, Tensors, layer_of
-from leaktight.core.random import Stream
+from leaktight.core.random import Stream, stream
 from leaktight.core.run import Inside
 from leaktight.core.threat import Exchange, Knows, View
 from leaktight.priors import Coordinates, Flat, Prior, network_units
@@ -62,7 +64,8 @@ class GradientMatching(Attack):
         update: an update of several steps is `unrolled`, or taken for one step at a `surrogate` point of its way, which is searched too:
             cheaper by the number of steps, and less exact.
         loss: `known`; or `free`: the gradient of the loss at the features is one more unknown, so that nothing needs to be known about a
-            private loss. Then only what the body sent is matched.
+            private loss. Then what the body sent is matched; and what a linear head sent, where the attacker knows the defence and can tell
+            that it leaves that head the plain gradient, or so many times it.
         layers: match the tensors of these layers only, by wire name without its last part; empty for all that came. Labels that are
             `read` still come off the last layer.
         prior: what examples look like; it owns the coordinates in which they are searched.
@@ -252,6 +255,8 @@ class GradientMatching(Attack):
             view: what else is known.
             rng: where the draws come from.
         """
+        weight = self._head_weight(view)
+        replays = [dataclasses.replace(replay, head_weight=weight) for replay in replays]
         targets = self._targets(replays[0], seen[0], view, rng)
         secrets: Tensors = {}
         if self.distance == LIKELIHOOD:
@@ -275,9 +280,8 @@ class GradientMatching(Attack):
         found: dict[str, Tensor] = {}
         if replay.update == "surrogate":
             found[SURROGATE] = torch.zeros(rows, device=victims.device)
-        if replay.loss == "free":
-            features = replay.task.model.features(torch.zeros(1, *replay.task.shape, device=victims.device)).flatten(1).shape[1]
-            found[FEATURE_GRADIENT] = torch.randn(rows, replay.examples, features, generator=rng).to(victims.device)
+        if replay.loss == "free" and replay.matches_body:
+            found[FEATURE_GRADIENT] = draw_feature_gradients(victims, rows, rng)
         return found
 
     def _starts(self, replays: Sequence[Replay], targets: Tensor | None, view: View, rng: Stream) -> Tensor | None:
@@ -292,10 +296,11 @@ class GradientMatching(Attack):
         return starts.repeat_interleave(count_hypotheses(replays), 0)
 
     def _names_to_match(self, replay: Replay) -> tuple[str, ...]:
-        """Return the tensors of the chosen layers; of a free loss only the body's."""
+        """Return the tensors of the chosen layers; of a free loss those of the body, and of a head that has the public loss alone."""
         names = replay.names
         if self.loss == "free":
-            wires = {replay.task.wire(name) for name in replay.task.model.tensors() if name.startswith("body.")}
+            parts = ("body.",) if replay.head_weight is None else ("body.", "head.")
+            wires = {replay.task.wire(name) for name in replay.task.model.tensors() if name.startswith(parts)}
             names = tuple(name for name in names if name in wires)
             if not names:
                 raise Refusal(
@@ -327,6 +332,14 @@ class GradientMatching(Attack):
         rows = self.restarts * count_hypotheses(replays)
         played, secrets = drawn(view.defence, view.task, owned, len(group) * rows, rng)
         return [dataclasses.replace(replay, task=played.task, memory=played.memory) for replay in replays], secrets
+
+    def _head_weight(self, view: View) -> float | None:
+        """Return how many times the plain gradient of the public head the senders' is, by playing one of them; 1 for all that is known."""
+        if self.distance != LIKELIHOOD or view.defence is None:
+            return 1.0 if self.loss == "known" else None
+        if self.loss == "known" and not view.defence.channel(view.task).private_task:
+            return 1.0
+        return head_weight(Played.of(view.defence, view.task, 1, stream(0, "head weight")).task)
 
     def _targets(self, replay: Replay, group: Sequence[Exchange], view: View, rng: Stream) -> Tensor | None:
         if self.labels == "joint" or (self.labels == "auto" and not can_read_labels(replay, group[0].sent.tensors)):
@@ -381,10 +394,8 @@ def _sighting(replay: Replay, group: Sequence[Exchange]) -> Sighting:
     same = all(_equal(parameters, exchange.parameters) for exchange in group)
     if not same:
         parameters = {name: torch.stack([exchange.parameters[name] for exchange in group]) for name in parameters}
-    wanted = {name: torch.stack([exchange.sent.tensors[name] for exchange in group]) for name in replay.names}
-    along = group[0].sent.tensors.keys() - replay.task.wires()
-    buffers = {name: torch.stack([exchange.sent.tensors[name] for exchange in group]) for name in sorted(along)}
-    return Sighting(replay, parameters, same, wanted, buffers)
+    sent = {name: torch.stack([exchange.sent.tensors[name] for exchange in group]) for name in group[0].sent.tensors}
+    return Sighting(replay, parameters, same, {name: sent[name] for name in replay.names}, sent)
 
 
 def _known_labels(view: View, exchange: Exchange) -> Tensor:

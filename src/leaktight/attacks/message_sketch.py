@@ -7,6 +7,7 @@ import functools
 from collections.abc import Sequence
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from leaktight.core.message import Tensors
@@ -70,4 +71,4 @@ def _draw(entries: int, width: int, seed: int) -> tuple[Tensor, Tensor]:
 def _unit(rows: Tensor) -> Tensor:
     # Divided by the largest first: the squares of tiny numbers would vanish.
     scaled = rows / rows.abs().amax(1, keepdim=True).clamp_min(_TINY)
-    return scaled / torch.linalg.vector_norm(scaled, dim=1, keepdim=True).clamp_min(_TINY)
+    return F.normalize(scaled, dim=1, eps=_TINY)

@@ -59,7 +59,10 @@ class Objective:
         rows: dict[str, object] = {}
         for number, sighting in enumerate(self.victims.sightings):
             (shared if sighting.same else own)[f"parameters {number}"] = dict(sighting.parameters)
-            own[f"wanted {number}"], own[f"buffers {number}"] = dict(sighting.wanted), dict(sighting.buffers)
+            own[f"wanted {number}"] = dict(sighting.wanted)
+            own[f"buffers {number}"] = {
+                name: sighting.sent[name] for name in sighting.sent.keys() - sighting.replay.task.wires()
+            }
             own[f"floor {number}"] = {name: floor(tensor) for name, tensor in sighting.wanted.items()}
             choice = hypotheses.choices[number]
             if choice is not None:

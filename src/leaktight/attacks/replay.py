@@ -35,8 +35,9 @@ class Replay:
         channel: what a known defence states.
         update: an update of several steps is `unrolled`, or taken for one step along the gradient of all examples at a `surrogate` point
             between the parameters before and after, which is searched too.
-        loss: whether the loss is `known`, or its gradient at the features is one more unknown (`free`), whatever private loss there is;
-            then only what the body sent is matched.
+        loss: whether the loss is `known`, or its gradient at the features is one more unknown (`free`), whatever private loss there is.
+        head_weight: how many times the plain gradient of the public head the sender's is; None if nobody can say. Then nothing of the head
+            is known under a free loss.
     """
 
     task: Task
@@ -48,6 +49,12 @@ class Replay:
     channel: Channel = dataclasses.field(default_factory=Channel, compare=False, repr=False)
     update: Literal["unrolled", "surrogate"] = "unrolled"
     loss: Literal["known", "free"] = "known"
+    head_weight: float | None = None
+
+    @property
+    def matches_body(self) -> bool:
+        """Whether any tensor of the body is among those that were sent."""
+        return any(self.task.wire(name) in self.names for name in self.task.model.tensors() if name.startswith("body."))
 
     @classmethod
     def of(cls, task: Task, message: Message) -> Replay:
@@ -117,13 +124,33 @@ class Replay:
         return push_examples(self.channel.example, each)
 
     def _mean(self, parameters: Tensors, inputs: Tensor, targets: Tensor, secrets: Tensors) -> dict[str, Tensor]:
+        if self.loss == "free":
+            return self._free_mean(parameters, inputs, targets, secrets)
+
         def loss(tensors: dict[str, Tensor]) -> Tensor:
-            if self.loss == "free":
-                features = features_of(self.task, tensors, inputs)
-                return (features * secrets[FEATURE_GRADIENT].view_as(features)).sum() / len(inputs)
             return self.task.loss(self.task.forward(tensors, inputs), targets).mean()
 
         found: dict[str, Tensor] = torch.func.grad(loss)(dict(parameters))
+        return found
+
+    def _free_mean(self, parameters: Tensors, inputs: Tensor, targets: Tensor, secrets: Tensors) -> dict[str, Tensor]:
+        """Return the mean gradient of the body by that at the features, and of the head by the public loss."""
+        body, head = ({n: t for n, t in parameters.items() if n.startswith(part)} for part in ("body.", "head."))
+        found: dict[str, Tensor] = {name: torch.zeros_like(tensor) for name, tensor in parameters.items()}
+
+        def at_features(tensors: dict[str, Tensor]) -> Tensor:
+            features = features_of(self.task, tensors, inputs)
+            return (features * secrets[FEATURE_GRADIENT].view_as(features)).sum() / len(inputs)
+
+        def at_outputs(tensors: dict[str, Tensor]) -> Tensor:
+            own = {name.removeprefix("head."): tensor for name, tensor in tensors.items()}
+            outputs = torch.func.functional_call(self.task.model.head, own, (features_of(self.task, body, inputs),))
+            return (self.head_weight or 0.0) * self.task.loss(outputs, targets).mean()
+
+        if self.matches_body:
+            found |= torch.func.grad(at_features)(body)
+        if self.head_weight is not None and head:
+            found |= torch.func.grad(at_outputs)(head)
         return found
 
     def _unroll(self, start: Tensors, inputs: Tensor, targets: Tensor, secrets: Tensors) -> Belief:

@@ -63,8 +63,8 @@ class RidgeInverter:
     Example:
         >>> inputs = torch.rand(30, 1, 2, generator=torch.Generator().manual_seed(0))
         >>> known = Known(inputs[:, 0] @ torch.eye(2, 5), inputs, torch.zeros(30, 1, dtype=torch.long))
-        >>> examples, labels = RidgeInverter(known, torch.full((1, 2), 0.5), held=5).answer(known.rows[:3], 1)
-        >>> torch.allclose(examples, inputs[:3], atol=1e-2)
+        >>> examples, labels = RidgeInverter(known, inputs.mean(0), held=5).answer(known.rows[:3], 1)
+        >>> bool((examples - inputs[:3]).abs().max() < 0.05)
         True
     """
 

@@ -60,6 +60,8 @@ SEARCHES: dict[str, GradientMatching] = {
         "ats2021-lbfgs-cosine": {**_ATS, "descent": _LBFGS_SMALL, "iterations": 300, "restarts": 16, "decay": "none"},
         "ats2021-adaptive": {**_POSTERIOR, "initial": "class_means"},
         "posterior": _POSTERIOR,
+        "free-loss": {**_POSTERIOR, "loss": "free"},
+        "public-head": {**_POSTERIOR, "loss": "free", "layers": ("head",)},
         "features-first": {**_POSTERIOR, "iterations": 20, "restarts": 1, "phases": 1, "widen": 1.0},
         "ats2021-lbfgs-l2": {
             "distance": "l2",
@@ -111,6 +113,14 @@ SEARCHES_ABOUT: dict[str, str] = {
         "how likely a message is, noise, clipping, entries that were not sent and secrets included; no weight is chosen by hand. Guarded L-BFGS "
         "in the prior's coordinates, from the features that the first linear layer shows and from the prior, raced. Its settings were chosen on "
         "CIFAR-10 training images."
+    ),
+    "free-loss": (
+        "Ours, no paper's: `posterior` without any guess at what a private loss is. Its gradient at the features is one more unknown, in place of private "
+        "heads, codes and keys; a public head that the defence leaves alone is matched as well."
+    ),
+    "public-head": (
+        "Ours, no paper's: `posterior` by what the public head sent alone, which a private loss beside it does not touch: features and labels are "
+        "read off its gradient, and images searched that have them."
     ),
     "features-first": (
         "Ours, no paper's: `posterior` with one candidate and few evaluations after the features of the first linear layer were inverted. For "

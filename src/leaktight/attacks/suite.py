@@ -27,7 +27,8 @@ from leaktight.core.threat import View
 from leaktight.priors import Generic, Prior, Public
 from leaktight.priors.public import LEAST
 
-POSTERIOR, JOINED, FREE_LOSS, SCALE_FREE = "posterior", "posterior-joined", "free-loss", "scale-free"
+POSTERIOR, JOINED, SCALE_FREE = "posterior", "posterior-joined", "scale-free"
+FREE_LOSS, PUBLIC_HEAD = "free-loss", "public-head"
 MOST_REMEMBERED, MOST_SEARCHED = 1 << 19, 1 << 22
 """How many numbers a search may have that remembers its last steps, and one that does not: a few gigabytes each."""
 LEAST_MESSAGES, MOST_LEARNED = 200, 2.0
@@ -45,7 +46,8 @@ def whole_suite() -> dict[str, Attack]:
         "learned_inverter": LearnedInverter(),
         POSTERIOR: posterior,
         JOINED: posterior.model_copy(update={"messages": "joined", "preset": JOINED}),
-        FREE_LOSS: posterior.model_copy(update={"loss": "free", "preset": FREE_LOSS}),
+        FREE_LOSS: SEARCHES[FREE_LOSS],
+        PUBLIC_HEAD: SEARCHES[PUBLIC_HEAD],
         SCALE_FREE: by_direction.model_copy(update={"iterations": 600, "preset": SCALE_FREE}),
         **{attack.kind: attack for attack in labels},
     }
@@ -140,6 +142,7 @@ def _always(view: View, channel: Channel) -> bool:
 _CONDITIONS: dict[str, Callable[[View, Channel], bool]] = {
     JOINED: _is_repeated,
     FREE_LOSS: lambda view, channel: channel.private_task,
+    PUBLIC_HEAD: lambda view, channel: channel.private_task,
     SCALE_FREE: lambda view, channel: not channel.complete,
 }
 """When an attack is worth trying; the others are wherever the threat model allows it."""

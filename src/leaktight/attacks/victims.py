@@ -20,21 +20,22 @@ class Sighting:
         replay: how the attacker models the senders.
         parameters: what they were sent; stacked, or one for all if `same` is set.
         same: whether all were sent the same parameters.
-        wanted: what they sent, stacked.
-        buffers: what they sent along that is no parameter, stacked: nothing predicts it but terms that ask for it.
+        wanted: what they sent and is matched, stacked.
+        sent: all that they sent, stacked, buffers that were sent along with it.
     """
 
     replay: Replay
     parameters: Tensors
     same: bool
     wanted: Tensors
-    buffers: Tensors = dataclasses.field(default_factory=dict)
+    sent: Tensors
 
     def evidence(self, victim: int) -> Evidence:
-        """Return one victim's message, as a term sees it."""
+        """Return one victim's message, as a term sees it; nothing predicts buffers but terms that ask for them."""
         parameters = self.parameters if self.same else {name: tensor[victim] for name, tensor in self.parameters.items()}
-        sent, buffers = ({n: t[victim] for n, t in each.items()} for each in (self.wanted, self.buffers))
-        return Evidence(parameters, sent, buffers)
+        wires = self.replay.task.wires()
+        buffers = {name: tensor[victim] for name, tensor in self.sent.items() if name not in wires}
+        return Evidence(parameters, {name: tensor[victim] for name, tensor in self.wanted.items()}, buffers)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
 from pydantic import SerializeAsAny
 
@@ -21,6 +22,7 @@ from leaktight.core.private import write_private
 from leaktight.core.probe import Attempt
 from leaktight.core.random import stream
 from leaktight.core.scenario import Observation, Scenario
+from leaktight.core.threat import View
 from leaktight.core.value import Value
 
 BUDGET_FILE = "budget.json"
@@ -59,11 +61,8 @@ class TimeBudget(Value):
     def apply(self, plan: Plan) -> Plan:
         """Return a plan whose suites try what is on the list."""
         listed = Strongest(members=self.members, left_out=self.left_out)
-        probes = {
-            name: probe.model_copy(update={"attack": listed}) if _is_suite(probe) else probe
-            for name, probe in plan.probes.items()
-        }
-        return plan.model_copy(update={"probes": probes})
+        probes = {name: suite.model_copy(update={"attack": listed}) for name, suite in _suites(plan).items()}
+        return plan.model_copy(update={"probes": {**plan.probes, **probes}})
 
     def __str__(self) -> str:
         """Say what was decided, in a sentence."""
@@ -104,7 +103,7 @@ def fit_budget(plan: Plan, seconds: float, workers: int, folder: Path) -> Plan:
         workers: how many processes share the work.
         folder: the audit's folder.
     """
-    if not any(map(_is_suite, plan.probes.values())):
+    if not _suites(plan):
         raise InvalidValue('A budget is for the suite of attacks. Add `[[attacks]]` with `preset = "strongest"` to the plan.')
     path = folder / BUDGET_FILE
     if path.exists():
@@ -131,7 +130,7 @@ def decide(plan: Plan, seconds: float, workers: int) -> TimeBudget:
     """
     started = time.monotonic()
     training = sum(_training_cost(plan, scenario) for scenario in plan.scenarios.values()) / workers
-    suite = next(dict(probe.attack.suite()) for probe in plan.probes.values() if _is_suite(probe))
+    suite = dict(Strongest().suite())
     costs = _attack_costs(plan, suite)
     left = AIM * seconds - training - (time.monotonic() - started)
     if left <= 0:
@@ -165,11 +164,10 @@ def _training_cost(plan: Plan, scenario: Scenario) -> float:
     total = 0.0
     for defence in (scenario.baseline, *plan.defences):
         if not isinstance(rounds, int) or scenario.untrained:
-            total += _timed(lambda defence=defence: scenario.train(defence, plan.grid.seeds[0]))
+            total += _time(partial(scenario.train, defence, plan.grid.seeds[0]))
             continue
         short, longer = (
-            _timed(lambda count=count, defence=defence: changed_in(scenario, rounds=count).train(defence, plan.grid.seeds[0]))
-            for count in ROUNDS
+            _time(partial(changed_in(scenario, rounds=count).train, defence, plan.grid.seeds[0])) for count in ROUNDS
         )
         each = max(longer - short, 0.0) / (ROUNDS[1] - ROUNDS[0])
         total += short + each * max(rounds - ROUNDS[0], 0)
@@ -182,7 +180,7 @@ def _attack_costs(plan: Plan, suite: dict[str, Attack]) -> dict[str, Cost]:
     slopes, starts = dict.fromkeys(suite, 0.0), dict.fromkeys(suite, 0.0)
     # Each cell of a defence, and one on noise beside those without a defence.
     cells = len(grid.seeds) * len(grid.stages) * (len(plan.defences) + 2)
-    for probe in filter(_is_suite, plan.probes.values()):
+    for probe in _suites(plan).values():
         for scenario in plan.scenarios.values():
             untrained = changed_in(scenario, rounds=0) if "rounds" in type(scenario).model_fields else scenario
             training = untrained.train(scenario.baseline, grid.seeds[0])
@@ -190,35 +188,40 @@ def _attack_costs(plan: Plan, suite: dict[str, Attack]) -> dict[str, Cost]:
                 observation = Observation(grid.stages[0], size, _victims(grid.victims, 1), grid.seeds[0])
                 view = probe.threat.view(untrained.observe(training, scenario.baseline, observation))
                 for name in fitting(suite, view)[0]:
-                    short, longer = (_timed_attack(scale(suite, share)[name], view) for share in SHORT)
+                    short, longer = (_time_attack(scale(suite, share)[name], view) for share in SHORT)
                     slope = max(longer - short, 0.0) / (SHORT[1] - SHORT[0])
                     # Searches cost more, the more messages there are; what is learned is learned once for all.
                     many = _victims(grid.victims, MOST_SEARCHED) if suite[name].principle == "search" else 1
                     slopes[name] += cells * slope * many
                     starts[name] += cells * max(short - SHORT[0] * slope, 0.0)
-    return {name: lambda factor, name=name: starts[name] + factor * slopes[name] for name in suite}
+    return {name: partial(_line, starts[name], slopes[name]) for name in suite}
 
 
-def _victims(victims: Any, most: int) -> int:
+def _line(start: float, slope: float, factor: float) -> float:
+    return start + slope * factor
+
+
+def _victims(victims: int | Literal["all"], most: int) -> int:
     """Return a number of victims, at most so many where the plan asks for all."""
     return min(victims, most) if isinstance(victims, int) else most
 
 
-def _timed_attack(attack: Attack, view: Any) -> float:
+def _time_attack(attack: Attack, view: View) -> float:
     try:
-        return _timed(lambda: attack(view, stream(0, "cost")))
+        return _time(partial(attack, view, stream(0, "cost")))
     except Refusal:
         return 0.0
 
 
-def _timed(work: Callable[[], object]) -> float:
+def _time(work: Callable[[], object]) -> float:
     started = time.monotonic()
     work()
     return time.monotonic() - started
 
 
-def _is_suite(probe: object) -> bool:
-    return isinstance(probe, Attempt) and isinstance(probe.attack, Strongest)
+def _suites(plan: Plan) -> dict[str, Attempt]:
+    """Return the probes of a plan that hold the suite."""
+    return {n: p for n, p in plan.probes.items() if isinstance(p, Attempt) and isinstance(p.attack, Strongest)}
 
 
 def _spell(seconds: float) -> str:

@@ -219,6 +219,7 @@ def title_of(reading: str) -> str:
         "recognised_confidence": "recogniser's confidence",
         "nearest_private": "nearness to private images",
         "sample_diversity": "diversity of samples",
+        "key_cosine": "cosine of estimated and true key",
         "auc": "test AUC",
         "training_loss": "training loss",
         "leak_auc": "leak AUC",

@@ -130,12 +130,14 @@ class Samples(Guess):
         label: the class that they are to be of.
         history: a few samples of each round that was looked at, (rounds, samples, *shape).
         rounds: which rounds those were.
+        estimates: what it took a class key for on some turns, one row each, the last one last; None if it estimates none.
     """
 
     inputs: Tensor
     label: int
     history: Tensor
     rounds: tuple[int, ...]
+    estimates: Tensor | None = None
 
 
 @dataclasses.dataclass(frozen=True)

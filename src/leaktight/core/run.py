@@ -35,6 +35,7 @@ class Inside:
         losses: the loss of each used example; None if nobody wrote it down.
         private: the parameters that stay home, by the model's name, as they were before the message.
         bound: what the party's defence says that no detector of labels can do better than; None if it says nothing of it.
+        revealed: what the party is to reveal when all is over, by name; empty if that is nothing, or if nobody wrote it down.
     """
 
     task: Task = dataclasses.field(repr=False)
@@ -47,6 +48,7 @@ class Inside:
     losses: Tensor | None = dataclasses.field(default=None, repr=False)
     private: Tensors = dataclasses.field(default_factory=dict, repr=False)
     bound: LabelBound | None = dataclasses.field(default=None, repr=False)
+    revealed: Tensors = dataclasses.field(default_factory=dict, repr=False)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,6 +91,7 @@ class Run:
             plain=_mean(plain, sender) if len(plain) == len(parts) else None,
             owned=parts[0].owned if len(parts) == 1 else None,
             losses=None,
+            revealed={f"{part.sent.sender}/{name}": key for part in parts for name, key in part.revealed.items()},
         )
 
 

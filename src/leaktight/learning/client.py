@@ -12,7 +12,7 @@ from torch import Tensor
 from leaktight.core.defence import Defence
 from leaktight.core.errors import InvalidValue
 from leaktight.core.local import Local
-from leaktight.core.message import Kind, Message
+from leaktight.core.message import Kind, Message, Tensors
 from leaktight.core.run import Inside
 from leaktight.core.sampling import Known, Poisson, Sampling
 from leaktight.core.task import Batch, Task
@@ -108,8 +108,12 @@ class Client:
 
     def close(self) -> Message | None:
         """Reveal what the defence reveals at the end, after the last round."""
-        tensors = self.defence.on_close(self._own())
+        tensors = self.reveals()
         return Message(Kind.REVEAL, self.name, "server", self.local.round + 1, tensors) if tensors else None
+
+    def reveals(self) -> Tensors:
+        """Return what the defence reveals at the end, by name."""
+        return self.defence.on_close(self._own())
 
     def batches(self, round: int) -> list[Batch]:
         """Return the batches of a round, as the schedule has them, or drawn."""

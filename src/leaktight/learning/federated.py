@@ -258,7 +258,9 @@ class _Watched:
         twin = None if isinstance(self.client.defence, Undefended) else _twin(self.client)
         found = self.client.answer(message)
         plain = found.clean if twin is None else twin.respond(message)
-        self.inside[found.sent.key] = dataclasses.replace(found, plain=plain, owned=self.client.data)
+        self.inside[found.sent.key] = dataclasses.replace(
+            found, plain=plain, owned=self.client.data, revealed=self.client.reveals()
+        )
         return found.sent
 
     def close(self) -> Message | None:
@@ -315,4 +317,5 @@ def _joined(parts: list[Inside], sent: Message, owned: Batch | None) -> Inside:
         sent=sent,
         plain=secure_sum(plain) if len(plain) == len(parts) else None,
         owned=owned,
+        revealed={f"{part.sent.sender}/{name}": key for part in parts for name, key in part.revealed.items()},
     )

@@ -6,6 +6,7 @@ from leaktight.metrics.comparison import Comparison
 from leaktight.metrics.exactness import ExactShare, FalseAnswers
 from leaktight.metrics.generated import NearestPrivate, Recognised, RecognisedAny, RecognisedConfidence, SampleDiversity
 from leaktight.metrics.image import MSE, PSNR, SSIM, RelativeRMSE
+from leaktight.metrics.key_cosine import KeyCosine
 from leaktight.metrics.labels import LabelDistance
 from leaktight.metrics.leak_auc import LeakAUC
 from leaktight.metrics.leak_auc_passes import LeakAUCPasses
@@ -25,6 +26,7 @@ __all__ = [
     "Comparison",
     "ExactShare",
     "FalseAnswers",
+    "KeyCosine",
     "LabelDistance",
     "LeakAUC",
     "LeakAUCPasses",
@@ -60,13 +62,13 @@ def standard() -> tuple[Metric, ...]:
         ['reconstruction_statement', 'tracing_distance', 'search_gap', 'perturbation']
         >>> [metric.kind for metric in standard()][9:13]
         ['leak_auc', 'leak_auc_passes', 'norm_histogram', 'property_auc']
-        >>> [metric.kind for metric in standard()][13:18]
-        ['recognised', 'recognised_any', 'recognised_confidence', 'nearest_private', 'sample_diversity']
-        >>> [metric.kind for metric in standard()][18:]
+        >>> [metric.kind for metric in standard()][13:19]
+        ['recognised', 'recognised_any', 'recognised_confidence', 'nearest_private', 'sample_diversity', 'key_cosine']
+        >>> [metric.kind for metric in standard()][19:]
         ['exact_share', 'false_answers']
     """
     images = PSNR(), SSIM(), MSE(), RelativeRMSE()
     messages = Perturbation(), LeakAUC(), LeakAUCPasses(), NormHistogram(), PropertyAuc()
-    samples = Recognised(), RecognisedAny(), RecognisedConfidence(), NearestPrivate(), SampleDiversity()
+    samples = Recognised(), RecognisedAny(), RecognisedConfidence(), NearestPrivate(), SampleDiversity(), KeyCosine()
     exact = ExactShare(), FalseAnswers()
     return *images, LabelDistance(), ReconstructionStatement(), TracingDistance(), SearchGap(), *messages, *samples, *exact

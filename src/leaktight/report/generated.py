@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from statistics import fmean
 
 import torch
 from torch import Tensor
@@ -22,6 +23,7 @@ MOST_ROUNDS = 7
 GAP = 2
 SCORES = {RECOGNISED: percent, ANY_CLASS: percent, "recognised_confidence": percent}
 PLAIN = ("nearest_private", "sample_diversity")
+KEY_COSINE = "key_cosine"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,7 +58,8 @@ def generated_section(page: Page) -> Section | None:
     if not rows:
         return None
     grids = [] if page.redact else grids_of(rows, page.pictures)
-    values = {"lines": [_line(row) for row in rows], "grids": grids, "redact": page.redact}
+    keys = [sentence for row in rows if (sentence := key_sentence(row))]
+    values = {"lines": [_line(row) for row in rows], "keys": keys, "grids": grids, "redact": page.redact}
     return Section("made", "Pictures that the attacker made up", "generated.html", values)
 
 
@@ -125,6 +128,23 @@ def _line(row: Row) -> dict[str, object]:
         "chances": ["" if one is None or one.chance is None else percent(one.chance) for one in judged],
         "tones": ["" if one is None else "leaks" if one.beats_chance() else "" for one in judged],
     }
+
+
+def key_sentence(row: Row) -> str:
+    """Return how near the attacker's estimate of a class key came to a true one, now and over its turns; empty if it made none."""
+    reading = row.reading(KEY_COSINE)
+    if reading is None:
+        return ""
+    chance = "" if reading.chance is None else f", chance {_hundredth(reading.chance)}"
+    seeds = max(1, len(row.cells))
+    turns = len(reading.each) // seeds
+    # Trainings of one length were looked at on the same turns.
+    path = [fmean(reading.each[turn::turns]) for turn in range(turns)] if turns * seeds == len(reading.each) else []
+    told = f"; over the turns {', '.join(map(_hundredth, path))}" if len(path) > 1 else ""
+    return (
+        f"{capital(name_of(row.defence))}, {row.attack}: the estimated key has a cosine of {shown(reading, _hundredth)} "
+        f"with the nearest true one{chance}{told}."
+    )
 
 
 def _hundredth(value: float) -> str:

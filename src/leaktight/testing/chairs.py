@@ -107,7 +107,7 @@ class _Watched:
 
     def respond(self, message: Message) -> Message:
         found = self.client.answer(message)
-        self.inside[found.sent.key] = dataclasses.replace(found, owned=self.client.data)
+        self.inside[found.sent.key] = dataclasses.replace(found, owned=self.client.data, revealed=self.client.reveals())
         return found.sent
 
     def close(self) -> None:

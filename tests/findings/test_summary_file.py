@@ -77,7 +77,9 @@ def test_what_is_missing_and_what_an_epsilon_implies_are_fields(made, summary):
     _, bounded, unknown = summary(records)["verdicts"]
     assert (unknown["verdict"], unknown["learned_nothing"]) == ("unknown", True)
     assert unknown["missing"].startswith("Every search failed")
-    assert [(one["name"], one["search_failed"], one["failed_searches"]) for one in unknown["attacks"]] == [("dlg2019", True, 1.0)]
+    assert [(one["name"], one["search_failed"], one["failed_searches"]) for one in unknown["attacks"]] == [
+        ("dlg2019", True, 1.0)
+    ]
     assert (bounded["epsilon"], bounded["delta"]) == (1.0, 1e-5)
     assert bounded["largest_true_positive_rate"] == pytest.approx(0.0272, abs=1e-3)
 

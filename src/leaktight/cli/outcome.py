@@ -16,7 +16,7 @@ from leaktight.audit.layer_words import CAVEAT, most_telling
 from leaktight.audit.property_leak import tells_property
 from leaktight.audit.rows import LABELS, PSNR, RECOGNISED, Row
 from leaktight.audit.utility import ACCURACY, utility_name
-from leaktight.audit.words import capital, name_of, setting, undefended
+from leaktight.audit.words import capital, listed, name_of, setting, undefended
 from leaktight.core.metric import Reading
 from leaktight.core.probe import DIVERGED, OBJECTIVE
 from leaktight.core.record import Record, Status
@@ -215,11 +215,14 @@ def _use(utility: Reading | None) -> str:
 
 
 def failed_searches(rows: Sequence[Row]) -> list[str]:
-    """Return a line for each row of which some searches failed: what these did not find says nothing."""
+    """Return a line for each attack and setting of which searches failed: what these did not find says nothing."""
+    found: dict[str, dict[str, list[str]]] = {}
+    for row in rows:
+        if row.failed is not None and row.failed.value > 0:
+            found.setdefault(f"{row.attack} ({row.setting})", {}).setdefault(row.searches, []).append(name_of(row.defence))
     return [
-        f"{capital(name_of(row.defence))}, {row.attack} ({row.setting}): {row.searches}"
-        for row in rows
-        if row.failed is not None and row.failed.value > 0
+        f"{where}: {'; '.join(f'{searches} under {listed(names)}' for searches, names in many.items())}"
+        for where, many in found.items()
     ]
 
 

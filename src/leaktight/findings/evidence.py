@@ -67,12 +67,13 @@ class Tried:
     @property
     def counts(self) -> bool:
         """Whether that it found nothing says something about the defence."""
-        return self.row.adaptive and self.reads_undefended and self.search_failed is False
+        nothing = not self.kind.is_read(self.row)
+        return nothing and self.row.adaptive and self.reads_undefended and self.search_failed is False
 
     @property
     def flaw(self) -> str:
-        """Why it does not count, as what is said after its name; nothing if it does."""
-        if self.counts:
+        """Why its failure does not count, as what is said after its name; nothing if it counts, or if it did not fail."""
+        if self.counts or self.kind.is_read(self.row):
             return ""
         if not self.reads_undefended:
             return "failed even without a defence"

@@ -11,7 +11,7 @@ from leaktight.audit.property_leak import tells_property
 from leaktight.audit.rows import LABELS, PSNR, RECOGNISED, STATEMENT, Row
 from leaktight.audit.words import counted, percent, title_of
 from leaktight.core.metric import Reading
-from leaktight.findings.kind import LeakKind, Severity
+from leaktight.findings.kind import LeakKind, Severity, is_beyond_luck
 
 TRACING = "tracing_distance"
 MARGIN = 1.0
@@ -48,7 +48,7 @@ class Images(LeakKind):
             return False
         if reading.name == STATEMENT:
             return _recognised(reading)
-        return _clearer(reading) if reading.name == PSNR else reading.beats_chance()
+        return _clearer(reading) if reading.name == PSNR else is_beyond_luck(reading)
 
     def contradictions(self, row: Row) -> tuple[str, ...]:
         """Say which other readings of the same guesses beat chance: copies that are too clear, owners traced, the changed image found."""
@@ -56,7 +56,7 @@ class Images(LeakKind):
         said = []
         if judged is not None and judged.name == STATEMENT and not _recognised(judged) and psnr is not None and _clearer(psnr):
             said.append(f"the copies have a PSNR of {psnr.value:.1f} dB, where blind guessing gets {psnr.chance:.1f} dB")
-        if traced is not None and traced.beats_chance():
+        if traced is not None and is_beyond_luck(traced):
             hits = f"{percent(1 - traced.value)} of the images are traced to their owner"
             said.append(f"{hits}, where guessing gets {percent(1 - (traced.chance or 0.0))}")
         return (*said, *_changed(row))
@@ -111,13 +111,13 @@ class Images(LeakKind):
 
 
 def _recognised(share: Reading) -> bool:
-    """Return whether more images are recognised than blind answers explain; a single image has no interval."""
-    return share.value > (share.chance or 0.0) if share.low is None else share.beats_chance()
+    """Return whether more images are recognised than blind answers explain; if these recognise none, one is enough."""
+    return is_beyond_luck(share) if share.chance and share.low is not None else share.value > (share.chance or 0.0)
 
 
 def _clearer(psnr: Reading) -> bool:
     """Return whether a PSNR lies above chance, by its interval and by more than a trifle."""
-    return psnr.beats_chance() and psnr.value >= (psnr.chance or -math.inf) + MARGIN
+    return is_beyond_luck(psnr) and psnr.value >= (psnr.chance or -math.inf) + MARGIN
 
 
 def _changed(row: Row) -> tuple[str, ...]:

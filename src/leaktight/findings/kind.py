@@ -12,6 +12,12 @@ from leaktight.core.attack import Principle
 from leaktight.core.metric import Reading
 
 Severity = tuple[float, ...]
+LUCK = 1.5
+"""How much wider than a 95 % interval a reading's must be to count as beyond chance: about three standard errors.
+
+An audit looks at many readings of every defence. One in forty lies beyond its 95 % interval by luck alone, and luck must not overrule an
+epsilon.
+"""
 
 
 class LeakKind(abc.ABC):
@@ -54,7 +60,7 @@ class LeakKind(abc.ABC):
     def is_read(self, row: Row) -> bool:
         """Return whether more was read than blind guessing explains, by what the row is judged by."""
         reading = self.reading(row)
-        return reading is not None and reading.beats_chance()
+        return reading is not None and is_beyond_luck(reading)
 
     def contradictions(self, row: Row) -> tuple[str, ...]:
         """Say which other readings lie beyond their chance level: where there is one, nothing can be called protected."""
@@ -89,6 +95,20 @@ class LeakKind(abc.ABC):
     def detail(self, row: Row) -> str:
         """Name the attack and the setting."""
         return f"{row.attack}; {row.moment}"
+
+
+def is_beyond_luck(reading: Reading) -> bool:
+    """Return whether a reading lies beyond chance by more than luck explains.
+
+    Example:
+        >>> traced = Reading(name="tracing_distance", value=0.25, low=0.05, high=0.7, chance=0.75, leaks="low", n=4)
+        >>> traced.beats_chance(), is_beyond_luck(traced)
+        (True, False)
+    """
+    if reading.low is None or reading.high is None:
+        return False
+    low, high = (reading.value + LUCK * (end - reading.value) for end in (reading.low, reading.high))
+    return reading.model_copy(update={"low": low, "high": high}).beats_chance()
 
 
 def excess(reading: Reading) -> float:

@@ -7,7 +7,7 @@ from leaktight.audit.rows import LABELS, Row
 from leaktight.audit.words import percent
 from leaktight.core.attack import Principle
 from leaktight.core.metric import Reading
-from leaktight.findings.kind import LeakKind, Severity
+from leaktight.findings.kind import LeakKind, Severity, is_beyond_luck
 
 AUC = "auc"
 MEANS = {
@@ -51,12 +51,12 @@ class Labels(LeakKind):
     def is_read(self, row: Row) -> bool:
         """Return whether labels are told beyond chance, either way round."""
         reading = self.reading(row)
-        return reading is not None and (reading.beats_chance() or turned(reading))
+        return reading is not None and (is_beyond_luck(reading) or turned(reading))
 
     def contradictions(self, row: Row) -> tuple[str, ...]:
         """Say so where labels are told in the worst steps."""
         reading, tail = self.reading(row), row.tail
-        if tail is None or not tells_labels(reading) or not tail.beats_chance():
+        if tail is None or not tells_labels(reading) or not is_beyond_luck(tail):
             return ()
         return (f"in the worst steps they are told with AUC {tail.value:.2f}, where guessing gets {_chance(tail):.2f}",)
 

@@ -6,7 +6,7 @@ from leaktight.audit.label_leak import turned, weight
 from leaktight.audit.property_leak import GUESSING, UNNAMED, strongest_property, tells_property, whence
 from leaktight.audit.rows import Row
 from leaktight.core.metric import Reading
-from leaktight.findings.kind import LeakKind, Severity
+from leaktight.findings.kind import LeakKind, Severity, is_beyond_luck
 
 SEATS = {"server": "the server", "wire": "someone on the wire"}
 
@@ -31,7 +31,7 @@ class Property(LeakKind):
     def is_read(self, row: Row) -> bool:
         """Return whether the property is told beyond chance, either way round."""
         reading = self.reading(row)
-        return reading is not None and (reading.beats_chance() or turned(reading))
+        return reading is not None and (is_beyond_luck(reading) or turned(reading))
 
     def kept(self, row: Row, base: Row) -> float:
         """Compare what both tell beyond chance, either way round."""

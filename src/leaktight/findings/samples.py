@@ -5,7 +5,7 @@ from __future__ import annotations
 from leaktight.audit.rows import RECOGNISED, Row
 from leaktight.audit.words import percent
 from leaktight.core.metric import Reading
-from leaktight.findings.kind import LeakKind, Severity, excess
+from leaktight.findings.kind import LeakKind, Severity, excess, is_beyond_luck
 
 
 class Samples(LeakKind):
@@ -26,7 +26,7 @@ class Samples(LeakKind):
 
     def is_read(self, row: Row) -> bool:
         """Return whether samples show the class, or any class of the attacked, beyond chance."""
-        return any(reading.beats_chance() for reading in (self.reading(row), row.any_class) if reading is not None)
+        return any(is_beyond_luck(reading) for reading in (self.reading(row), row.any_class) if reading is not None)
 
     def kept(self, row: Row, base: Row) -> float:
         """Compare the class asked for, and any class: whichever is kept more."""

@@ -10,7 +10,7 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, get_args
 
-from leaktight.audit.rows import Row
+from leaktight.audit.rows import LABELS, Row
 from leaktight.audit.words import undefended
 from leaktight.core.defence import Defence
 from leaktight.core.metric import Reading
@@ -53,6 +53,7 @@ class Judgement:
         missing: what is missing for a stronger word; empty unless `unknown`.
         bound: what an accounted epsilon implies; None if none bounds this kind of leak.
         luckiest: what an attacker would reach who knew which attack to believe; None unless that is more.
+        beside: whether it is about what comes with an update beside its examples, as their labels do: the price and the charts are theirs.
     """
 
     scenario: int
@@ -66,6 +67,7 @@ class Judgement:
     missing: str = ""
     bound: Bound | None = None
     luckiest: Reading | None = None
+    beside: bool = False
 
     @property
     def reading(self) -> Reading | None:
@@ -89,8 +91,9 @@ class Judgement:
 
     @property
     def charted(self) -> bool:
-        """Whether charts show the reading that decides: labels that come with an update stand beside the charts of images."""
-        return self.reading is not None and self.worst.leak is not None and self.reading.name == self.worst.leak.name
+        """Whether charts show the reading that decides."""
+        leak = self.worst.leak
+        return not self.beside and self.reading is not None and leak is not None and self.reading.name == leak.name
 
 
 def judge(rows: Sequence[Row], whole: Sequence[Row] | None = None) -> tuple[Judgement, ...]:
@@ -106,7 +109,11 @@ def judge(rows: Sequence[Row], whole: Sequence[Row] | None = None) -> tuple[Judg
         for row in rows:
             if kind.reading(row) is not None:
                 groups.setdefault((row.scenario, place, row.defence.key), []).append(row)
-    return tuple(_judgement(KINDS[key[1]], groups[key], rows, complete) for key in sorted(groups, key=lambda key: key[:2]))
+    found = [_judgement(KINDS[key[1]], groups[key], rows, complete) for key in sorted(groups, key=lambda key: key[:2])]
+    rebuilt = {judgement.scenario for judgement in found if judgement.kind.name == "images"}
+    return tuple(
+        dataclasses.replace(one, beside=one.scenario in rebuilt and one.kind.unit(one.worst) == LABELS) for one in found
+    )
 
 
 def strongest(kind: LeakKind, rows: Iterable[Row]) -> Row | None:
@@ -138,7 +145,9 @@ def _in_setting(kind: LeakKind, rows: Sequence[Row], twins: Sequence[Row], compl
     """
     base = None if undefended(rows[0].defence) else strongest(kind, twins)
     beyond = [row for row in rows if is_beyond_chance(kind, row)]
-    worst = max(beyond or rows, key=lambda row: (_kept(kind, row, base, complete), kind.severity(row)))
+    worst = max(
+        beyond or rows, key=lambda row: (_kept(kind, row, base, complete), kind.severity(row), row.informative, row.adaptive)
+    )
     found = Judgement(
         worst.scenario,
         worst.defence,
@@ -166,8 +175,13 @@ def is_beyond_chance(kind: LeakKind, row: Row) -> bool:
 
 
 def signs_of(kind: LeakKind, row: Row) -> tuple[str, ...]:
-    """Return the other readings that lie beyond chance; of searches that all failed, none decides anything."""
-    return kind.contradictions(row) if kind.failed(row) is None or row.informative else ()
+    """Return what else lies beyond chance, in words: other readings, and what a member of an ensemble reads that its answer does not.
+
+    Of searches that all failed, no such reading decides anything.
+    """
+    own = kind.contradictions(row) if kind.failed(row) is None or row.informative else ()
+    better = [part for part in row.alone if kind.is_read(part) and not kind.is_read(row)]
+    return (*own, *(f"{part.attack} by itself reads {kind.short(part)}" for part in better))
 
 
 def _amount(kind: LeakKind, worst: Row, base: Row | None, complete: Mapping[object, Row]) -> Verdict:

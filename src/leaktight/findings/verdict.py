@@ -16,7 +16,7 @@ from leaktight.core.defence import Defence
 from leaktight.core.metric import Reading
 from leaktight.findings.bound import Bound, bound_of
 from leaktight.findings.evidence import Tried, is_enough, missing_in, tried_in
-from leaktight.findings.kind import LeakKind
+from leaktight.findings.kind import LUCK, LeakKind
 from leaktight.findings.kinds import KINDS
 
 Verdict = Literal["refuted", "leaks", "reduced", "bounded", "not broken", "unknown"]
@@ -144,7 +144,9 @@ def _in_setting(kind: LeakKind, rows: Sequence[Row], twins: Sequence[Row], compl
         complete: rows by name, with the values of single victims.
     """
     base = None if undefended(rows[0].defence) else strongest(kind, twins)
-    beyond = [row for row in rows if is_beyond_chance(kind, row)]
+    bound = None if undefended(rows[0].defence) else _loosest([bound_of(row.budgets, kind.of_examples) for row in rows])
+    width = 1.0 if bound is None else LUCK
+    beyond = [row for row in rows if kind.is_read(row, width) or signs_of(kind, row, width)]
     worst = max(
         beyond or rows, key=lambda row: (_kept(kind, row, base, complete), kind.severity(row), row.informative, row.adaptive)
     )
@@ -156,31 +158,32 @@ def _in_setting(kind: LeakKind, rows: Sequence[Row], twins: Sequence[Row], compl
         worst,
         base,
         tried_in(kind, rows, twins),
-        signs_of(kind, worst),
-        bound=bound_of(worst.budgets, kind.of_examples),
+        signs_of(kind, worst, width),
+        bound=bound,
         luckiest=_luckier(kind, [complete.get(_name(row), row) for row in rows], worst),
     )
     if beyond:
         return dataclasses.replace(found, verdict=_amount(kind, worst, base, complete))
-    if found.bound is not None and not undefended(worst.defence):
+    if bound is not None:
         return dataclasses.replace(found, verdict="bounded")
     if base is not None and is_enough(found.tried):
         return dataclasses.replace(found, verdict="not broken")
     return dataclasses.replace(found, missing=_missing(found))
 
 
-def is_beyond_chance(kind: LeakKind, row: Row) -> bool:
-    """Return whether more was read than blind guessing explains, by what a row is judged by or by any other reading of it."""
-    return kind.is_read(row) or bool(signs_of(kind, row))
+def _loosest(bounds: Sequence[Bound | None]) -> Bound | None:
+    """Return the bound that holds for all rows; None if one has none, such as the training run of an attacker who sat in it."""
+    known = [bound for bound in bounds if bound is not None]
+    return max(known, key=lambda bound: bound.rate) if len(known) == len(bounds) else None
 
 
-def signs_of(kind: LeakKind, row: Row) -> tuple[str, ...]:
+def signs_of(kind: LeakKind, row: Row, width: float = 1.0) -> tuple[str, ...]:
     """Return what else lies beyond chance, in words: other readings, and what a member of an ensemble reads that its answer does not.
 
     Of searches that all failed, no such reading decides anything.
     """
-    own = kind.contradictions(row) if kind.failed(row) is None or row.informative else ()
-    better = [part for part in row.alone if kind.is_read(part) and not kind.is_read(row)]
+    own = kind.contradictions(row, width) if kind.failed(row) is None or row.informative else ()
+    better = [part for part in row.alone if kind.is_read(part, width) and not kind.is_read(row, width)]
     return (*own, *(f"{part.attack} by itself reads {kind.short(part)}" for part in better))
 
 

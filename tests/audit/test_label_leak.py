@@ -73,6 +73,19 @@ def test_either_way_round_weighs_the_same():
     assert weight(auc(0.4)) > weight(auc(0.51))
 
 
+@pytest.mark.parametrize(
+    ("features", "chance"),
+    [({"value": 0.7}, 0.7), ({"value": 0.7, "layer": "relu1"}, 0.5), ({"value": 0.53, "low": 0.48, "high": 0.58}, 0.5)],
+)
+def test_what_features_tell_at_the_same_layer_beyond_luck_is_the_level_to_beat(features, chance):
+    added = auc(0.9, name="leak_auc_passes")
+    assert strongest_layer([auc(0.6), added, Reading(name="leak_auc_features", **features)]).chance == chance
+
+
+def test_scores_added_up_come_before_those_of_single_messages():
+    assert strongest_layer([auc(0.95), auc(0.6, name="leak_auc_passes")]).name == "leak_auc_passes"
+
+
 def test_a_layer_is_named():
     assert (place_of(auc(1.0)), place_of(auc(1.0, layer="relu2"))) == ("at the cut", "at the layer relu2")
 

@@ -31,7 +31,7 @@ def audit(folder, iterations):
             name: Attempt(attack=attack, threat=ThreatModel(knows=knows | attack.needs), metrics=standard())
             for name, attack in attacks.items()
         },
-        grid=Grid(victims=4),
+        grid=Grid(victims=8),
     )
     return summarise(run(plan, folder)).judgements
 

@@ -16,7 +16,7 @@ LUCK = 1.5
 """How much wider than a 95 % interval a reading's must be where luck must not decide: about three standard errors.
 
 An audit looks at many readings of every defence, and one in forty lies beyond its 95 % interval by luck alone. That must not overrule an
-epsilon, and shares of a few victims move in large steps.
+epsilon, nor may it make a leak of a few images that happen to lie nearest to their owner's.
 """
 
 

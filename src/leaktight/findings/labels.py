@@ -7,7 +7,7 @@ from leaktight.audit.rows import LABELS, Row
 from leaktight.audit.words import percent
 from leaktight.core.attack import Principle
 from leaktight.core.metric import Reading
-from leaktight.findings.kind import LUCK, LeakKind, Severity, is_beyond
+from leaktight.findings.kind import LeakKind, Severity, is_beyond
 
 AUC = "auc"
 MEANS = {
@@ -51,9 +51,7 @@ class Labels(LeakKind):
     def is_read(self, row: Row, width: float = 1.0) -> bool:
         """Return whether labels are told beyond chance, either way round."""
         reading = self.reading(row)
-        if reading is None or not tells_labels(reading):
-            return reading is not None and is_beyond(reading, LUCK)
-        return is_beyond(reading, width) or turned(reading)
+        return reading is not None and (is_beyond(reading, width) or turned(reading))
 
     def contradictions(self, row: Row, width: float = 1.0) -> tuple[str, ...]:
         """Say so where labels are told in the worst steps."""

@@ -59,7 +59,7 @@ def show(records: Sequence[Record], scenarios: Sequence[str] = (), console: Cons
     where.print()
     where.print(table(summary.rows))
     for heading, lines in {
-        "Labels over passes (AUC; what features alone give is no leak of a message)": passes(summary.rows),
+        "Labels over passes (AUC of the strongest attack; what features alone give is no leak of a message)": passes(summary),
         "Searches that failed, of all messages (a better search may find more there)": failed_searches(summary.rows),
         "CAP (usefulness times the attacker's error, over strengths; higher is better)": caps(summary),
         "Where the leak sits": layers(records, summary),
@@ -96,9 +96,10 @@ def _coloured(judgement: Judgement, sentence: str) -> Text:
     return Text.assemble(lead, (word, "bold green" if judgement.is_good else STYLES[judgement.verdict]), rest)
 
 
-def passes(rows: Sequence[Row]) -> list[str]:
-    """Return a line for each attack on labels whose scores were added up over passes."""
-    return [f"{capital(name_of(row.defence))}, {found}" for row in rows if (found := passes_of(row)) is not None]
+def passes(summary: Summary) -> list[str]:
+    """Return a line for each verdict that rests on scores added up over passes; the report has those of all attacks."""
+    found = ((judgement, passes_of(judgement.worst)) for judgement in summary.judgements if judgement.kind.name == "labels")
+    return [f"{capital(name_of(judgement.defence))}, {one}" for judgement, one in found if one is not None]
 
 
 def table(rows: Sequence[Row]) -> Table:

@@ -141,7 +141,7 @@ def without(records, change):
         (lambda r: None if undefended(r.cell.defence) else r, "Nothing was measured without a defence here"),
         (
             lambda r: None if undefended(r.cell.defence) and r.cell.label == "learned" else r,
-            "Only one principle was tried: search over candidates (adaptive). Of the others, learned failed even without a defence.",
+            "Only one principle was tried: search over candidates (adaptive). Of the others, learned was not tried without a defence.",
         ),
         (
             lambda r: (
@@ -344,6 +344,26 @@ def test_each_member_of_a_team_counts_by_itself_and_the_answer_is_judged(made):
     lucky = judged([bare, made.record(TopK(), psnr=9, extra=made.members({"search": 9, "simple": 20}), **team)])
     assert (lucky.verdict, lucky.luckiest.value, lucky.signs) == ("reduced", 5 / 8, ("simple by itself reads 5 of 8",))
     assert judged([bare, made.record(TopK(), psnr=9, extra=made.members({"search": 9}), **team)]).luckiest is None
+
+
+def test_a_member_that_met_a_part_of_the_victims_is_no_evidence_about_the_rest(made):
+    team = {"attack": made.TEAM, "label": "team"}
+    bare = made.record(psnr=38, extra=made.members({"search": 38, "learned": 30}), **team)
+    some = [
+        r.model_copy(update={"n": 3, "each": r.each[:3]}) if r.by == "learned" else r
+        for r in made.members({"search": 9, "learned": 8})
+    ]
+    found = judged([bare, made.record(TopK(), psnr=9, extra=tuple(some), **team)])
+    assert (found.verdict, found.luckiest) == ("unknown", None)
+    read = [
+        r.model_copy(update={"value": 1.0, "n": 3, "each": (1.0,) * 3}) if r.name == "reconstruction_statement" else r
+        for r in some
+    ]
+    assert judged([bare, made.record(TopK(), psnr=9, extra=tuple(read), **team)]).luckiest.value == 3 / 8
+    assert found.missing.endswith("Of the others, learned met 3 of 8 victims only.")
+    apart = made.record(psnr=38, extra=made.members({"search": 38}), **team)
+    whole = made.record(TopK(), psnr=9, extra=made.members({"search": 9, "learned": 8}), **team)
+    assert judged([apart, whole]).missing.endswith("Of the others, learned was not tried without a defence.")
 
 
 def test_a_luckier_attacker_takes_the_best_of_all_for_each_victim(made):

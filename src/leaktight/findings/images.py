@@ -80,12 +80,15 @@ class Images(LeakKind):
     def luckiest(self, rows: Sequence[Row]) -> Reading | None:
         """Return the share of images that some attack recognised, victim by victim; without their values, the best attack's share."""
         shares = [share for row in rows for part in (row, *row.alone) if (share := part.recognised) is not None]
-        best = max(shares, key=lambda share: share.value, default=None)
-        if best is None:
+        if not shares:
             return None
-        whole = [share.each for share in shares if len(share.each) == best.n]
-        union = sum(any(hits) for hits in zip(*whole, strict=True)) / best.n if whole else 0.0
-        return Reading(name=STATEMENT, value=max(best.value, union), n=best.n, chance=best.chance, leaks="high", against="raw")
+        # An attack of several may have met some of the victims only.
+        victims = max(share.n for share in shares)
+        best = max(share.value * share.n for share in shares)
+        whole = [share.each for share in shares if len(share.each) == victims]
+        union = sum(any(hits) for hits in zip(*whole, strict=True))
+        hits = max(best, union)
+        return shares[0].model_copy(update={"value": hits / victims, "low": None, "high": None, "n": victims, "each": ()})
 
     def found(self, row: Row) -> str:
         """Say how many images can be recognised, or how far the attack got."""

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from leaktight.audit.label_leak import excess, place_of, strongest_layer, tail_of, tells_labels, turned, weight
 from leaktight.audit.rows import rows_of
 from leaktight.core.metric import Reading
+from leaktight.findings.labels import Labels
 
 
 def auc(value, chance=0.5, spread=0.02, layer=None, name="leak_auc"):
@@ -72,6 +73,19 @@ def test_either_way_round_weighs_the_same():
     assert weight(auc(0.4)) > weight(auc(0.51))
 
 
+@pytest.mark.parametrize(
+    ("features", "chance"),
+    [({"value": 0.7}, 0.7), ({"value": 0.7, "layer": "relu1"}, 0.5), ({"value": 0.53, "low": 0.48, "high": 0.58}, 0.5)],
+)
+def test_what_features_tell_at_the_same_layer_beyond_luck_is_the_level_to_beat(features, chance):
+    added = auc(0.9, name="leak_auc_passes")
+    assert strongest_layer([auc(0.6), added, Reading(name="leak_auc_features", **features)]).chance == chance
+
+
+def test_scores_added_up_come_before_those_of_single_messages():
+    assert strongest_layer([auc(0.95), auc(0.6, name="leak_auc_passes")]).name == "leak_auc_passes"
+
+
 def test_a_layer_is_named():
     assert (place_of(auc(1.0)), place_of(auc(1.0, layer="relu2"))) == ("at the cut", "at the layer relu2")
 
@@ -81,7 +95,7 @@ def test_a_row_is_judged_by_its_strongest_layer_and_ranked_by_it(made):
     strong = made.record(psnr=None, label="clustering", extra=(auc(0.82, chance=0.7),))
     rows = {row.attack: row for row in rows_of([weak, strong])}
     assert rows["norm"].leak.layer == "linear1"
-    assert rows["norm"].severity > rows["clustering"].severity
+    assert Labels().severity(rows["norm"]) > Labels().severity(rows["clustering"])
 
 
 def test_a_row_has_the_worst_steps_of_its_strongest_layer(made):

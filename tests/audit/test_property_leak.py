@@ -9,6 +9,7 @@ from leaktight.audit.property_leak import asked_of, beats_chance_among, of_class
 from leaktight.audit.rows import rows_of
 from leaktight.core.metric import Reading
 from leaktight.data import Attributes, ClassProperty, Csv, Npz, Parity
+from leaktight.findings.property import Property
 from leaktight.learning import Federated
 from leaktight.models import MLP
 from leaktight.probes import Sensitivity
@@ -97,7 +98,7 @@ def test_a_row_is_judged_by_its_property(made):
     readings = (auc(0.8, 0.1), auc(0.85, 0.1, "head"))
     (row,) = rows_of([made.record(psnr=None, attack=PropertyInference(), label="property", extra=readings)])
     assert (row.leak.layer, row.leak.value, row.asked) == (None, 0.8, "have the private property")
-    assert row.severity[0] == pytest.approx(0.6)
+    assert Property().severity(row)[0] == pytest.approx(0.6)
     (images,) = rows_of([made.record(psnr=30, extra=readings)])
     assert images.leak.name == "reconstruction_statement"
 

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import json
 import logging
 import sqlite3
+import stat
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -101,6 +103,7 @@ def test_settings_reach_the_run(leaktight: Call, plan_file: str, monkeypatch: An
 
     monkeypatch.setattr(leaktight_module(), "run", run)
     monkeypatch.setattr("leaktight.report.write_report", lambda folder, redact: Path("there"))
+    monkeypatch.setattr("leaktight.findings.summary_file.write_summary", lambda folder, redact: Path("there"))
     words = ("--seed", "7", "--workers", "3", "--device", "cpu", "--out", "here", "--model", "lenet", "--data", "photos")
     assert leaktight("audit", plan_file, *words).code == 0
     assert (seen["workers"], seen["device"], seen["folder"]) == (3, "cpu", Path("here"))
@@ -111,6 +114,25 @@ def test_settings_reach_the_run(leaktight: Call, plan_file: str, monkeypatch: An
     assert (seen["plan"], seen["folder"], seen["workers"]) == (standard(), Path("leaktight-standard"), cores())
     assert leaktight("audit").code == 0
     assert (seen["plan"], seen["folder"], seen["device"]) == (quick(), Path("leaktight-quick"), None)
+
+
+def test_the_folder_holds_a_summary_that_report_and_export_agree_with(leaktight: Call, audited: Path) -> None:
+    path = audited / "summary.json"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    written = path.read_text()
+    found = json.loads(written)
+    assert [(one["kind"], one["defence"]["kind"], one["verdict"]) for one in found["verdicts"]] == [
+        ("images", "none", "leaks"),
+        ("images", "gaussian_noise", "unknown"),
+    ]
+    assert leaktight("export", str(audited), "--format", "summary").out == written
+    path.unlink()
+    assert leaktight("report", str(audited)).code == 0
+    assert path.read_text() == written
+    hidden = json.loads(leaktight("export", str(audited), "--format", "summary", "--redact").out)
+    assert [one["verdict"] for one in hidden["verdicts"]] == ["leaks", "unknown"]
+    page = (audited / "report.html").read_text()
+    assert all(f'<span class="badge">{one["verdict"]}</span>' in page for one in found["verdicts"])
 
 
 def test_plans_from_words() -> None:

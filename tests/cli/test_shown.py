@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 import pytest
 from pydantic import Field
@@ -18,7 +18,7 @@ from leaktight.cli.settings import described, settings
 from leaktight.core.defence import Defence
 from leaktight.core.metric import Reading
 from leaktight.core.record import Record, Status
-from leaktight.defences import GaussianNoise
+from leaktight.defences import DPSGD, GaussianNoise, TopK
 from leaktight.findings.summary import summarise
 from leaktight.probes import Sensitivity
 
@@ -256,7 +256,49 @@ def test_the_terminal_says_which_searches_failed(made: Any) -> None:
     show(records, console=console)
     _, heading, rest = text.getvalue().partition("Searches that failed")
     assert heading
-    lines = [line for line in rest.splitlines() if line.startswith("- Gaussian noise (std 0.01), dlg2019")]
-    assert lines
-    assert lines[0].endswith("3 of 8 (the truth fits better)")
-    assert "No defence, dlg2019" not in rest
+    line = rest.splitlines()[1]
+    assert line == "- dlg2019 (batches of 1, before training): 3 of 8 (the truth fits better) under Gaussian noise (std 0.01)"
+    assert "no defence" not in line
+
+
+def test_the_terminal_says_what_adds_up_over_passes(made: Any) -> None:
+    common: dict[str, Any] = {"leaks": "high", "against": "raw", "n": 400, "chance": 0.5}
+
+    def added(label: str, value: float) -> Record:
+        readings = (
+            Reading(name="leak_auc", value=0.6, low=0.58, high=0.62, **common),
+            Reading(name="leak_auc_passes", value=value, low=value - 0.02, high=value + 0.02, each=(0.6, value), **common),
+            Reading(name="leak_auc_features", value=0.5),
+        )
+        return cast("Record", made.record(psnr=None, accuracy=None, label=label, extra=readings))
+
+    console, text = screen(terminal=False)
+    show([added("weak", 0.7), added("strong", 0.9)], console=console)
+    lines = text.getvalue().split("Labels over passes")[1].splitlines()
+    assert lines[1] == "- No defence, strong, at the cut (2 passes): one message 0.60, all passes 0.90, features alone 0.50"
+    assert not [line for line in lines if "weak, at the cut" in line]
+
+
+def test_the_words_come_first_and_images_before_labels(made: Any) -> None:
+    console, text = screen(terminal=False)
+    show(made.audit(), console=console)
+    shown = text.getvalue()
+    places = [
+        shown.index(words) for words in ("Verdict, images:", "Verdict, labels:", "Advice:", "Defence", "Reasons to doubt")
+    ]
+    assert places == sorted(places)
+    assert "- Gaussian noise (std 0.001): reduced. 3 of 8 images" in shown
+
+
+def test_only_a_bound_that_implies_something_is_green(made: Any) -> None:
+    text = io.StringIO()
+    console = Console(file=text, force_terminal=True, width=200, color_system="standard")
+    notes = {"dp_sgd.epsilon": 1.0, "dp_sgd.delta": 1e-5, "dp_sgd.sample_rate": 0.1}
+    weak = {**notes, "dp_sgd.epsilon": 8.0}
+    records = [*made.two_principles(TopK()), made.record(DPSGD(), psnr=9, notes=notes, attack=made.ADAPTIVE, label="adaptive")]
+    records.append(made.record(DPSGD(multiplier=0.1), psnr=9, notes=weak, attack=made.ADAPTIVE, label="adaptive"))
+    show(records, console=console)
+    green, red = "\x1b[1;32m", "\x1b[1;31m"
+    assert text.getvalue().count(green) == 1
+    assert f"DP-SGD (multiplier 1){green}: bounded." in text.getvalue()
+    assert f"No defence{red}: leaks." in text.getvalue()

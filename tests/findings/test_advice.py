@@ -1,3 +1,4 @@
+from leaktight.captures import AsCaptured
 from leaktight.defences import DPSGD, GaussianNoise, TopK
 from leaktight.findings.advice import advise
 from leaktight.findings.summary import summarise
@@ -92,6 +93,10 @@ def test_without_accuracy_no_price_is_invented(made):
 
 def test_no_defence_no_advice(made):
     assert advice([made.record()]) == ()
+
+
+def test_what_the_senders_of_captured_messages_did_is_not_recommended(made):
+    assert advice([made.record(psnr=38), made.record(AsCaptured(), psnr=17)]) == ()
 
 
 def test_one_point_is_singular_and_scenarios_are_named(made):

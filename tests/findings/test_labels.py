@@ -51,7 +51,7 @@ def test_the_feature_party_can_tell_labels_from_the_norm_alone(record):
     (found,) = judge(rows_of([record(None, 0.97)]))
     assert (found.kind.name, found.verdict) == ("labels", "leaks")
     assert sentence_of(found) == (
-        "No defence: leaks. The feature party tells labels with AUC 0.97 from the length of gradients alone, where guessing gets 0.50 "
+        "No defence: leaks. The feature party tells labels with AUC 0.97 (0.95 to 0.99) from the length of gradients alone, where guessing gets 0.50 "
         "(95 % quantile over steps 1.00; norm, at the cut; batches of 128, throughout training)."
     )
 
@@ -107,7 +107,7 @@ def test_without_defence_the_worst_steps_are_a_leak(record):
 def test_an_auc_far_below_a_half_is_neither_safe_nor_stopped(record):
     (bare,) = judge(rows_of([record(None, 0.09)]))
     assert bare.verdict == "leaks"
-    assert "with AUC 0.09, which is as good as 0.91 the other way round" in sentence_of(bare)
+    assert "with AUC 0.09 (0.07 to 0.11), which is as good as 0.91 the other way round" in sentence_of(bare)
     _, found = judge(rows_of([record(None, 0.95), record(SumKL(), 0.2)]))
     assert found.verdict == "leaks"
 
@@ -153,7 +153,7 @@ def test_scores_added_up_over_passes_decide(record):
     defended = with_passes(record(SumKL(), 0.6), *passes(0.88, each=(0.61, 0.8, 0.88)))
     _, found = judge(rows_of([bare, defended]))
     assert (found.verdict, found.reading.name) == ("leaks", "leak_auc_passes")
-    assert "tells labels with AUC 0.88 after 3 passes" in sentence_of(found)
+    assert "tells labels with AUC 0.88 (0.86 to 0.90) after 3 passes" in sentence_of(found)
     single = with_passes(record(SumKL(), 0.9), *passes(0.5))
     assert judge(rows_of([bare, single]))[1].reading.value == 0.5
 

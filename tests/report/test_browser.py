@@ -171,8 +171,8 @@ def picture(browse, page, file, width, height):
 
 
 def test_the_page_is_not_blank(browse, site):
-    pixels = picture(browse, site / "report.html", site / "report.png", 1200, 3200)
-    assert pixels.shape == (3200, 1200, 3)
+    pixels = picture(browse, site / "report.html", site / "report.png", 1200, 4800)
+    assert pixels.shape == (4800, 1200, 3)
     assert pixels.std() > 10
     assert len(np.unique(pixels @ [65536, 256, 1])) > 2000
 

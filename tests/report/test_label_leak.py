@@ -195,3 +195,46 @@ def test_the_page_shows_it_all(report, records):
         assert words in text
     for words in ("An image counts as recognised", "PSNR</dt>", "Images are compared"):
         assert words not in text
+
+
+def over_passes(record, value, each, **beside):
+    """A record whose scores were added up over passes, and what stands beside that."""
+    common = {"n": 400, "leaks": "high", "against": "raw", "chance": 0.5}
+    added = Reading(name="leak_auc_passes", value=value, low=value - 0.02, high=value + 0.02, each=each, **common)
+    others = [Reading(name=f"leak_auc_{name}", value=one) for name, one in beside.items()]
+    return record.model_copy(update={"readings": (*record.readings, added, *others)})
+
+
+def test_scores_over_passes_stand_in_one_table_with_a_curve(page, record):
+    beside = {"features": 0.55, "theory": 0.86, "ceiling": 0.68}
+    records = [
+        over_passes(record(None, 0.9), 0.97, (0.9, 0.95, 0.97), features=0.55),
+        over_passes(record(SumKL(bound=0.4), 0.6), 0.88, (0.6, 0.8, 0.88), **beside),
+        over_passes(record(SumKL(bound=0.4), 0.6, "clustering"), 0.7, (0.6, 0.65, 0.7)),
+    ]
+    section = labels_section(page(records))
+    (block,) = section.values["blocks"]
+    assert block["beside"] == ["one message", "all passes", "features alone", "theory", "ceiling of the bound"]
+    lines = [(line["name"], line["where"], [text for _, text in line["cells"]]) for line in block["passes"]]
+    assert lines[0] == ("no defence", "norm, at the cut, 3 passes", ["0.90", "0.97", "0.55", "-", "-"])
+    assert lines[2] == ("sumKL (bound 0.4)", "norm, at the cut, 3 passes", ["0.60", "0.88", "0.55", "0.86", "0.68"])
+    curves = section.plots[block["curve"]]["data"]
+    assert sorted((curve["name"], list(curve["y"])) for curve in curves) == [
+        ("no defence", [0.9, 0.95, 0.97]),
+        ("sumKL (bound 0.4)", [0.6, 0.8, 0.88]),
+    ]
+
+
+def test_a_redacted_page_has_the_table_without_the_curve(page, record):
+    found = over_passes(record(None, 0.9), 0.97, (0.9, 0.95, 0.97))
+    (block,) = labels_section(page([found], redact=True)).values["blocks"]
+    assert (block["curve"], len(block["passes"])) == ("", 1)
+    (plain,) = labels_section(page([record(None, 0.9)])).values["blocks"]
+    assert (plain["curve"], plain["passes"]) == ("", [])
+
+
+def test_the_page_shows_the_passes(report, record):
+    shown = report([over_passes(record(SumKL(), 0.6), 0.88, (0.6, 0.8, 0.88), features=0.55)])
+    assert "Scores added up over passes" in shown
+    assert 'id="plot-passes-0"' in shown
+    assert "features alone" in shown

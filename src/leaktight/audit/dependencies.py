@@ -24,7 +24,7 @@ from leaktight.core.digest import digest
 from leaktight.core.registry import PLUGINS
 
 PACKAGE = "leaktight"
-PRESENTATION = frozenset({"audit", "report", "flower", "wire", "papers", "cli", "testing", "core.errors"})
+PRESENTATION = frozenset({"audit", "findings", "report", "flower", "wire", "papers", "cli", "testing", "core.errors"})
 """Parts of Leaktight that are not followed into: they plan, carry and tell results, and a changed sentence there changes no number."""
 NUMERIC_PACKAGES = {
     "torch": "torch",

@@ -96,10 +96,14 @@ def strongest_layer(readings: Sequence[Reading]) -> Reading | None:
 
 
 def beside_features(reading: Reading, readings: Iterable[Reading]) -> Reading:
-    """Return a reading whose chance level is at least what the attacker's own features tell."""
-    known = [one.value for one in readings if one.name == FEATURES and one.layer in (None, reading.layer)]
-    level = max([GUESSING if reading.chance is None else reading.chance, *known])
-    return reading.model_copy(update={"chance": level}) if known else reading
+    """Return a reading whose chance level is at least what the attacker's own features tell at that layer, if they tell anything."""
+    told = [
+        one.value
+        for one in readings
+        if one.name == FEATURES and one.layer == reading.layer and (one.low is None or one.low > (one.chance or GUESSING))
+    ]
+    level = max([GUESSING if reading.chance is None else reading.chance, *told])
+    return reading.model_copy(update={"chance": level}) if told else reading
 
 
 def place_of(reading: Reading) -> str:

@@ -10,9 +10,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Literal
 
 from leaktight.attacks.matching import GradientMatching
-from leaktight.audit.label_leak import strongest_layer, tail_of, tells_labels, weight
-from leaktight.audit.pool import leakage, low, pool
-from leaktight.audit.property_leak import asked_of, strongest_property, tells_property
+from leaktight.audit.label_leak import strongest_layer, tail_of, tells_labels
+from leaktight.audit.pool import low, pool
+from leaktight.audit.property_leak import asked_of, strongest_property
 from leaktight.audit.utility import Price, ignorance, is_utility, lost, utility_of
 from leaktight.audit.words import attack_of, counted, label_of, name_of, plain, rank, setting, undefended
 from leaktight.core.attack import Attack, Principle
@@ -186,19 +186,6 @@ class Row:
     def budgets(self) -> tuple[Budget, ...]:
         """What was spent of differential privacy, in the training and by the attacked messages; none if nothing accounts for it."""
         return budgets_of(self.notes)
-
-    @property
-    def severity(self) -> tuple[float, ...]:
-        """What rows of one defence are ranked by: the larger, the more leaks. A PSNR below chance is as good as none."""
-        if self.leak is not None and (tells_labels(self.leak) or tells_property(self.leak)):
-            return weight(self.leak, self.tail)
-        psnr = self.reading(PSNR, "raw")
-        beyond = 0.0 if psnr is None else max(0.0, psnr.value - (psnr.chance or 0.0))
-        if self.leak is None:
-            return ()
-        elsewhere = self.any_class
-        shown = leakage(elsewhere) if elsewhere is not None and elsewhere.beats_chance() else -math.inf
-        return max(leakage(self.leak), shown), beyond
 
 
 def rows_of(records: Sequence[Record]) -> tuple[Row, ...]:

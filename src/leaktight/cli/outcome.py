@@ -17,7 +17,7 @@ from leaktight.audit.property_leak import tells_property
 from leaktight.audit.rows import LABELS, PSNR, RECOGNISED, Row
 from leaktight.audit.threats import SOURCE, attacks_by_letter
 from leaktight.audit.utility import ACCURACY, utility_name
-from leaktight.audit.words import capital, name_of, setting, undefended
+from leaktight.audit.words import capital, listed, name_of, setting, undefended
 from leaktight.core.metric import Reading
 from leaktight.core.probe import DIVERGED, OBJECTIVE
 from leaktight.core.record import Record, Status
@@ -61,7 +61,7 @@ def show(records: Sequence[Record], scenarios: Sequence[str] = (), console: Cons
     where.print(table(summary.rows))
     for heading, lines in {
         f"Threat models ({SOURCE})": attacks_by_letter(records),
-        "Labels over passes (AUC; what features alone give is no leak of a message)": passes(summary.rows),
+        "Labels over passes (AUC of the strongest attack; what features alone give is no leak of a message)": passes(summary),
         "Searches that failed, of all messages (a better search may find more there)": failed_searches(summary.rows),
         "CAP (usefulness times the attacker's error, over strengths; higher is better)": caps(summary),
         "Where the leak sits": layers(records, summary),
@@ -98,9 +98,10 @@ def _coloured(judgement: Judgement, sentence: str) -> Text:
     return Text.assemble(lead, (word, "bold green" if judgement.is_good else STYLES[judgement.verdict]), rest)
 
 
-def passes(rows: Sequence[Row]) -> list[str]:
-    """Return a line for each attack on labels whose scores were added up over passes."""
-    return [f"{capital(name_of(row.defence))}, {found}" for row in rows if (found := passes_of(row)) is not None]
+def passes(summary: Summary) -> list[str]:
+    """Return a line for each verdict that rests on scores added up over passes; the report has those of all attacks."""
+    found = ((judgement, passes_of(judgement.worst)) for judgement in summary.judgements if judgement.kind.name == "labels")
+    return [f"{capital(name_of(judgement.defence))}, {one}" for judgement, one in found if one is not None]
 
 
 def table(rows: Sequence[Row]) -> Table:
@@ -217,11 +218,14 @@ def _use(utility: Reading | None) -> str:
 
 
 def failed_searches(rows: Sequence[Row]) -> list[str]:
-    """Return a line for each row of which some searches failed: what these did not find says nothing."""
+    """Return a line for each attack and setting of which searches failed: what these did not find says nothing."""
+    found: dict[str, dict[str, list[str]]] = {}
+    for row in rows:
+        if row.failed is not None and row.failed.value > 0:
+            found.setdefault(f"{row.attack} ({row.setting})", {}).setdefault(row.searches, []).append(name_of(row.defence))
     return [
-        f"{capital(name_of(row.defence))}, {row.attack} ({row.setting}): {row.searches}"
-        for row in rows
-        if row.failed is not None and row.failed.value > 0
+        f"{where}: {'; '.join(f'{searches} under {listed(names)}' for searches, names in many.items())}"
+        for where, many in found.items()
     ]
 
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from leaktight.audit.pool import high
 from leaktight.audit.utility import utility_name
 from leaktight.audit.words import capital, listed, name_of, undefended
+from leaktight.captures import AsCaptured
 from leaktight.core.defence import Defence
 from leaktight.findings.sentence import cost_of
 from leaktight.findings.summary import Summary
@@ -56,7 +57,8 @@ def advise(summary: Summary, budgets: Sequence[float] = BUDGETS) -> tuple[Advice
     found: list[Advice] = []
     for scenario in scenarios:
         here = [judgement for judgement in graded if judgement.scenario == scenario]
-        defended = [judgement for judgement in here if not undefended(judgement.defence)]
+        # What the senders of captured messages did is not ours to choose.
+        defended = [j for j in here if not (undefended(j.defence) or isinstance(j.defence, AsCaptured))]
         prefix = f"Scenario {scenario}: " if len(scenarios) > 1 else ""
         bare = here[0].worst
         if defended and bare.unpriced:

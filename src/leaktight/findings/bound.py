@@ -37,7 +37,7 @@ class Bound:
 
         Example:
             >>> print(Bound(Budget("dp_sgd", 8.0, 1e-5, "Poisson sampling at rate 0.1"), 0.9997))
-            At 1 % false alarms an attacker may still find 100 % of the examples that were there, so the epsilon promises next to nothing.
+            At 1 % false alarms an attacker may still find nearly all of the examples that were there, so the epsilon promises next to nothing.
         """
         if self.is_telling:
             return f"At 1 % false alarms no attacker finds more than {_rate(self.rate)} of the examples that were there."
@@ -84,4 +84,4 @@ def bound_of(budgets: Sequence[Budget], of_examples: bool) -> Bound | None:
 
 
 def _rate(rate: float) -> str:
-    return percent(rate) if rate >= 0.1 else f"{100 * rate:.1f} %"
+    return "nearly all" if rate > 0.99 else percent(rate) if rate >= 0.1 else f"{100 * rate:.1f} %"

@@ -19,7 +19,7 @@ PRINCIPLES: dict[Principle, str] = {
     "statistic": "statistic over messages",
 }
 """What attacks rest on, in words."""
-PLURALS = {"does": "do", "searches": "search", "searches,": "search,"}
+PLURALS = {"does": "do", "was": "were", "searches": "search", "searches,": "search,"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,11 +30,13 @@ class Tried:
         kind: the kind of leak that it is after.
         row: what it reached.
         twin: what the same attack reached in the same setting without a defence; None if that was not measured.
+        victims: how many victims there are; an attack of several that are tried together may have met some of them only.
     """
 
     kind: LeakKind
     row: Row
     twin: Row | None = None
+    victims: int = 0
 
     @property
     def name(self) -> str:
@@ -65,17 +67,33 @@ class Tried:
         return failed.value > MOST_FAILED
 
     @property
+    def met(self) -> int:
+        """How many victims it met."""
+        reading = self.kind.reading(self.row)
+        return 0 if reading is None else reading.n
+
+    @property
+    def meets_most(self) -> bool:
+        """Whether it met nearly all victims: those that it did not meet are as open as those whose search failed."""
+        return self.met >= (1 - MOST_FAILED) * self.victims
+
+    @property
     def counts(self) -> bool:
         """Whether that it found nothing says something about the defence."""
-        return self.row.adaptive and self.reads_undefended and self.search_failed is False
+        works = self.reads_undefended and self.search_failed is False and self.meets_most
+        return works and self.row.adaptive and not self.kind.is_read(self.row)
 
     @property
     def flaw(self) -> str:
-        """Why it does not count, as what is said after its name; nothing if it does."""
-        if self.counts:
+        """Why its failure does not count, as what is said after its name; nothing if it counts, or if it did not fail."""
+        if self.counts or self.kind.is_read(self.row):
             return ""
+        if self.twin is None:
+            return "was not tried without a defence"
         if not self.reads_undefended:
             return "failed even without a defence"
+        if not self.meets_most:
+            return f"met {self.met} of {self.victims} victims only"
         if (failed := self.kind.failed(self.row)) is not None and failed.value > MOST_FAILED:
             return f"failed in {counted(failed)} searches"
         if self.search_failed:
@@ -94,8 +112,13 @@ def tried_in(kind: LeakKind, rows: Sequence[Row], open_rows: Sequence[Row]) -> t
         open_rows: those without a defence.
     """
     twins = {_identity(kind, part): part for row in open_rows for part in row.attacks}
-    parts = [part for row in rows for part in row.attacks if kind.reading(part) is not None]
-    return tuple(Tried(kind, part, twins.get(_identity(kind, part))) for part in parts)
+    return tuple(
+        Tried(kind, part, twins.get(_identity(kind, part)), reading.n)
+        for row in rows
+        if (reading := kind.reading(row)) is not None
+        for part in row.attacks
+        if kind.reading(part) is not None
+    )
 
 
 def _identity(kind: LeakKind, row: Row) -> tuple[object, ...]:
@@ -116,7 +139,7 @@ def missing_in(tried: Sequence[Tried]) -> str:
     """
     if not tried:
         return "No attack was tried."
-    if not any(one.reads_undefended for one in tried):
+    if not any(one.reads_undefended for one in tried) and all(one.twin is not None for one in tried):
         verb = "The attack" if len({one.name for one in tried}) == 1 else "Every attack"
         return f"{verb} failed even without a defence, so this says nothing."
     counting = [one for one in tried if one.counts]

@@ -11,7 +11,8 @@ from leaktight.audit.property_leak import tells_property
 from leaktight.audit.rows import LABELS, PSNR, RECOGNISED, STATEMENT, Row
 from leaktight.audit.words import counted, percent, title_of
 from leaktight.core.metric import Reading
-from leaktight.findings.kind import LeakKind, Severity
+from leaktight.core.probe import LUCKIEST
+from leaktight.findings.kind import LUCK, LeakKind, Severity, is_beyond
 
 TRACING = "tracing_distance"
 MARGIN = 1.0
@@ -41,25 +42,31 @@ class Images(LeakKind):
         beyond = 0.0 if psnr is None else max(0.0, psnr.value - (psnr.chance or 0.0))
         return () if reading is None else (leakage(reading), beyond)
 
-    def is_read(self, row: Row) -> bool:
+    def is_read(self, row: Row, width: float = 1.0) -> bool:
         """Return whether images are recognised beyond chance, or whatever the row is judged by beats its chance level."""
         reading = self.reading(row)
         if reading is None:
             return False
         if reading.name == STATEMENT:
             return _recognised(reading)
-        return _clearer(reading) if reading.name == PSNR else reading.beats_chance()
+        return _clearer(reading, width) if reading.name == PSNR else is_beyond(reading, width)
 
-    def contradictions(self, row: Row) -> tuple[str, ...]:
+    def contradictions(self, row: Row, width: float = 1.0) -> tuple[str, ...]:
         """Say which other readings of the same guesses beat chance: copies that are too clear, owners traced, the changed image found."""
         judged, psnr, traced = self.reading(row), row.reading(PSNR, "raw"), row.reading(TRACING, "raw")
         said = []
-        if judged is not None and judged.name == STATEMENT and not _recognised(judged) and psnr is not None and _clearer(psnr):
+        if (
+            judged is not None
+            and judged.name == STATEMENT
+            and not _recognised(judged)
+            and psnr is not None
+            and _clearer(psnr, width)
+        ):
             said.append(f"the copies have a PSNR of {psnr.value:.1f} dB, where blind guessing gets {psnr.chance:.1f} dB")
-        if traced is not None and traced.beats_chance():
+        if traced is not None and is_beyond(traced, LUCK):
             hits = f"{percent(1 - traced.value)} of the images are traced to their owner"
             said.append(f"{hits}, where guessing gets {percent(1 - (traced.chance or 0.0))}")
-        return (*said, *_changed(row))
+        return (*said, *_changed(row, width))
 
     def kept(self, row: Row, base: Row) -> float:
         """Return how many of the images that are recognised without a defence still are, victim by victim where their values were kept."""
@@ -72,10 +79,20 @@ class Images(LeakKind):
         return read.value / before.value if before.value else 0.0
 
     def luckiest(self, rows: Sequence[Row]) -> Reading | None:
-        """Return the largest share of images that some attack recognised; of a suite, of the best guess of any attack for each message."""
-        parts = [reading for row in rows for reading in (*row.readings, *row.members)]
-        shares = [reading for reading in parts if reading.name == STATEMENT and reading.against == "raw"]
-        return max(shares, key=lambda share: share.value, default=None)
+        """Return the share of images that some attack recognised, victim by victim; without their values, the best attack's share."""
+        shares = [share for row in rows for part in (row, *row.alone) if (share := part.recognised) is not None]
+        shares += [
+            one for row in rows for one in row.members if (one.by, one.name, one.against) == (LUCKIEST, STATEMENT, "raw")
+        ]
+        if not shares:
+            return None
+        # An attack of several may have met some of the victims only.
+        victims = max(share.n for share in shares)
+        best = max(share.value * share.n for share in shares)
+        whole = [share.each for share in shares if len(share.each) == victims]
+        union = sum(any(hits) for hits in zip(*whole, strict=True))
+        hits = max(best, union)
+        return shares[0].model_copy(update={"value": hits / victims, "low": None, "high": None, "n": victims, "each": ()})
 
     def found(self, row: Row) -> str:
         """Say how many images can be recognised, or how far the attack got."""
@@ -107,21 +124,21 @@ class Images(LeakKind):
 
 
 def _recognised(share: Reading) -> bool:
-    """Return whether more images are recognised than blind answers explain; a single image has no interval."""
-    return share.value > (share.chance or 0.0) if share.low is None else share.beats_chance()
+    """Return whether more images are recognised than blind answers explain; if these recognise none, one is enough."""
+    return is_beyond(share, LUCK) if share.chance and share.low is not None else share.value > (share.chance or 0.0)
 
 
-def _clearer(psnr: Reading) -> bool:
+def _clearer(psnr: Reading, width: float) -> bool:
     """Return whether a PSNR lies above chance, by its interval and by more than a trifle."""
-    return psnr.beats_chance() and psnr.value >= (psnr.chance or -math.inf) + MARGIN
+    return is_beyond(psnr, width) and psnr.value >= (psnr.chance or -math.inf) + MARGIN
 
 
-def _changed(row: Row) -> tuple[str, ...]:
+def _changed(row: Row, width: float) -> tuple[str, ...]:
     """Say so where the image that the defence made of the private one is found more often, or better, than the private one."""
     used, raw = row.reading(STATEMENT, "used"), row.recognised
     if used is not None and raw is not None and used.value > raw.value and _recognised(used):
         return (f"{counted(used)} can be recognised as the defence changed them",)
     copies, private = row.reading(PSNR, "used"), row.reading(PSNR, "raw")
-    if used is not None or copies is None or private is None or not _clearer(copies) or copies.value <= private.value:
+    if used is not None or copies is None or private is None or not _clearer(copies, width) or copies.value <= private.value:
         return ()
     return (f"the images as the defence changed them are found at {copies.value:.3g} dB, chance {copies.chance:.3g} dB",)

@@ -12,6 +12,12 @@ from leaktight.core.attack import Principle
 from leaktight.core.metric import Reading
 
 Severity = tuple[float, ...]
+LUCK = 1.5
+"""How much wider than a 95 % interval a reading's must be where luck must not decide: about three standard errors.
+
+An audit looks at many readings of every defence, and one in forty lies beyond its 95 % interval by luck alone. That must not overrule an
+epsilon, nor may it make a leak of a few images that happen to lie nearest to their owner's.
+"""
 
 
 class LeakKind(abc.ABC):
@@ -51,12 +57,17 @@ class LeakKind(abc.ABC):
         reading = self.reading(row)
         return () if reading is None else (leakage(reading),)
 
-    def is_read(self, row: Row) -> bool:
-        """Return whether more was read than blind guessing explains, by what the row is judged by."""
-        reading = self.reading(row)
-        return reading is not None and reading.beats_chance()
+    def is_read(self, row: Row, width: float = 1.0) -> bool:
+        """Return whether more was read than blind guessing explains, by what the row is judged by.
 
-    def contradictions(self, row: Row) -> tuple[str, ...]:
+        Args:
+            row: what was measured.
+            width: how wide intervals must be, as a multiple of those of 95 %.
+        """
+        reading = self.reading(row)
+        return reading is not None and is_beyond(reading, width)
+
+    def contradictions(self, row: Row, width: float = 1.0) -> tuple[str, ...]:
         """Say which other readings lie beyond their chance level: where there is one, nothing can be called protected."""
         return ()
 
@@ -89,6 +100,20 @@ class LeakKind(abc.ABC):
     def detail(self, row: Row) -> str:
         """Name the attack and the setting."""
         return f"{row.attack}; {row.moment}"
+
+
+def is_beyond(reading: Reading, width: float = 1.0) -> bool:
+    """Return whether a reading lies beyond chance by an interval that is wider than that of 95 %.
+
+    Example:
+        >>> traced = Reading(name="tracing_distance", value=0.25, low=0.05, high=0.7, chance=0.75, leaks="low", n=4)
+        >>> is_beyond(traced), is_beyond(traced, LUCK)
+        (True, False)
+    """
+    if reading.low is None or reading.high is None:
+        return False
+    low, high = (reading.value + width * (end - reading.value) for end in (reading.low, reading.high))
+    return reading.model_copy(update={"low": low, "high": high}).beats_chance()
 
 
 def excess(reading: Reading) -> float:

@@ -7,7 +7,7 @@ from leaktight.audit.rows import LABELS, Row
 from leaktight.audit.words import percent
 from leaktight.core.attack import Principle
 from leaktight.core.metric import Reading
-from leaktight.findings.kind import LeakKind, Severity
+from leaktight.findings.kind import LeakKind, Severity, is_beyond
 
 AUC = "auc"
 MEANS = {
@@ -48,15 +48,15 @@ class Labels(LeakKind):
             return weight(reading, row.tail)
         return super().severity(row)
 
-    def is_read(self, row: Row) -> bool:
+    def is_read(self, row: Row, width: float = 1.0) -> bool:
         """Return whether labels are told beyond chance, either way round."""
         reading = self.reading(row)
-        return reading is not None and (reading.beats_chance() or turned(reading))
+        return reading is not None and (is_beyond(reading, width) or turned(reading))
 
-    def contradictions(self, row: Row) -> tuple[str, ...]:
+    def contradictions(self, row: Row, width: float = 1.0) -> tuple[str, ...]:
         """Say so where labels are told in the worst steps."""
         reading, tail = self.reading(row), row.tail
-        if tail is None or not tells_labels(reading) or not tail.beats_chance():
+        if tail is None or not tells_labels(reading) or not is_beyond(tail, width):
             return ()
         return (f"in the worst steps they are told with AUC {tail.value:.2f}, where guessing gets {_chance(tail):.2f}",)
 
@@ -87,8 +87,9 @@ class Labels(LeakKind):
         count = len(reading.each) // max(len(row.seeds), 1)
         passes = "" if reading.name != PASSES else f" after {count} passes" if count > 1 else " over all passes"
         other_way = f", which is as good as {1 - reading.value:.2f} the other way round" if turned(reading) else ""
+        ends = "" if reading.low is None or reading.high is None else f" ({reading.low:.2f} to {reading.high:.2f})"
         how = MEANS.get(row.kind, "from the gradients")
-        return f"{_who(row)} tells labels with AUC {reading.value:.2f}{passes}{other_way} {how}, where guessing gets {_chance(reading):.2f}"
+        return f"{_who(row)} tells labels with AUC {reading.value:.2f}{ends}{passes}{other_way} {how}, where guessing gets {_chance(reading):.2f}"
 
     def short(self, row: Row) -> str:
         """Return the AUC, or the share of labels read."""

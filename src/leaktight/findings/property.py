@@ -6,7 +6,7 @@ from leaktight.audit.label_leak import turned, weight
 from leaktight.audit.property_leak import GUESSING, UNNAMED, strongest_property, tells_property, whence
 from leaktight.audit.rows import Row
 from leaktight.core.metric import Reading
-from leaktight.findings.kind import LeakKind, Severity
+from leaktight.findings.kind import LeakKind, Severity, is_beyond
 
 SEATS = {"server": "the server", "wire": "someone on the wire"}
 
@@ -28,10 +28,10 @@ class Property(LeakKind):
         reading = self.reading(row)
         return () if reading is None else weight(reading)
 
-    def is_read(self, row: Row) -> bool:
+    def is_read(self, row: Row, width: float = 1.0) -> bool:
         """Return whether the property is told beyond chance, either way round."""
         reading = self.reading(row)
-        return reading is not None and (reading.beats_chance() or turned(reading))
+        return reading is not None and (is_beyond(reading, width) or turned(reading))
 
     def kept(self, row: Row, base: Row) -> float:
         """Compare what both tell beyond chance, either way round."""

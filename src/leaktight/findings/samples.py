@@ -5,7 +5,7 @@ from __future__ import annotations
 from leaktight.audit.rows import RECOGNISED, Row
 from leaktight.audit.words import percent
 from leaktight.core.metric import Reading
-from leaktight.findings.kind import LeakKind, Severity, excess
+from leaktight.findings.kind import LeakKind, Severity, excess, is_beyond
 
 
 class Samples(LeakKind):
@@ -24,9 +24,9 @@ class Samples(LeakKind):
         """Rank by whichever is larger: samples of the class asked for, or of any class of the attacked."""
         return (max((reading.value for reading in self._shown(row)), default=0.0),) if self.reading(row) is not None else ()
 
-    def is_read(self, row: Row) -> bool:
+    def is_read(self, row: Row, width: float = 1.0) -> bool:
         """Return whether samples show the class, or any class of the attacked, beyond chance."""
-        return any(reading.beats_chance() for reading in (self.reading(row), row.any_class) if reading is not None)
+        return any(is_beyond(reading, width) for reading in (self.reading(row), row.any_class) if reading is not None)
 
     def kept(self, row: Row, base: Row) -> float:
         """Compare the class asked for, and any class: whichever is kept more."""

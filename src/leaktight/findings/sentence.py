@@ -17,12 +17,17 @@ def sentence_of(judgement: Judgement) -> str:
     return f"{capital(name_of(judgement.defence))}: {judgement.verdict}. {reasons_of(judgement)}"
 
 
+def brief_of(judgement: Judgement) -> str:
+    """Say what was read and what the word rests on, and no more."""
+    said = [f"{_found(judgement)}.", *_signs(judgement), *_basis(judgement)]
+    return " ".join([*said, *([_learned_nothing(judgement)] if judgement.worst.useless else [])])
+
+
 def reasons_of(judgement: Judgement) -> str:
-    """Say what was read and what the word rests on, then the price."""
-    kind, worst, base = judgement.kind, judgement.worst, judgement.base
-    before = "" if base is None else f", against {kind.short(base)} without it"
+    """Say what was read, by whom, what the word rests on, then the price."""
+    kind, worst = judgement.kind, judgement.worst
     said = [
-        f"{capital(kind.found(worst))}{before} ({kind.detail(worst)}).",
+        f"{_found(judgement)} ({kind.detail(worst)}).",
         *_others(judgement),
         *_signs(judgement),
         *_luck(judgement),
@@ -30,11 +35,16 @@ def reasons_of(judgement: Judgement) -> str:
         *_informed(judgement),
     ]
     if worst.useless:
-        said.append(f"The model learned nothing: it is no better than {ignorance(worst.utility)}.")
-    # What comes with an update beside images has their price.
-    if not undefended(judgement.defence) and judgement.charted:
+        said.append(_learned_nothing(judgement))
+    if not undefended(judgement.defence) and not judgement.beside and kind.name != "ungraded":
         said += [_price(worst), *_budget(worst)]
     return " ".join(said)
+
+
+def _found(judgement: Judgement) -> str:
+    kind, base = judgement.kind, judgement.base
+    before = "" if base is None else f", against {kind.short(base)} without it"
+    return f"{capital(kind.found(judgement.worst))}{before}"
 
 
 def cost_of(loss: Reading | None) -> str:
@@ -103,6 +113,8 @@ def _informed(judgement: Judgement) -> list[str]:
         return []
     said, than, sure = kind.short(knowing), kind.short(ignoring), leaks_more(one, other)
     if leakage(one) <= leakage(other):
+        if one.name not in (STATEMENT, PSNR):
+            return []
         clear, blurred = knowing.reading(PSNR, "raw"), ignoring.reading(PSNR, "raw")
         if clear is None or blurred is None or not (leaks_more(clear, blurred) and clear.beats_chance()):
             return []
@@ -113,7 +125,16 @@ def _informed(judgement: Judgement) -> list[str]:
     ]
 
 
+def _learned_nothing(judgement: Judgement) -> str:
+    """Say that the model is no use; in which way, unless the price says so too."""
+    if judgement.worst.unpriced and not undefended(judgement.defence):
+        return "The model learned nothing."
+    return f"The model learned nothing: it is no better than {ignorance(judgement.worst.utility)}."
+
+
 def _price(row: Row) -> str:
+    if row.unpriced and row.useless:
+        return "No price can be given: that is so even without a defence."
     text = f"no price can be given: {row.unpriced}" if row.unpriced else cost_of(row.loss)
     return f"{capital(text)}." if row.loss is None else f"The price: {text}."
 

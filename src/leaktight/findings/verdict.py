@@ -10,13 +10,13 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, get_args
 
-from leaktight.audit.rows import Row
+from leaktight.audit.rows import LABELS, Row
 from leaktight.audit.words import undefended
 from leaktight.core.defence import Defence
 from leaktight.core.metric import Reading
 from leaktight.findings.bound import Bound, bound_of
 from leaktight.findings.evidence import Tried, is_enough, missing_in, tried_in
-from leaktight.findings.kind import LeakKind
+from leaktight.findings.kind import LUCK, LeakKind
 from leaktight.findings.kinds import KINDS
 
 Verdict = Literal["refuted", "leaks", "reduced", "bounded", "not broken", "unknown"]
@@ -53,6 +53,7 @@ class Judgement:
         missing: what is missing for a stronger word; empty unless `unknown`.
         bound: what an accounted epsilon implies; None if none bounds this kind of leak.
         luckiest: what an attacker would reach who knew which attack to believe; None unless that is more.
+        beside: whether it is about what comes with an update beside its examples, as their labels do: the price and the charts are theirs.
     """
 
     scenario: int
@@ -66,6 +67,7 @@ class Judgement:
     missing: str = ""
     bound: Bound | None = None
     luckiest: Reading | None = None
+    beside: bool = False
 
     @property
     def reading(self) -> Reading | None:
@@ -89,8 +91,9 @@ class Judgement:
 
     @property
     def charted(self) -> bool:
-        """Whether charts show the reading that decides: labels that come with an update stand beside the charts of images."""
-        return self.reading is not None and self.worst.leak is not None and self.reading.name == self.worst.leak.name
+        """Whether charts show the reading that decides."""
+        leak = self.worst.leak
+        return not self.beside and self.reading is not None and leak is not None and self.reading.name == leak.name
 
 
 def judge(rows: Sequence[Row], whole: Sequence[Row] | None = None) -> tuple[Judgement, ...]:
@@ -106,7 +109,11 @@ def judge(rows: Sequence[Row], whole: Sequence[Row] | None = None) -> tuple[Judg
         for row in rows:
             if kind.reading(row) is not None:
                 groups.setdefault((row.scenario, place, row.defence.key), []).append(row)
-    return tuple(_judgement(KINDS[key[1]], groups[key], rows, complete) for key in sorted(groups, key=lambda key: key[:2]))
+    found = [_judgement(KINDS[key[1]], groups[key], rows, complete) for key in sorted(groups, key=lambda key: key[:2])]
+    rebuilt = {judgement.scenario for judgement in found if judgement.kind.name == "images"}
+    return tuple(
+        dataclasses.replace(one, beside=one.scenario in rebuilt and one.kind.unit(one.worst) == LABELS) for one in found
+    )
 
 
 def strongest(kind: LeakKind, rows: Iterable[Row]) -> Row | None:
@@ -137,8 +144,12 @@ def _in_setting(kind: LeakKind, rows: Sequence[Row], twins: Sequence[Row], compl
         complete: rows by name, with the values of single victims.
     """
     base = None if undefended(rows[0].defence) else strongest(kind, twins)
-    beyond = [row for row in rows if is_beyond_chance(kind, row)]
-    worst = max(beyond or rows, key=lambda row: (_kept(kind, row, base, complete), kind.severity(row)))
+    bound = None if undefended(rows[0].defence) else _loosest([bound_of(row.budgets, kind.of_examples) for row in rows])
+    width = 1.0 if bound is None else LUCK
+    beyond = [row for row in rows if kind.is_read(row, width) or signs_of(kind, row, width)]
+    worst = max(
+        beyond or rows, key=lambda row: (_kept(kind, row, base, complete), kind.severity(row), row.informative, row.adaptive)
+    )
     found = Judgement(
         worst.scenario,
         worst.defence,
@@ -147,27 +158,33 @@ def _in_setting(kind: LeakKind, rows: Sequence[Row], twins: Sequence[Row], compl
         worst,
         base,
         tried_in(kind, rows, twins),
-        signs_of(kind, worst),
-        bound=bound_of(worst.budgets, kind.of_examples),
+        signs_of(kind, worst, width),
+        bound=bound,
         luckiest=_luckier(kind, [complete.get(_name(row), row) for row in rows], worst),
     )
     if beyond:
         return dataclasses.replace(found, verdict=_amount(kind, worst, base, complete))
-    if found.bound is not None and not undefended(worst.defence):
+    if bound is not None:
         return dataclasses.replace(found, verdict="bounded")
     if base is not None and is_enough(found.tried):
         return dataclasses.replace(found, verdict="not broken")
     return dataclasses.replace(found, missing=_missing(found))
 
 
-def is_beyond_chance(kind: LeakKind, row: Row) -> bool:
-    """Return whether more was read than blind guessing explains, by what a row is judged by or by any other reading of it."""
-    return kind.is_read(row) or bool(signs_of(kind, row))
+def _loosest(bounds: Sequence[Bound | None]) -> Bound | None:
+    """Return the bound that holds for all rows; None if one has none, such as the training run of an attacker who sat in it."""
+    known = [bound for bound in bounds if bound is not None]
+    return max(known, key=lambda bound: bound.rate) if len(known) == len(bounds) else None
 
 
-def signs_of(kind: LeakKind, row: Row) -> tuple[str, ...]:
-    """Return the other readings that lie beyond chance; of searches that all failed, none decides anything."""
-    return kind.contradictions(row) if kind.failed(row) is None or row.informative else ()
+def signs_of(kind: LeakKind, row: Row, width: float = 1.0) -> tuple[str, ...]:
+    """Return what else lies beyond chance, in words: other readings, and what a member of an ensemble reads that its answer does not.
+
+    Of searches that all failed, no such reading decides anything.
+    """
+    own = kind.contradictions(row, width) if kind.failed(row) is None or row.informative else ()
+    better = [part for part in row.alone if kind.is_read(part, width) and not kind.is_read(row, width)]
+    return (*own, *(f"{part.attack} by itself reads {kind.short(part)}" for part in better))
 
 
 def _amount(kind: LeakKind, worst: Row, base: Row | None, complete: Mapping[object, Row]) -> Verdict:

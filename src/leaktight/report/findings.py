@@ -13,7 +13,7 @@ from leaktight.audit.words import capital, counted, name_of, points, title_of, u
 from leaktight.core.record import Status
 from leaktight.findings.bound import TELLING
 from leaktight.findings.evidence import MOST_FAILED
-from leaktight.findings.sentence import reasons_of
+from leaktight.findings.sentence import brief_of, reasons_of
 from leaktight.findings.verdict import Judgement
 from leaktight.metrics.search_gap import SEARCH_FAILED
 from leaktight.report.page import Page, Section
@@ -56,11 +56,22 @@ def _judged(judgement: Judgement) -> dict[str, Any]:
         "tone": tone_of(judgement),
         "badge": judgement.verdict,
         "useless": judgement.worst.useless,
+        "brief": brief_of(judgement),
         "sentence": reasons_of(judgement),
+        "price": _price(judgement),
         "share": None if share is None else share.value,
         "luckier": judgement.luckiest.value if share is not None and judgement.luckiest is not None else None,
         "count": "" if share is None else counted(share),
     }
+
+
+def _price(judgement: Judgement) -> str:
+    """Return what a defence costs, in a few words; nothing where no price is told."""
+    loss = judgement.worst.loss
+    if undefended(judgement.defence) or loss is None or judgement.beside:
+        return ""
+    around = "" if loss.low is None or loss.high is None else f" ({points(loss.low)} to {points(loss.high)})"
+    return f"{points(loss.value)}{around} points of {utility_name(loss)}"
 
 
 def tiles(page: Page) -> list[dict[str, str]]:

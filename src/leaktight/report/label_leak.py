@@ -163,11 +163,11 @@ def figure_of(panel: Sequence[Course], height: int = SMALL) -> dict[str, Any]:
 
 
 def passes_figure(over_passes: Sequence[LabelPasses], height: int = SMALL) -> dict[str, Any]:
-    """Return the AUC over passes for each defence, under the attack that tells most in the end."""
+    """Return the AUC over passes for each defence, under the attack that tells most beyond its chance level in the end."""
     figure = go.Figure()
     shades = _shades([one.row for one in over_passes])
     best: dict[str, LabelPasses] = {}
-    for one in sorted(over_passes, key=lambda one: one.aucs[PASSES].value):
+    for one in sorted(over_passes, key=lambda one: weight(one.row.leak or one.aucs[PASSES])):
         if one.course:
             best[one.row.defence.key] = one
     for key, one in best.items():

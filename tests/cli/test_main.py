@@ -13,6 +13,7 @@ from leaktight.core.errors import LeaktightError
 
 COMMANDS = (
     "audit",
+    "attack-more",
     "report",
     "layers",
     "search",

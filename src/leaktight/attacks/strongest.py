@@ -22,14 +22,18 @@ from leaktight.core.threat import Knows, View
 class Strongest(Attack):
     """Try every attack that fits, and answer what is most likely under one common model: for auditors who do not want to choose.
 
-    Which attacks fit follows from the messages, the first layer, the defence's channel and what the threat model grants; nothing is to be
-    set. Cheap attacks run on all messages. Expensive ones run on those that are not yet read: neither certified by an attack that can prove
-    its answer, nor given up to rounding by a guess where nothing is random. Where there is no defence every attack runs on
-    every message, for an attack counts as evidence about a defence only if it works without one.
+    There is nothing to set: which attacks fit follows from the messages, the first layer, the defence's channel and what the threat model
+    grants. From gradients and updates: `analytic`; `learned_inverter`, if public examples are granted; the searches `posterior` (also over
+    several messages about the same examples), `free-loss` and `public-head` where the loss is private, and one by direction alone where a
+    defence does not state its channel in full. In split learning: the attacks on labels.
 
-    The answer for each message is a certified guess if there is one, else the guess with the highest posterior under the known channel and the
-    prior that public examples make, or one of images that needs no data. An attacker has nothing else to choose by. In split learning the answer is the posterior of each label
-    under the known channel, or the first attack's scores if it does not run.
+    Cheap attacks run on all messages. Expensive ones run on those that are not yet read: no attack has proven its answer, and no guess
+    gives a message without randomness up to rounding. Where there is no defence every attack runs on every message, for its failure is
+    evidence about a defence only if it works without one.
+
+    The answer for each message is a proven guess if there is one, else the guess with the highest posterior under the known channel and
+    the prior that public examples make, or without these a prior of pictures that needs no data. An attacker has nothing else to choose
+    by. In split learning the first attack answers that models the defence: `label_posterior`, wherever it runs.
 
     Args:
         members: the attacks to try, by name, in order; empty for all that there are. A budget writes its list here.

@@ -1,4 +1,4 @@
-"""`leaktight attack-more`: go on against what is not broken yet."""
+"""`leaktight attack-more`: attack harder what does not leak yet."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ def attack_more(
     address: Address = None,
     redact: Annotated[bool, typer.Option("--redact", help="Leave private images and the seeds out of the report.")] = False,
 ) -> None:
-    """Try four times as hard against every defence that is not broken yet, and write the report anew.
+    """Attack harder wherever the verdict is not `leaks`, and write the report anew.
 
-    Each call tries four times as hard as the one before. After an interruption the same command starts the same attacks.
+    The suite `strongest` searches four times as long against these defences, and without a defence to compare with. Each further call
+    searches four times as long as the one before. After an interruption the same command resumes.
     """
     from leaktight.audit import run
     from leaktight.audit.store import Store

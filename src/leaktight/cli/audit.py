@@ -33,7 +33,10 @@ def audit(
     ] = None,
     preset: Annotated[
         Literal["quick", "standard"] | None,
-        typer.Option(help="A ready plan in place of a file: minutes, or hours.", show_default="quick, without a file"),
+        typer.Option(
+            help="A ready plan in place of a file: a few minutes, or about twenty, for a small network.",
+            show_default="quick, without a file",
+        ),
     ] = None,
     model: Annotated[str | None, typer.Option(help="A model kind, or your own as package.module:function.")] = None,
     data: Annotated[str | None, typer.Option(help="A data kind, a file or folder, or package.module:function.")] = None,
@@ -45,7 +48,9 @@ def audit(
     budget: Annotated[
         str | None,
         typer.Option(
-            help="How long it may take, such as 10m: `strongest` then tries what fits.", metavar="TIME", show_default=False
+            help="How long it may take, such as 10m; which attacks fit is decided at the start.",
+            metavar="TIME",
+            show_default=False,
         ),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="The audit's folder.", show_default="leaktight-NAME")] = None,
@@ -64,7 +69,7 @@ def audit(
 ) -> None:
     """Measure what shared messages leak, with and without defences, and write a report.
 
-    Finished cells are kept: after an interruption the same command goes on where it stopped.
+    Finished cells are kept: after an interruption the same command resumes.
     """
     from leaktight.audit import run
     from leaktight.audit.time_budget import read_time

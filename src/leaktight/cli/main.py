@@ -34,18 +34,20 @@ USAGE_ERROR = 2
 EXAMPLES = """
 \b
 Examples:
-  leaktight audit                                   is there a leak? two minutes on bundled data
-  leaktight audit --model mine.models:net --data mine.npz
-  leaktight init audit.toml                         write a commented plan, then
-  leaktight audit audit.toml --workers 2            run it; run it again to go on after an interruption
-  leaktight layers --data people.csv:income --property sex   which layers give it away
-  leaktight search --model convnet --data photos    image transformations that hide more (audit what it finds)
-  leaktight train audit.toml --engine flower        train a plan's model, here or on Flower
-  leaktight split label-party label.toml            train with a feature party on another machine, and likewise
-  leaktight split feature-party feature.toml        with a label party, after `leaktight certificates` for both
-  leaktight explain gaussian_noise                  what a defence does, and its settings
-  leaktight report leaktight-audit --redact         a report to pass on, without a private pixel
-  leaktight reproduce polarization-network          a paper's experiment, our numbers beside the published ones
+  leaktight audit                              is there a leak? bundled data
+  leaktight audit --model mine.models:net --data mine.npz --budget 10m
+  leaktight attack-more leaktight-quick        attack harder what did not leak
+  leaktight init audit.toml                    write a commented plan
+  leaktight audit audit.toml                   run it; again to resume
+  leaktight report leaktight-audit --redact    to pass on, no private pixel
+  leaktight explain gaussian_noise             what it does, and its settings
+  leaktight layers --data people.csv:income --property sex
+  leaktight search --model convnet --data photos
+  leaktight train audit.toml --engine flower   here, or on Flower
+  leaktight certificates certificates          keys for two machines
+  leaktight split label-party label.toml       on the one
+  leaktight split feature-party feature.toml   on the other
+  leaktight reproduce polarization-network     a paper's experiment
 """
 
 app = typer.Typer(

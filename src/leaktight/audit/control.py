@@ -10,6 +10,7 @@ from torch import Tensor
 
 from leaktight.attacks.embedding_scores import EmbeddingAttack
 from leaktight.attacks.label_scores import CUT, LabelAttack
+from leaktight.attacks.strongest import Strongest
 from leaktight.core.attack import Attack
 from leaktight.core.defence import Undefended
 from leaktight.core.message import Kind, Message, Tensors
@@ -109,11 +110,21 @@ def _at_the_message(probe: Probe) -> Probe:
     """
     if not isinstance(probe, Attempt):
         return probe
-    if isinstance(probe.attack, LabelAttack) and probe.attack.layer != CUT:
-        return probe.model_copy(update={"attack": probe.attack.model_copy(update={"layer": CUT})})
-    if isinstance(probe.attack, EmbeddingAttack):
-        return probe.model_copy(update={"attack": probe.attack.model_copy(update={"bottom": "initial"})})
-    return probe
+    attack = probe.attack
+    if isinstance(attack, Strongest):
+        members = {name: _by_message(member) for name, member in attack.suite().items()}
+        changed: Attack = attack.model_copy(update={"members": members}) if members != attack.suite() else attack
+    else:
+        changed = _by_message(attack)
+    return probe if changed == attack else probe.model_copy(update={"attack": changed})
+
+
+def _by_message(attack: Attack) -> Attack:
+    if isinstance(attack, LabelAttack) and attack.layer != CUT:
+        return attack.model_copy(update={"layer": CUT})
+    if isinstance(attack, EmbeddingAttack):
+        return attack.model_copy(update={"bottom": "initial"})
+    return attack
 
 
 def nulled(run: Run, rng: Stream) -> Run:

@@ -45,7 +45,7 @@ def layers(
 ) -> None:
     """Measure what each layer gives away: of a private property, of the labels, and of the examples themselves.
 
-    Finished cells are kept: after an interruption the same command goes on where it stopped.
+    Finished cells are kept: after an interruption the same command resumes.
     """
     from leaktight.audit import run
     from leaktight.audit.layer_file import LAYERS_FILE, write_layers

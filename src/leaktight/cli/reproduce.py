@@ -56,7 +56,7 @@ def reproduce(
 ) -> None:
     """Reproduce a paper's experiment and show our numbers beside the published ones.
 
-    Finished cells are kept: after an interruption the same command goes on where it stopped.
+    Finished cells are kept: after an interruption the same command resumes.
     """
     from leaktight.cli.beside import show
     from leaktight.cli.outcome import reasons

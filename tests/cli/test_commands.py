@@ -48,8 +48,7 @@ def test_init_writes_a_plan_of_split_learning_too(leaktight: Call, tmp_path: Pat
     [scenario] = plan.scenarios.values()
     assert (scenario.kind, scenario.data.kind, plan.grid.stages) == ("split", "rare_digit", ("training",))
     assert plan.grid.batch_sizes == (scenario.batch_size,)
-    assert list(plan.probes)[:3] == ["norm", "direction", "clustering"]
-    assert list(plan.probes)[3:] == ["label_posterior", "surrogate", "spectral", "completion"]
+    assert list(plan.probes) == ["strongest"]
     # Every message of several passes is measured, and one defence is bounded over all of them.
     assert {cell.victims for cell in plan.cells() if cell.purpose == "measure"} == {scenario.passes * (1438 // 128)}
     assert scenario.passes == max(getattr(defence, "passes", 1) for defence in plan.defences) == 20

@@ -85,17 +85,18 @@ class Interrupted(InProcess):
         return super().next(advance)
 
 
-@pytest.mark.parametrize("after", [0, 2, 3, 9])
-def test_an_interruption_keeps_what_is_finished(plan: Any, tmp_path: Path, after: int) -> None:
+@pytest.mark.parametrize(("after", "cells"), [(0, 0), (2, 1), (3, 2), (9, 6)])
+def test_an_interruption_keeps_what_is_finished(plan: Any, tmp_path: Path, after: int, cells: int) -> None:
+    """First comes the training without a defence, then its cells, then the two other trainings."""
     out = tmp_path / "out"
     with pytest.raises(KeyboardInterrupt):
         audit.run(plan, out, engine=Interrupted(out / TRAINING_FOLDER, after))
     with Store.read(out) as store:
-        assert len(store.records()) == max(0, after - 3)
-        assert store.missing() == 14 - max(0, after - 3)
+        assert len(store.records()) == cells
+        assert store.missing() == 14 - cells
     steps: list[audit.Step] = []
     resumed = audit.run(plan, out, progress=steps.append)
-    assert (steps[-1].done, steps[-1].kept) == (17 - after, max(0, after - 3))
+    assert (steps[-1].done, steps[-1].kept) == (17 - after, cells)
     assert lines(tmp_path / "attacked") == 14
     assert lines(tmp_path / "trained") == 3
     assert timeless(resumed) == timeless(audit.run(plan, tmp_path / "whole"))
@@ -183,7 +184,7 @@ def test_a_report_in_between_shows_nothing_that_was_made_from_something_else(
     with pytest.raises(KeyboardInterrupt):
         audit.run(plan, out, engine=Interrupted(out / TRAINING_FOLDER, 5))
     with Store.read(out) as store:
-        assert len(store.records()) == 2
+        assert len(store.records()) == 4
         assert store.versions()["torch"] == "99.0"
 
 

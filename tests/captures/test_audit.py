@@ -8,6 +8,7 @@ import torch
 
 from leaktight.attacks.presets import preset
 from leaktight.attacks.replay import Replay
+from leaktight.attacks.suite import fitting, whole_suite
 from leaktight.audit import Plan, captured, run
 from leaktight.audit.flags import raise_flags
 from leaktight.captures import read_captures
@@ -27,11 +28,12 @@ SEEN = ("--captured", "seen", "--model", "networks:linear")
 
 
 def brief(plan: Plan) -> Plan:
-    """Return the plan with one search, of a few steps."""
-    probes = {name: probe for name, probe in plan.probes.items() if not name.startswith(("ats", "posterior"))}
-    search = probes["idlg2020*"]
-    probes["idlg2020*"] = search.model_copy(update={"attack": preset("idlg2020", iterations=3)})
-    return plan.model_copy(update={"probes": probes})
+    """Return the plan with an attack by algebra, and one search of a few steps, in place of the suite."""
+    suite = plan.probes["strongest"]
+    attacks = {"analytic": preset("analytic"), "idlg2020*": preset("idlg2020", iterations=3)}
+    others = {name: probe for name, probe in plan.probes.items() if name != "strongest"}
+    probes = {name: suite.model_copy(update={"attack": attack}) for name, attack in attacks.items()}
+    return plan.model_copy(update={"probes": {**others, **probes}})
 
 
 def audited(folder: Path, truth: bool = False, **settings) -> list[Record]:
@@ -59,25 +61,25 @@ def test_a_plan_follows_from_what_was_captured(recorded):
     plan = captured(folder)
     assert plan.grid.batch_sizes == (1,)
     assert plan.grid.victims == 3
-    assert list(plan.probes) == ["analytic", "idlg2020*", "posterior", "ats2021-adam-cosine*"]
-    assert [cell.purpose for cell in plan.cells()].count("null") == 4
+    assert list(plan.probes) == ["strongest"]
+    assert [cell.purpose for cell in plan.cells()].count("null") == 1
     assert {cell.defence.kind for cell in plan.cells() if cell.purpose != "control"} == {"as_captured"}
     graded = captured(folder, truth=folder.parent / "truth.safetensors")
     assert "label_reading" in graded.probes
     assert {cell.defence.kind for cell in graded.cells()} == {"none", "as_captured"}
     assert Plan.model_validate(graded.to_dict()) == graded
-    assert captured(folder, thorough=True).probes["idlg2020"].attack.iterations == 300
+    assert captured(folder, thorough=True).probes["strongest"].attack.member("posterior").iterations == 1200
 
 
 def test_entries_that_were_left_out_are_bounded_and_not_matched(recorded):
     """Half of the entries are zero: taken for zeros the true example is impossible, taken for left out it fits to rounding."""
     folder = recorded(change=lambda tensor: torch.where(tensor.abs() > tensor.abs().median(), tensor, 0))
     plan = captured(folder, truth=folder.parent / "truth.safetensors")
-    posterior = plan.probes["posterior"]
-    posterior.attack.check(posterior.threat.knows)
-    [cell] = [c for c in plan.cells() if c.purpose == "measure" and c.defence.kind == "as_captured" and c.label == "posterior"]
+    suite = plan.probes["strongest"]
+    suite.attack.member("posterior").check(suite.threat.knows)
+    [cell] = [c for c in plan.cells() if c.purpose == "measure" and c.defence.kind == "as_captured" and c.label == "strongest"]
     run = cell.scenario.observe(cell.scenario.train(cell.defence, 0), cell.defence, asked(cell))
-    view = posterior.threat.view(run)
+    view = suite.threat.view(run)
     [exchange, *_] = view.exchanges()
     raw = run.inside[exchange.sent.key].raw
     targets = torch.nn.functional.one_hot(raw.labels, view.task.classes).float()
@@ -92,14 +94,19 @@ def test_entries_that_were_left_out_are_bounded_and_not_matched(recorded):
 def test_more_numbers_than_memory_can_hold_are_not_searched_for(recorded):
     folder = recorded()
 
-    def told(examples):
+    def fit(examples):
         for path in folder.glob("*.capture.json"):
             lines = path.read_text().splitlines()
             path.write_text("\n".join(f' "examples": {examples},' if '"examples"' in line else line for line in lines))
-        return captured(folder)
+        plan = captured(folder)
+        cell = next(cell for cell in plan.cells() if cell.purpose == "measure")
+        run = cell.scenario.observe(cell.scenario.train(cell.defence, 0), cell.defence, asked(cell))
+        return fitting(whole_suite(), plan.probes["strongest"].threat.view(run))
 
-    assert list(told(40_000).probes) == ["analytic", "ats2021-adam-cosine*"]
-    assert list(told(400_000).probes) == ["analytic"]
+    chosen, untried = fit(40_000)
+    assert list(chosen) == ["analytic", "scale-free"]
+    assert "too many for a search" in untried["posterior"]
+    assert list(fit(400_000)[0]) == ["analytic"]
 
 
 def test_buffers_that_change_make_a_scenario_of_each_round(recorded):
@@ -186,9 +193,9 @@ def test_messages_without_a_truth_are_counted(recorded):
 
 
 def test_a_search_that_diverged_is_named(recorded):
-    [record, *_] = [one for one in noted(recorded()) if one.cell.label == "idlg2020*"]
+    [record, *_] = noted(recorded())
     lost = record.model_copy(update={"readings": (Reading(name=DIVERGED, value=1, n=2),)})
-    assert flags([lost])["diverged"].startswith("1 of 2 searches of idlg2020* diverged")
+    assert flags([lost])["diverged"].startswith("1 of 2 searches of strongest diverged")
 
 
 def test_the_command_line_audits_captures(recorded, monkeypatch, capsys):

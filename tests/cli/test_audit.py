@@ -30,7 +30,15 @@ def test_an_audit_ends_with_table_verdict_and_report(leaktight: Call, plan_file:
     said = leaktight("audit", plan_file, "--workers", "1", "--out", str(audited))
     assert said.code == 0
     assert said.err == ""
-    for text in ("Defence", "PSNR in dB (95 %)", "no defence", "Gaussian noise (std 0.5)", "analytic", "Verdict:", "Accuracy"):
+    for text in (
+        "Defence",
+        "PSNR in dB (95 %)",
+        "no defence",
+        "Gaussian noise (std 0.5)",
+        "analytic",
+        "Verdict, images:",
+        "Accuracy",
+    ):
         assert text in said.out
     assert f"Report: {audited / 'report.html'} (it shows private images; --redact leaves them out)" in said.out
     assert (audited / "report.html").stat().st_mode & 0o777 == 0o600
@@ -124,13 +132,15 @@ def test_the_folder_holds_a_summary_that_report_and_export_agree_with(leaktight:
     assert [(one["kind"], one["defence"]["kind"], one["verdict"]) for one in found["verdicts"]] == [
         ("images", "none", "leaks"),
         ("images", "gaussian_noise", "unknown"),
+        ("labels", "none", "leaks"),
+        ("labels", "gaussian_noise", "unknown"),
     ]
     assert leaktight("export", str(audited), "--format", "summary").out == written
     path.unlink()
     assert leaktight("report", str(audited)).code == 0
     assert path.read_text() == written
     hidden = json.loads(leaktight("export", str(audited), "--format", "summary", "--redact").out)
-    assert [one["verdict"] for one in hidden["verdicts"]] == ["leaks", "unknown"]
+    assert [one["verdict"] for one in hidden["verdicts"]] == ["leaks", "unknown"] * 2
     page = (audited / "report.html").read_text()
     assert all(f'<span class="badge">{one["verdict"]}</span>' in page for one in found["verdicts"])
 

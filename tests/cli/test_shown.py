@@ -64,7 +64,7 @@ def test_the_table_has_a_row_for_each_measurement(records: list[Record]) -> None
     assert sum("analytic" in line for line in lines) == 2
     [plain] = [line for line in lines if "no defence" in line]
     accuracy = records[0].reading("accuracy")
-    assert [cell.strip() for cell in plain.split("│")][3:6:2] == ["100.0 (100.0 to 100.0)", "-"]
+    assert [cell.strip() for cell in plain.split("│")][3:6:2] == ["100.0 (100.0 to 100.0)", "100%"]
     assert f"{accuracy.value:.1%}" in plain
 
 

@@ -128,7 +128,7 @@ TABLE: dict[str, tuple[tuple[str, ...], str, str]] = {
     "two words for scenarios": (AUDIT, toml(grid='[[scenarios]]\ndata = "digits"\n'), "scenarios: There is a `[scenario]` too. Give one or the other."),
     "negative noise": (AUDIT, toml(defences='[[defences]]\nkind = "gaussian_noise"\nstd = -1\n'), "defences[0]: The `std` of gaussian_noise must be at least 0"),
     "infinite noise": (AUDIT, toml(defences='[[defences]]\nkind = "gaussian_noise"\nstd = inf\n'), "defences[0]: The `std` of gaussian_noise must be a finite number."),
-    "a word for a number": (AUDIT, toml(grid="[grid]\nvictims = 'many'\n"), "grid: The `victims` of Grid must be a valid integer"),
+    "a word for a number": (AUDIT, toml(grid="[grid]\nvictims = 'many'\n"), "grid: The `victims` of Grid must be a whole number or `all`. Got 'many' instead."),
     "no victims": (AUDIT, toml(grid="[grid]\nvictims = 0\n"), "grid: The `victims` of Grid must be at least 1. Got 0 instead."),
     "batch beyond the data": (AUDIT, toml(grid="[grid]\nbatch_sizes = [9999]\n"), "The batch size must be at most 719, what the smallest participant owns. Got 9999 instead."),
     "unknown seat": (AUDIT, toml(threat='[threat]\nseat = "client-9"\n'), "There is no seat `client-9` for analytic in this scenario."),

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 
 import torch
 
 from leaktight.attacks import LabelReading, Strongest
-from leaktight.attacks.suite import MOST_SEARCHED, scale
+from leaktight.attacks.suite import scale
 from leaktight.audit.control import exposed
 from leaktight.audit.plan import Grid, Plan
 from leaktight.captures import AsCaptured, Captured
@@ -17,7 +16,6 @@ from leaktight.core.attack import Attack
 from leaktight.core.errors import InvalidValue
 from leaktight.core.probe import Attempt
 from leaktight.core.scenario import Scenario
-from leaktight.core.task import Task
 from leaktight.core.threat import Knows, ThreatModel
 from leaktight.data import Digits
 from leaktight.data.source import Source
@@ -64,7 +62,7 @@ def captured(
         defences=(AsCaptured(),) if truth else (),
         probes={
             name: Attempt(attack=attack, threat=_threat(captures, attack, public), metrics=standard())
-            for name, attack in _attacks(scenario.task(captures[0]), captures, thorough, bool(truth)).items()
+            for name, attack in _attacks(thorough, bool(truth)).items()
         },
         grid=Grid(
             batch_sizes=tuple(sorted(sizes)), stages=("training",), victims=min(len(captures), VICTIMS * (4 if thorough else 1))
@@ -72,14 +70,8 @@ def captured(
     )
 
 
-def _attacks(task: Task, captures: list[Capture], thorough: bool, graded: bool) -> dict[str, Attack]:
+def _attacks(thorough: bool, graded: bool) -> dict[str, Attack]:
     """Return the suite, and what reads labels alone where somebody grades it."""
-    numbers = math.prod(task.shape) * max(int(capture.manifest.facts()["examples"]) for capture in captures)
-    if numbers > MOST_SEARCHED:
-        raise InvalidValue(
-            f"The examples behind one captured message must have at most {MOST_SEARCHED} numbers to be searched for at once. "
-            f"Got {numbers} instead; record messages of fewer examples."
-        )
     suite = Strongest(members=scale(Strongest().suite(), THOROUGH)) if thorough else Strongest()
     # Labels that nobody grades stand beside the pictures of a search.
     return {**({"label_reading": LabelReading()} if graded else {}), suite.kind: suite}

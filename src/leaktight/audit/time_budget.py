@@ -11,6 +11,7 @@ from typing import Literal
 
 from pydantic import SerializeAsAny
 
+from leaktight.attacks.search_presets import SEARCHES
 from leaktight.attacks.strongest import Strongest
 from leaktight.attacks.suite import POSTERIOR, fitting, scale
 from leaktight.audit.plan import Plan, changed_in
@@ -33,8 +34,13 @@ AIM = 0.8
 """The share of a budget that the estimate may fill: costs are measured on few steps."""
 FACTORS = (1.0, 0.7, 0.5, 0.35, 0.25, 0.15, 0.1)
 """How much of its usual effort each attack may be cut to, in turn."""
-SHORT = 0.02, 0.06
-"""Which shares of its usual effort an attack is timed at."""
+SHORT: dict[str, tuple[float, float]] = {"search": (0.02, 0.06)}
+SHORT_OTHERS = 0.1, 0.2
+"""Which shares of its usual effort an attack is timed at, by what it rests on."""
+CHEAPER = {POSTERIOR: "features-first"}
+"""What is tried in place of an attack that does not fit: fewer candidates and evaluations, from the features of the first linear layer."""
+TIMED = 2
+"""On how many messages attacks are timed."""
 MOST_SEARCHED = 64
 """For how many messages a search is reckoned, where a plan asks for all."""
 ROUNDS = 1, 3
@@ -107,7 +113,7 @@ def fit_budget(plan: Plan, seconds: float, workers: int, folder: Path) -> Plan:
         raise InvalidValue('A budget is for the suite of attacks. Add `[[attacks]]` with `preset = "strongest"` to the plan.')
     path = folder / BUDGET_FILE
     if path.exists():
-        kept = _read(path)
+        kept = kept_budget(folder)
         if kept.seconds == seconds:
             return kept.apply(plan)
     found = decide(plan, seconds, workers)
@@ -115,7 +121,9 @@ def fit_budget(plan: Plan, seconds: float, workers: int, folder: Path) -> Plan:
     return found.apply(plan)
 
 
-def _read(path: Path) -> TimeBudget:
+def kept_budget(folder: Path) -> TimeBudget:
+    """Return the list that was made for an audit's folder."""
+    path = folder / BUDGET_FILE
     try:
         return TimeBudget.model_validate(parse_json(read_input(path, LARGEST_SETTINGS)))
     except (ValueError, InvalidValue):
@@ -130,16 +138,14 @@ def decide(plan: Plan, seconds: float, workers: int) -> TimeBudget:
     """
     started = time.monotonic()
     training = sum(_training_cost(plan, scenario) for scenario in plan.scenarios.values()) / workers
+    _check_training(training, seconds)
     suite = dict(Strongest().suite())
-    costs = _attack_costs(plan, suite)
+    cheaper = {name: SEARCHES[name] for name in CHEAPER.values()}
+    costs = _attack_costs(plan, {**suite, **cheaper}, workers * (AIM * seconds - training))
     left = AIM * seconds - training - (time.monotonic() - started)
-    if left <= 0:
-        raise InvalidValue(
-            f"The training runs of this plan alone take about {_spell(training)}. Give a longer budget than {_spell(seconds)}, or fewer "
-            "rounds, defences or seeds."
-        )
+    _check_training(AIM * seconds - left, seconds)
     chosen, left_out = dict(suite), dict[str, str]()
-    while True:
+    while chosen:
         for factor in FACTORS:
             total = sum(costs[name](factor) for name in chosen) / workers
             if total <= left:
@@ -148,10 +154,19 @@ def decide(plan: Plan, seconds: float, workers: int) -> TimeBudget:
                 )
         # The dearest first: what is left can try longer.
         dearest = max(chosen, key=lambda name: costs[name](FACTORS[-1]))
-        del chosen[dearest]
         left_out[dearest] = f"it takes about {_spell(costs[dearest](FACTORS[-1]) / workers)} and does not fit into the budget"
-        if not chosen:
-            raise InvalidValue(f"No attack of the suite fits into {_spell(seconds)}. Give a longer budget.")
+        del chosen[dearest]
+        if dearest in CHEAPER:
+            chosen[CHEAPER[dearest]] = SEARCHES[CHEAPER[dearest]]
+    raise InvalidValue(f"No attack of the suite fits into {_spell(seconds)}. Give a longer budget.")
+
+
+def _check_training(taken: float, seconds: float) -> None:
+    if taken >= AIM * seconds:
+        raise InvalidValue(
+            f"The training runs of this plan alone take about {_spell(taken)}. Give a longer budget than {_spell(seconds)}, or fewer "
+            "rounds, defences or seeds."
+        )
 
 
 Cost = Callable[[float], float]
@@ -174,8 +189,14 @@ def _training_cost(plan: Plan, scenario: Scenario) -> float:
     return total * len(plan.grid.seeds)
 
 
-def _attack_costs(plan: Plan, suite: dict[str, Attack]) -> dict[str, Cost]:
-    """Return what each attack of the suite costs over the whole plan, by its effort."""
+def _attack_costs(plan: Plan, suite: dict[str, Attack], most: float) -> dict[str, Cost]:
+    """Return what each attack of the suite costs over the whole plan, by its effort.
+
+    Args:
+        plan: what is to be measured.
+        suite: the attacks by name.
+        most: how many seconds there are for them, with all workers together.
+    """
     grid = plan.grid
     slopes, starts = dict.fromkeys(suite, 0.0), dict.fromkeys(suite, 0.0)
     # Each cell of a defence, and one on noise beside those without a defence.
@@ -185,15 +206,20 @@ def _attack_costs(plan: Plan, suite: dict[str, Attack]) -> dict[str, Cost]:
             untrained = changed_in(scenario, rounds=0) if "rounds" in type(scenario).model_fields else scenario
             training = untrained.train(scenario.baseline, grid.seeds[0])
             for size in grid.batch_sizes:
-                observation = Observation(grid.stages[0], size, _victims(grid.victims, 1), grid.seeds[0])
+                timed = _victims(grid.victims, TIMED)
+                observation = Observation(grid.stages[0], size, timed, grid.seeds[0])
                 view = probe.threat.view(untrained.observe(training, scenario.baseline, observation))
                 for name in fitting(suite, view)[0]:
-                    short, longer = (_time_attack(scale(suite, share)[name], view) for share in SHORT)
-                    slope = max(longer - short, 0.0) / (SHORT[1] - SHORT[0])
                     # Searches cost more, the more messages there are; what is learned is learned once for all.
-                    many = _victims(grid.victims, MOST_SEARCHED) if suite[name].principle == "search" else 1
-                    slopes[name] += cells * slope * many
-                    starts[name] += cells * max(short - SHORT[0] * slope, 0.0)
+                    is_search = suite[name].principle == "search"
+                    times = cells * (_victims(grid.victims, MOST_SEARCHED) / timed if is_search else 1)
+                    shares = SHORT.get(suite[name].principle, SHORT_OTHERS)
+                    short = _time_attack(scale(suite, shares[0])[name], view)
+                    # What is too dear even when it is cut short is not timed again.
+                    longer = short if times * short > most else _time_attack(scale(suite, shares[1])[name], view)
+                    slope = max(longer - short, 0.0) / (shares[1] - shares[0])
+                    slopes[name] += times * slope
+                    starts[name] += times * max(short - shares[0] * slope, 0.0)
     return {name: partial(_line, starts[name], slopes[name]) for name in suite}
 
 

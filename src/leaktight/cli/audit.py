@@ -72,7 +72,7 @@ def audit(
     Finished cells are kept: after an interruption the same command resumes.
     """
     from leaktight.audit import run
-    from leaktight.audit.time_budget import read_time
+    from leaktight.audit.time_budget import kept_budget, read_time
     from leaktight.cli.captured import of_captures
     from leaktight.cli.outcome import show
     from leaktight.cli.progress import Bar
@@ -87,6 +87,10 @@ def audit(
     if seed is not None:
         plan = plan.with_seed(seed)
     limit = None if budget is None else read_time(budget)
+    if limit is not None:
+        typer.echo(
+            "First it measures what training runs and attacks cost here, unless the folder has a list already.", err=True
+        )
     folder = out or Path(f"leaktight-{file.stem if file else 'captured' if captured else preset or 'quick'}")
     with (
         told_to_stop("finished cells are kept; run the same command to go on."),
@@ -95,6 +99,8 @@ def audit(
     ):
         records = run(plan, folder, workers=crew, device=device, progress=bar.step, budget=limit)
     show(records, list(plan.scenarios))
+    if limit is not None:
+        typer.echo(f"\n{kept_budget(folder)}")
     written = write_report(folder, redact=redact)
     write_summary(folder, redact=redact)
     images = any(record.reading("psnr") or record.reading("objective") for record in records)

@@ -27,7 +27,7 @@ def one_message_at_a_time(records: Sequence[Record]) -> list[Flag]:
         return []
     names = listed(list(dict.fromkeys(family_of(group[0].cell.defence) for group in alone)))
     said = (
-        f"What {names} draws is new in every message, and every attack on it took messages one at a time, although a training sends several about "
+        f"What is drawn under {names} is new in every message, and every attack took messages one at a time, although a training sends several about "
         'the same examples: over them it averages out. Add an attack that joins messages (`messages = "joined"`, or scores added up over passes).'
     )
     return [Flag("one_message_at_a_time", said, tuple(record.cell.key for group in alone for record in group))]

@@ -31,6 +31,7 @@ def attack_more(
     """
     from leaktight.audit import run
     from leaktight.audit.store import Store
+    from leaktight.cli.audit import hint_of
     from leaktight.cli.outcome import show
     from leaktight.cli.progress import Bar
     from leaktight.findings.attack_more import plan_more
@@ -50,4 +51,4 @@ def attack_more(
         records = run(more, folder, workers=crew, progress=bar.step)
     show(records, list(more.scenarios))
     write_summary(folder, redact=redact)
-    typer.echo(f"\nReport: {write_report(folder, redact=redact)}")
+    typer.echo(f"\nReport: {write_report(folder, redact=redact)}{hint_of(records, redact)}")

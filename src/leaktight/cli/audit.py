@@ -11,7 +11,10 @@ from leaktight.cli.interruption import told_to_stop
 from leaktight.cli.staff import Address, Engine, Workers, staff
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from leaktight.audit.plan import Plan
+    from leaktight.core.record import Record
 
 SOME_FAILED = 1
 
@@ -103,12 +106,16 @@ def audit(
         typer.echo(f"\n{kept_budget(folder)}")
     written = write_report(folder, redact=redact)
     write_summary(folder, redact=redact)
-    images = any(record.reading("psnr") or record.reading("objective") for record in records)
-    held = "shows private images" if images else "may hold private values"
-    private = "" if redact else f" (it {held}; --redact leaves them out)"
-    typer.echo(f"\nReport: {written}{private}")
+    typer.echo(f"\nReport: {written}{hint_of(records, redact)}")
     if any(record.status is Status.FAILED for record in records):
         raise typer.Exit(SOME_FAILED)
+
+
+def hint_of(records: Sequence[Record], redact: bool) -> str:
+    """Say what a report shows that is private, and how to leave it out."""
+    images = any(record.reading("psnr") or record.reading("objective") for record in records)
+    held = "shows private images" if images else "may hold private values"
+    return "" if redact else f" (it {held}; --redact leaves them out)"
 
 
 def planned(file: Path | None, preset: str | None, model: str | None, data: str | None, head: str | None) -> Plan:

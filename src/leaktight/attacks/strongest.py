@@ -10,6 +10,8 @@ from pydantic import SerializeAsAny
 from torch import Tensor
 
 from leaktight.attacks.common_model import CommonModel, model_of
+from leaktight.attacks.played_channel import clean, play, what_is_left
+from leaktight.attacks.played_model import PlayedModel
 from leaktight.attacks.suite import fitting, prior_of, whole_suite
 from leaktight.core.attack import Attack, Ensemble, Guess, LabelScores, Reconstruction
 from leaktight.core.defence import Defence, Undefended
@@ -23,12 +25,14 @@ class Strongest(Attack):
     """Try every attack that fits, and answer what is most likely under one common model: for auditors who do not want to choose.
 
     Which attacks fit follows from the messages, the first layer, the defence's channel and what the threat model grants; nothing is to be
-    set. Cheap attacks run on all messages. Expensive ones run on those that are not yet read: neither certified by an attack that can prove
+    set. A known defence that does not state its channel is played on examples at random: what it adds to every message, or draws from few
+    outcomes, is taken off the messages, and noise of a law of its own in each tensor is modelled (`played_channel`). Cheap attacks run on all messages. Expensive ones run on those that are not yet read: neither certified by an attack that can prove
     its answer, nor given up to rounding by a guess where nothing is random. Where there is no defence every attack runs on
     every message, for an attack counts as evidence about a defence only if it works without one.
 
     The answer for each message is a certified guess if there is one, else the guess with the highest posterior under the known channel and the
-    prior that public examples make, or one of images that needs no data. An attacker has nothing else to choose by. In split learning the answer is the posterior of each label
+    prior that public examples make, or one of images that needs no data. Where plays do not tell the channel in full, it is the guess that the played
+    defence turns into what is next to the message. An attacker has nothing else to choose by. In split learning the answer is the posterior of each label
     under the known channel, or the first attack's scores if it does not run.
 
     Args:
@@ -81,7 +85,7 @@ class Strongest(Attack):
                 untried[name] = "every message was read before"
                 continue
             try:
-                cascade.add(name, attack(view.only(asked), stream(rng.initial_seed(), "member", name)))
+                cascade.add(name, attack(cascade.view_of(attack).only(asked), stream(rng.initial_seed(), "member", name)))
             except Refusal as refusal:
                 untried[name] = str(refusal)
         if not cascade.members:
@@ -109,12 +113,31 @@ class _Cascade:
     """What is known of each message so far."""
 
     def __init__(self, view: View, rng: Stream) -> None:
-        self.view = view
+        self.view, self.cleaned = view, view
         self.keys: tuple[MessageKey, ...] = tuple(exchange.sent.key for exchange in view.exchanges())
-        self.model: CommonModel | None = model_of(view, prior_of(view), stream(rng.initial_seed(), "common model"))
+        self.model: CommonModel | PlayedModel | None = self._model(rng.initial_seed())
         self.members: dict[str, Guess] = {}
         self.read: set[MessageKey] = set()
         self.best: dict[MessageKey, tuple[tuple[float, float], Tensor, Tensor | None, Tensor | None]] = {}
+
+    def _model(self, seed: int) -> CommonModel | PlayedModel | None:
+        """Return what guesses are ranked by: the stated channel, else what the defence does when it is played."""
+        defence = self.view.defence
+        if defence is not None and defence.is_public and not defence.channel(self.view.task).complete:
+            try:
+                shown = play(self.view, defence, stream(seed, "plays"))
+                left = what_is_left(shown)
+                self.cleaned = clean(self.view, shown, left)
+                if not left.whole:
+                    return PlayedModel(self.view, defence, shown, stream(seed, "played model"))
+            except Refusal:
+                # What cannot be played is attacked as if it were off.
+                self.cleaned = self.view
+        return model_of(self.cleaned, prior_of(self.view), stream(seed, "common model"))
+
+    def view_of(self, attack: Attack) -> View:
+        """Return what an attack is shown: messages cleaned of what plays show, but to one that plays the defence itself."""
+        return self.view if attack.principle == "learned" else self.cleaned
 
     def asked(self, attack: Attack) -> list[MessageKey]:
         """Return the messages that an attack is to look at."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import operator
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -48,7 +50,7 @@ def costs(monkeypatch: pytest.MonkeyPatch) -> Costs:
 
         def lines(plan: Plan, suite: dict[str, object]) -> dict[str, Callable[[float], float]]:
             measured.append(1)
-            return {name: lambda factor, cost=attacks.get(name, 0.0): cost * factor for name in suite}  # type: ignore[misc]
+            return {name: partial(operator.mul, attacks.get(name, 0.0)) for name in suite}
 
         monkeypatch.setattr(time_budget, "_training_cost", lambda plan, scenario: training)
         monkeypatch.setattr(time_budget, "_attack_costs", lines)

@@ -14,13 +14,15 @@ from leaktight.attacks.suite import POSTERIOR, SCALE_FREE, scale, whole_suite
 from leaktight.core.attack import Attack, LabelScores, Principle, Reconstruction
 from leaktight.core.defence import Defence, Undefended
 from leaktight.core.errors import InvalidValue, Refusal
+from leaktight.core.local import Local
+from leaktight.core.message import Message
 from leaktight.core.probe import LUCKIEST, Attempt
 from leaktight.core.random import Stream, stream
 from leaktight.core.scenario import Observation
 from leaktight.core.threat import Knows, ThreatModel, View
-from leaktight.data import RareDigit
+from leaktight.data import Digits, RareDigit
 from leaktight.defences import GaussianNoise, TopK
-from leaktight.learning import Adam, Split
+from leaktight.learning import Adam, FedAvg, Federated, Split
 from leaktight.metrics import PSNR, LabelDistance, LeakAUC
 from leaktight.models import MLP
 from leaktight.testing import check_attack, toy_run
@@ -51,6 +53,18 @@ class Dreamer(Attack):
         labels = tuple(torch.zeros(count).long() for count in counts)
         proofs = tuple(torch.ones(count).bool() for count in counts) if self.sure else None
         return Reconstruction(tuple(exchange.sent.key for exchange in exchanges), inputs, labels, certified=proofs)
+
+
+class Knower(Attack):
+    """Guesses what it was told, without labels."""
+
+    kind: Literal["test_knower"] = "test_knower"
+    claims: ClassVar[frozenset[str]] = frozenset({"inputs"})
+    known: tuple[tuple[float, ...], ...]
+
+    def run(self, view: View, rng: Stream) -> Reconstruction:
+        keys = tuple(exchange.sent.key for exchange in view.exchanges())
+        return Reconstruction(keys, tuple(torch.tensor(one).view(1, *view.task.shape) for one in self.known))
 
 
 def answer(attack: Strongest, defence: Defence | None = None, rounds: int = 3):
@@ -97,6 +111,40 @@ def test_an_answer_depends_on_its_own_message_and_not_on_the_order_of_victims():
     guessed = dict(zip(other.keys, other.inputs, strict=True))
     assert all(torch.equal(inputs, guessed[key]) for key, inputs in zip(whole.keys, whole.inputs, strict=True))
     assert torch.equal(alone.inputs[0], whole.inputs[1])
+
+
+class Unsaid(Defence):
+    """Changes every message, and states nothing."""
+
+    kind: Literal["test_unsaid"] = "test_unsaid"
+    noise: float = 0.0
+
+    def on_message(self, message: Message, local: Local) -> Message:
+        return message.map(lambda tensor: -2 * tensor.flip(0) + self.noise * local.draws.normal_like(tensor))
+
+
+@pytest.mark.parametrize("defence", [Unsaid(), Unsaid(noise=0.1), TopK(residual=True)], ids=str)
+def test_a_defence_that_is_not_stated_in_full_is_attacked_all_the_same(defence):
+    members = {"analytic": Analytic(), SCALE_FREE: SHORT[SCALE_FREE], "learned_inverter": SHORT["learned_inverter"]}
+    guess = Strongest(members=members)(KNOWS.view(toy_run(defence, batch_size=2)), stream(0))
+    assert {*guess.members, *guess.untried} == set(members)
+    assert guess.answer.objective.isfinite().all()
+
+
+def test_what_turns_into_the_message_when_it_is_played_is_believed():
+    run = toy_run(Unsaid(), batch_size=1)
+    truth = [run.truth(key).raw for key in run.inside]
+    members = {"dreamer": Dreamer(), "knower": Knower(known=tuple(tuple(one.inputs.flatten().tolist()) for one in truth))}
+    guess = Strongest(members=members)(KNOWS.view(run), stream(0))
+    assert all(torch.allclose(guessed, one.inputs) for guessed, one in zip(guess.answer.inputs, truth, strict=True))
+
+
+def test_updates_of_several_steps_are_not_played():
+    members = {SCALE_FREE: SHORT[SCALE_FREE]}
+    scenario = Federated(data=Digits(), model=MLP(hidden=(8,)), rounds=0, protocol=FedAvg(local_steps=2))
+    run = scenario.observe(scenario.train(Unsaid(), 0), Unsaid(), Observation("initial", 1, 2, 0))
+    guess = Strongest(members=members)(KNOWS.view(run), stream(0))
+    assert list(guess.members) == [SCALE_FREE]
 
 
 def test_it_says_what_was_not_tried_and_why():

@@ -14,6 +14,7 @@ from leaktight.attacks.played_channel import clean, play, what_is_left
 from leaktight.attacks.played_model import PlayedModel
 from leaktight.attacks.suite import fitting, prior_of, whole_suite
 from leaktight.core.attack import Attack, Ensemble, Guess, LabelScores, Reconstruction
+from leaktight.core.channel import Channel
 from leaktight.core.defence import Defence, Undefended
 from leaktight.core.errors import Refusal, unknown
 from leaktight.core.random import Stream, stream
@@ -25,7 +26,7 @@ class Strongest(Attack):
     """Try every attack that fits, and answer what is most likely under one common model: for auditors who do not want to choose.
 
     Which attacks fit follows from the messages, the first layer, the defence's channel and what the threat model grants; nothing is to be
-    set. A known defence that does not state its channel is played on examples at random: what it adds to every message, or draws from few
+    set. A known defence that states nothing of its channel is played on examples at random: what it adds to every message, or draws from few
     outcomes, is taken off the messages, and noise of a law of its own in each tensor is modelled (`played_channel`). Cheap attacks run on all messages. Expensive ones run on those that are not yet read: neither certified by an attack that can prove
     its answer, nor given up to rounding by a guess where nothing is random. Where there is no defence every attack runs on
     every message, for an attack counts as evidence about a defence only if it works without one.
@@ -123,7 +124,7 @@ class _Cascade:
     def _model(self, seed: int) -> CommonModel | PlayedModel | None:
         """Return what guesses are ranked by: the stated channel, else what the defence does when it is played."""
         defence = self.view.defence
-        if defence is not None and defence.is_public and not defence.channel(self.view.task).complete:
+        if defence is not None and defence.is_public and defence.channel(self.view.task) == Channel(complete=False):
             try:
                 shown = play(self.view, defence, stream(seed, "plays"))
                 left = what_is_left(shown)

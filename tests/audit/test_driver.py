@@ -85,9 +85,9 @@ class Interrupted(InProcess):
         return super().next(advance)
 
 
-@pytest.mark.parametrize(("after", "cells"), [(0, 0), (2, 1), (3, 2), (9, 6)])
+# Without a defence there are one training and six cells; two trainings and their cells come after these.
+@pytest.mark.parametrize(("after", "cells"), [(0, 0), (1, 0), (3, 2), (9, 6), (12, 9)])
 def test_an_interruption_keeps_what_is_finished(plan: Any, tmp_path: Path, after: int, cells: int) -> None:
-    """First comes the training without a defence, then its cells, then the two other trainings."""
     out = tmp_path / "out"
     with pytest.raises(KeyboardInterrupt):
         audit.run(plan, out, engine=Interrupted(out / TRAINING_FOLDER, after))
@@ -265,3 +265,37 @@ def test_jobs_are_described(plan: Any, tmp_path: Path) -> None:
     cell = plan.cells()[0]
     assert described(Job(cell)) == "a against none, batch 1, initial"
     assert described(Job(Trainings(tmp_path).course(cell))) == "training with none"
+
+
+class Noted(InProcess):
+    """An engine that keeps what it was given, in order."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.given: list[Job] = []
+
+    def submit(self, job: Job) -> None:
+        self.given.append(job)
+        super().submit(job)
+
+
+def test_nothing_under_a_defence_begins_before_the_messages_without_one_are_under_way(plan: Any, tmp_path: Path) -> None:
+    engine = Noted(tmp_path / "out" / TRAINING_FOLDER)
+    audit.run(plan, tmp_path / "out", engine=engine)
+    bare = [job.task.defence.kind == "none" for job in engine.given]
+    assert bare == sorted(bare, reverse=True)
+    assert 0 < sum(bare) < len(bare) == 17
+
+
+def test_a_defence_is_measured_although_nothing_could_be_without_one(plan: Any, tmp_path: Path, monkeypatch: Any) -> None:
+    perform = job.perform
+
+    def fail(one: Job, *rest: Any) -> Outcome:
+        if one.task.defence.kind == "none":
+            return job.without_record(one, Status.FAILED, "no luck")
+        return perform(one, *rest)
+
+    monkeypatch.setattr("leaktight.audit.engine.perform", fail)
+    records = audit.run(plan, tmp_path / "out")
+    found = {record.cell.defence.kind: record.status for record in records}
+    assert found == {"none": Status.FAILED, "toy_noise": Status.DONE}

@@ -38,7 +38,8 @@ def fit_rank_one(matrix: Tensor, precision: Tensor | None = None) -> RankOne:
 
     .. math:: \min_{\delta, y} \sum_{ij} P_{ij} (M_{ij} - \delta_i y_j)^2
 
-    is solved by turns from there. A precision of 0 leaves an entry out.
+    is solved by turns from there. A precision of 0 leaves an entry out. Where the fit leaves more than this law says, the spread is that of
+    what it leaves.
 
     Args:
         matrix: [dL/dW | dL/db], (units, width + 1).
@@ -54,15 +55,18 @@ def fit_rank_one(matrix: Tensor, precision: Tensor | None = None) -> RankOne:
     """
     y = _leading(matrix)
     slopes = matrix @ y
+    free, excess = max((matrix.shape[0] - 1) * (matrix.shape[1] - 1), 1), 1.0
     if precision is None:
-        free = max((matrix.shape[0] - 1) * (matrix.shape[1] - 1), 1)
         variance = (matrix - slopes[:, None] * y).square().sum() / free
         variance = variance.clamp(min=(ROUNDING * matrix.abs().max()).square().item() + 1e-60)
         precision = (1 / variance).expand_as(matrix)
     else:
         y, slopes = _by_turns(matrix, precision, y)
+        # A law that does not explain what is left is not the law: doubts grow as much as it falls short.
+        left = (precision * (matrix - slopes[:, None] * y).square()).sum().item() / free
+        excess = max(left, 1.0) ** 0.5
     weight = (precision * slopes[:, None].square()).sum(0)
-    return RankOne(slopes, y, weight.clamp(min=1e-300).rsqrt())
+    return RankOne(slopes, y, excess * weight.clamp(min=1e-300).rsqrt())
 
 
 def _leading(matrix: Tensor) -> Tensor:

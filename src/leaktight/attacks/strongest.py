@@ -10,8 +10,11 @@ from pydantic import SerializeAsAny
 from torch import Tensor
 
 from leaktight.attacks.common_model import CommonModel, model_of
+from leaktight.attacks.played_channel import clean, play, what_is_left
+from leaktight.attacks.played_model import PlayedModel
 from leaktight.attacks.suite import fitting, prior_of, whole_suite
 from leaktight.core.attack import Attack, Ensemble, Guess, LabelScores, Reconstruction
+from leaktight.core.channel import Channel
 from leaktight.core.defence import Defence, Undefended
 from leaktight.core.errors import Refusal, unknown
 from leaktight.core.random import Stream, stream
@@ -27,13 +30,16 @@ class Strongest(Attack):
     several messages about the same examples), `free-loss` and `public-head` where the loss is private, and one by direction alone where a
     defence does not state its channel in full. In split learning: the attacks on labels.
 
+    A known defence that states nothing of its channel is played on examples at random: what it adds to every message, or draws from few
+    outcomes, is taken off the messages, and noise of a law of its own in each tensor is modelled (`played_channel`).
+
     Cheap attacks run on all messages. Expensive ones run on those that are not yet read: no attack has proven its answer, and no guess
     gives a message without randomness up to rounding. Where there is no defence every attack runs on every message, for its failure is
     evidence about a defence only if it works without one.
 
     The answer for each message is a proven guess if there is one, else the guess with the highest posterior under the known channel and
-    the prior that public examples make, or without these a prior of pictures that needs no data. An attacker has nothing else to choose
-    by. In split learning the first attack answers that models the defence: `label_posterior`, wherever it runs.
+    the prior that public examples make, or without these a prior of pictures that needs no data. Where plays do not tell the channel
+    in full, it is the guess that the played defence turns into what is next to the message. An attacker has nothing else to choose by. In split learning the first attack answers that models the defence: `label_posterior`, wherever it runs.
 
     Args:
         members: the attacks to try, by name, in order; empty for all that there are. A budget writes its list here.
@@ -85,7 +91,7 @@ class Strongest(Attack):
                 untried[name] = "every message was read before"
                 continue
             try:
-                cascade.add(name, attack(view.only(asked), stream(rng.initial_seed(), "member", name)))
+                cascade.add(name, attack(cascade.view_of(attack).only(asked), stream(rng.initial_seed(), "member", name)))
             except Refusal as refusal:
                 untried[name] = str(refusal)
         if not cascade.members:
@@ -113,12 +119,31 @@ class _Cascade:
     """What is known of each message so far."""
 
     def __init__(self, view: View, rng: Stream) -> None:
-        self.view = view
+        self.view, self.cleaned = view, view
         self.keys: tuple[MessageKey, ...] = tuple(exchange.sent.key for exchange in view.exchanges())
-        self.model: CommonModel | None = model_of(view, prior_of(view), stream(rng.initial_seed(), "common model"))
+        self.model: CommonModel | PlayedModel | None = self._model(rng.initial_seed())
         self.members: dict[str, Guess] = {}
         self.read: set[MessageKey] = set()
         self.best: dict[MessageKey, tuple[tuple[float, float], Tensor, Tensor | None, Tensor | None]] = {}
+
+    def _model(self, seed: int) -> CommonModel | PlayedModel | None:
+        """Return what guesses are ranked by: the stated channel, else what the defence does when it is played."""
+        defence = self.view.defence
+        if defence is not None and defence.is_public and defence.channel(self.view.task) == Channel(complete=False):
+            try:
+                shown = play(self.view, defence, stream(seed, "plays"))
+                left = what_is_left(shown)
+                self.cleaned = clean(self.view, shown, left)
+                if not left.whole:
+                    return PlayedModel(self.view, defence, shown, stream(seed, "played model"))
+            except Refusal:
+                # What cannot be played is attacked as if it were off.
+                self.cleaned = self.view
+        return model_of(self.cleaned, prior_of(self.view), stream(seed, "common model"))
+
+    def view_of(self, attack: Attack) -> View:
+        """Return what an attack is shown: messages cleaned of what plays show, but to one that plays the defence itself."""
+        return self.view if attack.principle == "learned" else self.cleaned
 
     def asked(self, attack: Attack) -> list[MessageKey]:
         """Return the messages that an attack is to look at."""

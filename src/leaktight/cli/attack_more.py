@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from leaktight.cli.audit import SOME_FAILED
 from leaktight.cli.interruption import told_to_stop
 from leaktight.cli.staff import Address, Engine, Workers, staff
 
@@ -34,6 +35,7 @@ def attack_more(
     from leaktight.cli.audit import hint_of
     from leaktight.cli.outcome import show
     from leaktight.cli.progress import Bar
+    from leaktight.core.record import Status
     from leaktight.findings.attack_more import plan_more
     from leaktight.findings.summary import summarise
     from leaktight.findings.summary_file import write_summary
@@ -52,3 +54,5 @@ def attack_more(
     show(records, list(more.scenarios))
     write_summary(folder, redact=redact)
     typer.echo(f"\nReport: {write_report(folder, redact=redact)}{hint_of(records, redact)}")
+    if any(record.status is Status.FAILED for record in records):
+        raise typer.Exit(SOME_FAILED)

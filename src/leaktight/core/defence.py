@@ -122,7 +122,8 @@ class Defence(Kinded):
     def channel(self, task: Task) -> Channel:
         """State how messages of gradients and updates come about under this defence, for attackers who know it.
 
-        A defence that overrides no hook changes nothing. One that does, and states nothing, is attacked as if it were off, and audits say so.
+        A defence that overrides no hook changes nothing. One that does, and states nothing, is attacked as if it were off, and audits say so;
+        only the suite `strongest` and the learned inverter play it.
 
         Args:
             task: the public task, after `on_agree`.

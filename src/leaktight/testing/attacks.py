@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from torch import Tensor
 
-from leaktight.core.attack import Attack, Guess, Labels, PropertyScores, Reconstruction, Samples
+from leaktight.core.attack import Attack, Ensemble, Guess, Labels, PropertyScores, Reconstruction, Samples
 from leaktight.core.errors import Refusal
 from leaktight.core.metric import Metric, Reading
 from leaktight.core.probe import Attempt
@@ -70,7 +70,11 @@ def check_needs(attack: Attack) -> None:
 
 
 def check_guess(trial: Attempt, run: Run) -> Guess:
-    """Two runs on one view with one stream give the same guess about messages of that view, and leave the view as it was."""
+    """Two runs on one view with one stream give the same guess about messages of that view, and leave the view as it was.
+
+    Returns:
+        The guess; of an ensemble, its answer.
+    """
     attack, view = trial.attack, trial.threat.view(run)
     with unchanged(str(attack), **_parts(view)), own_randomness(str(attack)):
         one, other = (attack(view, stream(0, "attack")) for _ in range(2))
@@ -82,6 +86,8 @@ def check_guess(trial: Attempt, run: Run) -> Guess:
     require(
         bool(one.keys) and not strange, f"{attack} must guess about the messages in view. Got {strange or 'no guess'} instead."
     )
+    if isinstance(one, Ensemble):
+        one = one.answer
     speaks = {Reconstruction: {"inputs", "labels"}, Labels: {"labels"}, PropertyScores: {"property"}, Samples: {"samples"}}
     claimed = speaks.get(type(one), {"scores"})
     require(bool(attack.claims & claimed), f"{attack} must say in `claims` what its {type(one).__name__} speaks of.")
@@ -134,4 +140,8 @@ def _tensors(guess: Guess) -> dict[str, Tensor]:
             found[field.name] = value
         elif isinstance(value, tuple):
             found |= {f"{field.name} {place}": each for place, each in enumerate(value) if isinstance(each, Tensor)}
+        inner = {"": value} if isinstance(value, Guess) else value if isinstance(value, Mapping) else {}
+        for name, one in inner.items():
+            if isinstance(one, Guess):
+                found |= {f"{field.name} {name} {part}": tensor for part, tensor in _tensors(one).items()}
     return found

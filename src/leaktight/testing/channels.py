@@ -39,7 +39,7 @@ _PIXEL = 1.5 / 255
 def check_channel(defence: Defence, kind: Kind = Kind.GRADIENT, draws: int = DRAWS) -> None:
     """Messages drawn from the real defence agree with its channel at the true examples.
 
-    Exact entries are exact, entries that were not sent are within their bounds, and what is random, brought to the standard normal
+    Exact entries are exact, no more entries come than a mask lets out, those that were not sent are within their bounds, and what is random, brought to the standard normal
     law by what the channel says, has mean 0, variance 1 and fourth moment 3, over all entries and for each tensor, with a mean of 0 in
     every entry and no entries that go along. Changed examples are among the stated outcomes, as often as stated. A channel that does not claim to
     be complete is checked for its form alone. Where a law is an approximation (`standardise` says which), nothing random is checked.
@@ -70,6 +70,7 @@ def check_channel(defence: Defence, kind: Kind = Kind.GRADIENT, draws: int = DRA
     numbers: dict[str, list[Tensor]] = {}
     for number, (_, belief, observed) in enumerate(sent):
         _check_sure(defence, belief, observed)
+        _check_left_out(defence, belief, observed)
         if number == 0:
             _check_likelihood(defence, belief, observed)
         for name, standard in standardise(belief, observed, rng).items():
@@ -221,6 +222,18 @@ def _check_sure(defence: Defence, belief: Belief, observed: Tensors) -> None:
         require(
             furthest <= _EXACT * size,
             f"{defence} must state all that it does to `{name}`. An entry is {furthest:.2g} beyond what its channel allows.",
+        )
+
+
+def _check_left_out(defence: Defence, belief: Belief, observed: Tensors) -> None:
+    """No more entries come than a stated mask lets out; noise on all of them would hide which do."""
+    for mask in belief.masks.values():
+        if not mask.count or not all(belief.noise_of(name).is_none for name in mask.group):
+            continue
+        came = sum(int((observed[name] != 0).sum()) for name in mask.group if name in observed)
+        require(
+            came <= mask.count,
+            f"{defence} must leave out what its channel says that it leaves out. {came} entries came where {mask.count} are stated.",
         )
 
 

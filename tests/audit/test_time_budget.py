@@ -48,11 +48,11 @@ def costs(monkeypatch: pytest.MonkeyPatch) -> Costs:
     def set_to(training: float, attacks: dict[str, float]) -> list[int]:
         measured: list[int] = []
 
-        def lines(plan: Plan, suite: dict[str, object]) -> dict[str, Callable[[float], float]]:
+        def lines(plan: Plan, suite: dict[str, object], most: float) -> dict[str, Callable[[float], float]]:
             measured.append(1)
             return {name: partial(operator.mul, attacks.get(name, 0.0)) for name in suite}
 
-        monkeypatch.setattr(time_budget, "_training_cost", lambda plan, scenario: training)
+        monkeypatch.setattr(time_budget, "_training_cost", lambda plan, scenario, defence: training)
         monkeypatch.setattr(time_budget, "_attack_costs", lines)
         # The clock stands still: what measuring itself takes is not in these numbers.
         monkeypatch.setattr(time_budget, "time", SimpleNamespace(monotonic=lambda: 0.0))

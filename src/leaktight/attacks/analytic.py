@@ -15,7 +15,8 @@ from leaktight.attacks.entry_law import entry_variances, visible_variances
 from leaktight.attacks.head_labels import labels_by_head
 from leaktight.attacks.label import can_read_labels, read_labels
 from leaktight.attacks.linear_layer import LinearLayer, augment, first_linear_of_inputs
-from leaktight.attacks.rank_one import RankOne, fit_rank_one
+from leaktight.attacks.peeling import NEAR
+from leaktight.attacks.rank_one import ROUNDING, RankOne, fit_rank_one
 from leaktight.attacks.replay import Replay
 from leaktight.core.attack import Attack, Principle, Reconstruction
 from leaktight.core.defence import Defence
@@ -23,7 +24,7 @@ from leaktight.core.errors import Refusal
 from leaktight.core.message import Kind
 from leaktight.core.random import Stream
 from leaktight.core.task import Normalise, Task
-from leaktight.core.threat import Exchange, View
+from leaktight.core.threat import Exchange, Knows, View
 
 EXACT = 0.01
 """How far off an example may be to count as read: of the range of a pixel, or of its own unit."""
@@ -33,6 +34,10 @@ HIDDEN = 2.0
 """Below how many standard deviations of its noise the entry that gives the scale says nothing."""
 ALIKE = 0.1
 """How far slopes may be from those of a label, as a share of their length, for the label to be read off them."""
+
+
+UNEVEN = 4.0
+"""How many times what is left of the weights may be left of the bias where an example is certified."""
 
 
 class Analytic(Attack):
@@ -67,6 +72,11 @@ class Analytic(Attack):
     principle: ClassVar[Principle] = "algebra"
     simple: ClassVar[bool] = True
     draws: int = Field(4096, ge=0)
+
+    @property
+    def wants(self) -> frozenset[Knows]:
+        """The defence, by whose law it weighs entries."""
+        return frozenset({Knows.DEFENCE})
 
     def models(self, defence: Defence) -> bool:
         """Model every defence that states what it does to gradients and messages; what becomes of an example before is not undone."""
@@ -131,10 +141,13 @@ class _Sender:
         law, gradient = self._variances(), self._gradient()
         law = visible_variances(gradient) if law is None else law
         fit = fit_rank_one(gradient, None if law is None else 1 / law)
-        seen, certified = _scale(fit, self.layer)
+        seen, clear = _scale(fit, self.layer)
         label = self._label(seen, fit)
         labels = self._fill(torch.tensor([label]), rng)
-        return _Read(seen[None, :-1], labels, torch.tensor([certified]))
+        valid = bool(self.layer.outside(seen[None])[0] < NEAR) and _is_even(fit, gradient, law)
+        # Who does not know all that was done to a message believes it only if the network's own slopes are those of the reading.
+        told = label >= 0 if self.replay is None else self.replay.channel.complete
+        return _Read(seen[None, :-1], labels, torch.tensor([clear and valid and told]))
 
     def read_several(self, draws: int, rng: Stream) -> _Read:
         """Read the examples of a batch."""
@@ -238,6 +251,15 @@ def _scale(fit: RankOne, layer: LinearLayer) -> tuple[Tensor, bool]:
     if layer.low is None or layer.high is None:
         return (fit.seen / fit.seen[-1] if last else torch.zeros_like(fit.seen)), False
     return torch.cat([_fit_box(fit.seen[:-1], layer.low, layer.high), torch.ones(1).double()]), False
+
+
+def _is_even(fit: RankOne, gradient: Tensor, law: Tensor | None) -> bool:
+    """Return whether the bias fits as well as the weights do, where all entries have one law: else something was done to it alone."""
+    if law is not None:
+        return True
+    left = (gradient.double() - torch.outer(fit.slopes, fit.seen)).square().mean(0).sqrt()
+    rounding = ROUNDING * gradient.double().abs().max()
+    return bool(left[-1] <= UNEVEN * left[:-1].mean() + rounding)
 
 
 def _fit_box(direction: Tensor, low: Tensor, high: Tensor) -> Tensor:

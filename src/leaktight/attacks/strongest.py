@@ -91,7 +91,9 @@ class Strongest(Attack):
                 untried[name] = "every message was read before"
                 continue
             try:
-                cascade.add(name, attack(cascade.view_of(attack).only(asked), stream(rng.initial_seed(), "member", name)))
+                cascade.add(
+                    name, attack, attack(cascade.view_of(attack).only(asked), stream(rng.initial_seed(), "member", name))
+                )
             except Refusal as refusal:
                 untried[name] = str(refusal)
         if not cascade.members:
@@ -124,7 +126,8 @@ class _Cascade:
         self.model: CommonModel | PlayedModel | None = self._model(rng.initial_seed())
         self.members: dict[str, Guess] = {}
         self.read: set[MessageKey] = set()
-        self.best: dict[MessageKey, tuple[tuple[float, float], Tensor, Tensor | None, Tensor | None]] = {}
+        self.best: dict[MessageKey, tuple[tuple[bool, float], Tensor, Tensor | None, Tensor | None]] = {}
+        self.labels: dict[MessageKey, Tensor] = {}
 
     def _model(self, seed: int) -> CommonModel | PlayedModel | None:
         """Return what guesses are ranked by: the stated channel, else what the defence does when it is played."""
@@ -150,8 +153,11 @@ class _Cascade:
         everything = attack.simple or self.view.defence is None or isinstance(self.view.defence, Undefended)
         return [key for key in self.keys if everything or key not in self.read]
 
-    def add(self, name: str, guess: Guess) -> None:
-        """Take down what an attack guessed."""
+    def add(self, name: str, attack: Attack, guess: Guess) -> None:
+        """Take down what an attack guessed.
+
+        A proof is one of the example that was trained on. Where a defence changes examples first, only who models it speaks of the original.
+        """
         self.members[name] = guess
         if not isinstance(guess, Reconstruction):
             return
@@ -161,15 +167,19 @@ class _Cascade:
         labels = [None if row is None or guess.labels is None else guess.labels[row] for row in rows]
         proofs = [None if row is None or guess.certified is None else guess.certified[row] for row in rows]
         costs, explained = self._judge(inputs, labels)
+        defence = self.view.defence
+        original = defence is None or "on_batch" not in defence.hooks() or attack.adapts_to(defence)
         for number, key in enumerate(self.keys):
             guessed, proof = inputs[number], proofs[number]
             if guessed is None:
                 continue
-            proven = 0.0 if proof is None else float(proof.double().mean())
-            rank = -proven, float(costs[number])
+            proven = original and proof is not None and bool(proof.all())
+            rank = not proven, float(costs[number])
             if key not in self.best or rank < self.best[key][0]:
                 self.best[key] = rank, guessed, labels[number], proof
-            if proven == 1.0 or explained[number]:
+            if (label := labels[number]) is not None:
+                self.labels.setdefault(key, label)
+            if proven or explained[number]:
                 self.read.add(key)
 
     def _judge(self, inputs: list[Tensor | None], labels: list[Tensor | None]) -> tuple[Tensor, list[bool]]:
@@ -182,7 +192,8 @@ class _Cascade:
         """Return the best guess for each message."""
         keys = tuple(key for key in self.keys if key in self.best)
         found = [self.best[key] for key in keys]
-        labels = [one[2] for one in found]
+        # An answer without labels of its own comes with those that another attack read.
+        labels = [self.labels.get(key) if one[2] is None else one[2] for key, one in zip(keys, found, strict=True)]
         judge = None
         if self.model is not None and keys == self.keys:
             judge = self.model.at_truth

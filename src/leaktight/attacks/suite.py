@@ -118,7 +118,7 @@ def scale(suite: Mapping[str, Attack], factor: float) -> dict[str, Attack]:
 
 
 def _scale(attack: Attack, factor: float) -> Attack:
-    if isinstance(attack, GradientMatching):
+    if isinstance(attack, GradientMatching | Surrogate):
         return attack.model_copy(update={"iterations": max(1, round(attack.iterations * factor))})
     if isinstance(attack, LearnedInverter):
         return attack.model_copy(update={"messages": max(LEAST_MESSAGES, round(attack.messages * min(factor, MOST_LEARNED)))})

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Literal
 
-from pydantic import SerializeAsAny
-
+from leaktight.attacks.learned_inverter import LearnedInverter
 from leaktight.attacks.search_presets import SEARCHES
 from leaktight.attacks.strongest import Strongest
 from leaktight.attacks.suite import POSTERIOR, fitting, scale
-from leaktight.audit.plan import Plan, changed_in
+from leaktight.audit.plan import Plan
 from leaktight.core.attack import Attack
 from leaktight.core.defence import Defence
 from leaktight.core.document import parse_json
@@ -39,11 +38,10 @@ SHORT: dict[str, tuple[float, float]] = {"search": (0.02, 0.06)}
 SHORT_OTHERS = 0.1, 0.2
 """Which shares of its usual effort an attack is timed at, by what it rests on."""
 CHEAPER = {POSTERIOR: "features-first"}
+CHEAPER_ATTACKS: dict[str, Attack] = {name: SEARCHES[name] for name in CHEAPER.values()}
 """What is tried in place of an attack that does not fit: fewer candidates and evaluations, from the features of the first linear layer."""
 TIMED = 2
 """On how many messages attacks are timed."""
-MOST_SEARCHED = 64
-"""For how many messages a search is reckoned, where a plan asks for all."""
 ROUNDS = 1, 3
 """After how many rounds a training run is timed."""
 
@@ -53,32 +51,38 @@ class TimeBudget(Value):
 
     Args:
         seconds: the budget.
+        plan: the key of the plan that it was made for.
         training: how many seconds of it training runs take, by estimate.
         attacks: how many seconds of it attacks take, by estimate.
-        members: the attacks of the suite, each with its effort.
-        left_out: the attacks that do not fit, each with the reason.
+        effort: how much of its usual effort each attack may take, in (0, 1].
+        names: the attacks of the suite that fit.
+        left_out: those that do not, each with how many seconds it would take.
     """
 
     seconds: float
+    plan: str
     training: float
     attacks: float
-    members: dict[str, SerializeAsAny[Attack]]
-    left_out: dict[str, str] = {}
+    effort: float
+    names: tuple[str, ...]
+    left_out: dict[str, float] = {}
 
     def apply(self, plan: Plan) -> Plan:
         """Return a plan whose suites try what is on the list."""
-        listed = Strongest(members=self.members, left_out=self.left_out)
-        probes = {name: suite.model_copy(update={"attack": listed}) for name, suite in _suites(plan).items()}
+        probes = {name: suite.model_copy(update={"attack": self._cut(suite.attack)}) for name, suite in _suites(plan).items()}
         return plan.model_copy(update={"probes": {**plan.probes, **probes}})
 
+    def _cut(self, attack: Attack) -> Strongest:
+        suite = {**CHEAPER_ATTACKS, **_suite_of(attack)}
+        members = scale({name: suite[name] for name in self.names if name in suite}, self.effort)
+        return Strongest(members=members, left_out=dict.fromkeys(self.left_out, "it does not fit into the budget"))
+
     def __str__(self) -> str:
-        """Say what was decided, in a sentence."""
-        posterior = self.members.get(POSTERIOR)
-        effort = f", searches of {dict(posterior)['iterations']} iterations" if posterior is not None else ""
-        missing = f" Not tried: {', '.join(self.left_out)}." if self.left_out else ""
+        """Say what was decided, in a sentence or two."""
+        missing = ", ".join(f"{name} (about {_spell(seconds)})" for name, seconds in self.left_out.items())
         return (
-            f"Budget of {_spell(self.seconds)}: about {_spell(self.training)} for training and {_spell(self.attacks)} for attacks "
-            f"({', '.join(self.members)}{effort}).{missing}"
+            f"Budget of {_spell(self.seconds)}: about {_spell(self.training)} for training and {_spell(self.attacks)} for attacks, each at "
+            f"{100 * self.effort:.0f} % of its usual effort.{f' Not tried, for want of time: {missing}.' if missing else ''}"
         )
 
 
@@ -115,7 +119,7 @@ def fit_budget(plan: Plan, seconds: float, workers: int, folder: Path) -> Plan:
     path = folder / BUDGET_FILE
     if path.exists():
         kept = kept_budget(folder)
-        if kept.seconds == seconds:
+        if (kept.seconds, kept.plan) == (seconds, plan.key):
             return kept.apply(plan)
     found = decide(plan, seconds, workers)
     write_private(path, json.dumps(found.to_dict(), indent=2).encode())
@@ -140,25 +144,29 @@ def decide(plan: Plan, seconds: float, workers: int) -> TimeBudget:
     started = time.monotonic()
     training = _training_time(plan, workers)
     _check_training(training, seconds)
-    suite = dict(Strongest().suite())
-    cheaper = {name: SEARCHES[name] for name in CHEAPER.values()}
-    costs = _attack_costs(plan, {**suite, **cheaper}, workers * (AIM * seconds - training))
+    suite = {name: attack for probe in _suites(plan).values() for name, attack in _suite_of(probe.attack).items()}
+    costs = _attack_costs(plan, {**suite, **CHEAPER_ATTACKS}, workers * (AIM * seconds - training))
     left = AIM * seconds - training - (time.monotonic() - started)
     _check_training(AIM * seconds - left, seconds)
-    chosen, left_out = dict(suite), dict[str, str]()
+    chosen, left_out = list(suite), dict[str, float]()
     while chosen:
         for factor in FACTORS:
             total = sum(costs[name](factor) for name in chosen) / workers
             if total <= left:
                 return TimeBudget(
-                    seconds=seconds, training=training, attacks=total, members=scale(chosen, factor), left_out=left_out
+                    seconds=seconds,
+                    plan=plan.key,
+                    training=training,
+                    attacks=total,
+                    effort=factor,
+                    names=tuple(chosen),
+                    left_out=left_out,
                 )
         # The dearest first: what is left can try longer.
         dearest = max(chosen, key=lambda name: costs[name](FACTORS[-1]))
-        left_out[dearest] = f"it takes about {_spell(costs[dearest](FACTORS[-1]) / workers)} and does not fit into the budget"
-        del chosen[dearest]
-        if dearest in CHEAPER:
-            chosen[CHEAPER[dearest]] = SEARCHES[CHEAPER[dearest]]
+        left_out[dearest] = costs[dearest](FACTORS[-1]) / workers
+        chosen.remove(dearest)
+        chosen += [CHEAPER[dearest]] if dearest in CHEAPER else []
     raise InvalidValue(f"No attack of the suite fits into {_spell(seconds)}. Give a longer budget.")
 
 
@@ -183,16 +191,19 @@ def _training_time(plan: Plan, workers: int) -> float:
 
 def _training_cost(plan: Plan, scenario: Scenario, defence: Defence) -> float:
     """Estimate the seconds of one training run."""
-    rounds = dict(scenario).get("rounds")
-    if not isinstance(rounds, int) or scenario.untrained:
+    length = getattr(scenario, "length", 0)
+    if not length:
         return _time(partial(scenario.train, defence, plan.grid.seeds[0]))
-    short, longer = (_time(partial(changed_in(scenario, rounds=count).train, defence, plan.grid.seeds[0])) for count in ROUNDS)
+    short, longer = (_time(partial(scenario.shorten(count).train, defence, plan.grid.seeds[0])) for count in ROUNDS)
     each = max(longer - short, 0.0) / (ROUNDS[1] - ROUNDS[0])
-    return short + each * max(rounds - ROUNDS[0], 0)
+    return short + each * max(length - ROUNDS[0], 0)
 
 
-def _attack_costs(plan: Plan, suite: dict[str, Attack], most: float) -> dict[str, Cost]:
+def _attack_costs(plan: Plan, suite: Mapping[str, Attack], most: float) -> dict[str, Cost]:
     """Return what each attack of the suite costs over the whole plan, by its effort.
+
+    Each is timed once in each scenario and batch size, on the messages without a defence if it fits them, else under the first defence that it
+    fits, and counted for every defence that it fits.
 
     Args:
         plan: what is to be measured.
@@ -201,37 +212,41 @@ def _attack_costs(plan: Plan, suite: dict[str, Attack], most: float) -> dict[str
     """
     grid = plan.grid
     slopes, starts = dict.fromkeys(suite, 0.0), dict.fromkeys(suite, 0.0)
-    # Each cell of a defence, and one on noise beside those without a defence.
-    cells = len(grid.seeds) * len(grid.stages) * (len(plan.defences) + 2)
-    for probe in _suites(plan).values():
-        for scenario in plan.scenarios.values():
-            untrained = changed_in(scenario, rounds=0) if "rounds" in type(scenario).model_fields else scenario
-            training = untrained.train(scenario.baseline, grid.seeds[0])
-            for size in grid.batch_sizes:
-                timed = _victims(grid.victims, TIMED)
-                observation = Observation(grid.stages[0], size, timed, grid.seeds[0])
-                view = probe.threat.view(untrained.observe(training, scenario.baseline, observation))
-                for name in fitting(suite, view)[0]:
-                    # Searches cost more, the more messages there are; what is learned is learned once for all.
-                    is_search = suite[name].principle == "search"
-                    times = cells * (_victims(grid.victims, MOST_SEARCHED) / timed if is_search else 1)
-                    shares = SHORT.get(suite[name].principle, SHORT_OTHERS)
-                    short = _time_attack(scale(suite, shares[0])[name], view)
-                    # What is too dear even when it is cut short is not timed again.
-                    longer = short if times * short > most else _time_attack(scale(suite, shares[1])[name], view)
-                    slope = max(longer - short, 0.0) / (shares[1] - shares[0])
-                    slopes[name] += times * slope
-                    starts[name] += times * max(short - shares[0] * slope, 0.0)
+    for probe, scenario, size in itertools.product(_suites(plan).values(), plan.scenarios.values(), grid.batch_sizes):
+        victims, timed = plan.victims_in(scenario), dict[str, tuple[Attack, View]]()
+        cells = dict.fromkeys(suite, 0)
+        for defence in (scenario.baseline, *plan.defences):
+            try:
+                view = _view(scenario, probe, defence, size, min(victims, TIMED), grid.seeds[0])
+            except Refusal:
+                continue
+            for name, attack in fitting(suite, view)[0].items():
+                timed.setdefault(name, (attack, view))
+                # A cell on noise beside each without a defence.
+                cells[name] += len(grid.seeds) * len(grid.stages) * (2 if defence == scenario.baseline else 1)
+        for name, (attack, view) in timed.items():
+            # What is learned is learned once for all messages; everything else costs more, the more there are.
+            times = cells[name] * (1.0 if isinstance(attack, LearnedInverter) else victims / min(victims, TIMED))
+            shares = SHORT.get(attack.principle, SHORT_OTHERS)
+            short = _time_attack(scale({name: attack}, shares[0])[name], view)
+            # What is too dear even when it is cut short is not timed again.
+            longer = short if times * short > most else _time_attack(scale({name: attack}, shares[1])[name], view)
+            slope = max(longer - short, 0.0) / (shares[1] - shares[0])
+            slopes[name] += times * slope
+            starts[name] += times * max(short - shares[0] * slope, 0.0)
     return {name: partial(_line, starts[name], slopes[name]) for name in suite}
+
+
+def _view(scenario: Scenario, probe: Attempt, defence: Defence, size: int, victims: int, seed: int) -> View:
+    """Return a few messages of an untrained network, as an attacker of the plan sees them."""
+    untrained = scenario.shorten(0)
+    stage = "initial" if "initial" in scenario.stages else scenario.stages[0]
+    run = untrained.observe(untrained.train(defence, seed), defence, Observation(stage, size, victims, seed))
+    return probe.threat.view(run)
 
 
 def _line(start: float, slope: float, factor: float) -> float:
     return start + slope * factor
-
-
-def _victims(victims: int | Literal["all"], most: int) -> int:
-    """Return a number of victims, at most so many where the plan asks for all."""
-    return min(victims, most) if isinstance(victims, int) else most
 
 
 def _time_attack(attack: Attack, view: View) -> float:
@@ -250,6 +265,10 @@ def _time(work: Callable[[], object]) -> float:
 def _suites(plan: Plan) -> dict[str, Attempt]:
     """Return the probes of a plan that hold the suite."""
     return {n: p for n, p in plan.probes.items() if isinstance(p, Attempt) and isinstance(p.attack, Strongest)}
+
+
+def _suite_of(attack: Attack) -> Mapping[str, Attack]:
+    return attack.suite() if isinstance(attack, Strongest) else {}
 
 
 def _spell(seconds: float) -> str:

@@ -74,6 +74,10 @@ class Scenario(Kinded):
         """How many messages of a whole training can be attacked one after the other; None where that is not what is observed."""
         return None
 
+    def shorten(self, rounds: int) -> Scenario:
+        """Return the scenario with a training of so many rounds, from which costs are estimated; itself where nothing is trained."""
+        return self
+
     @property
     def baseline(self) -> Defence:
         """What every other defence is compared with, and where an attack is tried on noise: no defence, wherever messages are made here."""

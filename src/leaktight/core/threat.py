@@ -68,6 +68,7 @@ class View:
     defence: Defence | None = None
     memory: Memory = dataclasses.field(default_factory=dict)
     hints: Mapping[MessageKey, Hints] = dataclasses.field(default_factory=dict)
+    knows: frozenset[Knows] = frozenset()
 
     def of(self, *kinds: Kind) -> tuple[Message, ...]:
         """Return the messages of these kinds, in order."""
@@ -81,6 +82,8 @@ class View:
             Knows.DEFENCE: self.defence is not None,
             Knows.AUXILIARY: self.auxiliary is not None and len(self.auxiliary) > 0,
             Knows.HINTS: bool(self.hints),
+            Knows.LOCAL_STEPS: Knows.LOCAL_STEPS in self.knows,
+            Knows.KEYS: Knows.KEYS in self.knows,
         }
         return frozenset(thing for thing, is_there in there.items() if is_there)
 
@@ -144,6 +147,7 @@ class ThreatModel(Value):
             defence=run.defence if Knows.DEFENCE in self.knows else None,
             memory=copy.deepcopy(own.memory) if own else {},
             hints={m.key: _hints(run, m.key) for m in seen if m.key in run.inside} if Knows.HINTS in self.knows else {},
+            knows=self.knows,
         )
 
     def granted(self, known: Mapping[str, Tensor]) -> dict[str, Tensor]:

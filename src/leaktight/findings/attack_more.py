@@ -47,11 +47,13 @@ def plan_more(plan: Plan, judgements: Sequence[Judgement]) -> Plan:
 
 
 def _harder(plan: Plan, times: int) -> Attempt:
-    """Return the plan's own suite, or one of the server's, that tries so many times as hard."""
-    suites = [p for p in plan.probes.values() if isinstance(p, Attempt) and isinstance(p.attack, Strongest)]
-    own = suites[0] if suites else None
+    """Return the plan's own suite, or the whole one from the seat of the plan's first attacker, trying so many times as hard."""
+    attempts = [probe for probe in plan.probes.values() if isinstance(probe, Attempt)]
+    own = next((probe for probe in attempts if isinstance(probe.attack, Strongest)), None)
+    # What a budget cut or left out is tried at its usual effort first.
     harder = Strongest(members=scale(Strongest().suite(), times))
     if own is not None:
         return own.model_copy(update={"attack": harder})
+    seat = attempts[0].threat.seat if attempts else ThreatModel().seat
     knows = frozenset({Knows.LOCAL_STEPS}) | harder.wants
-    return Attempt(attack=harder, threat=ThreatModel(knows=knows), metrics=standard())
+    return Attempt(attack=harder, threat=ThreatModel(seat=seat, knows=knows), metrics=standard())

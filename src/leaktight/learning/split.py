@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import torch
 from pydantic import Field, SerializeAsAny, model_validator
@@ -116,6 +116,10 @@ class Split(Staged):
                 f"must have `rounds` or `passes`. Got {data['rounds']!r} and {data['passes']!r} instead; leave one out."
             )
         return {**data, "rounds": 0}
+
+    def shorten(self, rounds: int) -> Self:
+        """Return it with so many steps, in place of passes."""
+        return type(self).model_validate({**dict(self), "rounds": rounds, "passes": 0})
 
     @property
     def length(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Self
 
 from pydantic import Field
 
@@ -26,6 +27,10 @@ class Staged(Scenario):
     def stages(self) -> tuple[str, ...]:
         """Those of every training, and `training` where moments are kept."""
         return (*super().stages, *(["training"] if self.moments else []))
+
+    def shorten(self, rounds: int) -> Self:
+        """Return it with so many rounds."""
+        return type(self).model_validate({**dict(self), "rounds": rounds})
 
     @property
     def length(self) -> int:

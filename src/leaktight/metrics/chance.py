@@ -110,7 +110,8 @@ def _several(truths: Sequence[Tensor], blind: Blind, draws: Stream) -> Iterator[
     inputs, labels = blind.public.inputs, blind.public.labels
     yield [[inputs[torch.randint(len(inputs), (size,), generator=draws)] for size in sizes] for _ in range(DRAWS)]
     if blind.labels is not None and not labels.is_floating_point():
-        means = class_means(inputs.flatten(1), labels, blind.classes, 0.0)
+        # A label that nobody could read, -1, stands last: its mean is that of all.
+        means = torch.cat([class_means(inputs.flatten(1), labels, blind.classes, 0.0), inputs.flatten(1).mean(0, keepdim=True)])
         guessed = [given.argmax(1) if given.dim() == 2 else given for given in blind.labels]
         yield [[means[given.to(means.device)].view(-1, *shape) for given in guessed]]
 

@@ -19,6 +19,7 @@ from leaktight.core.message import Message
 from leaktight.core.probe import LUCKIEST, Attempt
 from leaktight.core.random import Stream, stream
 from leaktight.core.scenario import Observation
+from leaktight.core.task import Batch
 from leaktight.core.threat import Knows, ThreatModel, View
 from leaktight.data import Digits, RareDigit
 from leaktight.defences import GaussianNoise, TopK
@@ -45,13 +46,14 @@ class Dreamer(Attack):
     principle: ClassVar[Principle] = "statistic"
     grey: float = 0.5
     sure: bool = False
+    share: float = 1.0
 
     def run(self, view: View, rng: Stream) -> Reconstruction:
         exchanges = view.exchanges()
         counts = [int(exchange.sent.facts["examples"]) for exchange in exchanges]
         inputs = tuple(torch.full((count, *view.task.shape), self.grey) for count in counts)
         labels = tuple(torch.zeros(count).long() for count in counts)
-        proofs = tuple(torch.ones(count).bool() for count in counts) if self.sure else None
+        proofs = tuple(torch.arange(count) < self.share * count for count in counts) if self.sure else None
         return Reconstruction(tuple(exchange.sent.key for exchange in exchanges), inputs, labels, certified=proofs)
 
 
@@ -61,10 +63,11 @@ class Knower(Attack):
     kind: Literal["test_knower"] = "test_knower"
     claims: ClassVar[frozenset[str]] = frozenset({"inputs"})
     known: tuple[tuple[float, ...], ...]
+    examples: int = 1
 
     def run(self, view: View, rng: Stream) -> Reconstruction:
         keys = tuple(exchange.sent.key for exchange in view.exchanges())
-        return Reconstruction(keys, tuple(torch.tensor(one).view(1, *view.task.shape) for one in self.known))
+        return Reconstruction(keys, tuple(torch.tensor(one).view(self.examples, *view.task.shape) for one in self.known))
 
 
 def answer(attack: Strongest, defence: Defence | None = None, rounds: int = 3):
@@ -99,6 +102,37 @@ def test_a_certified_guess_wins_whatever_the_model_says():
     _, guess = answer(Strongest(members={POSTERIOR: SHORT[POSTERIOR], "sure": Dreamer(sure=True)}))
     assert all((inputs == 0.5).all() for inputs in guess.answer.inputs)
     assert all(proof.all() for proof in guess.answer.certified)
+
+
+class Brighter(Defence):
+    """Trains on brighter examples than it has."""
+
+    kind: Literal["test_brighter"] = "test_brighter"
+
+    def on_batch(self, batch: Batch, local: Local) -> Batch:
+        return dataclasses.replace(batch, inputs=batch.inputs + 0.1)
+
+
+def test_a_proof_of_a_changed_example_ends_nothing():
+    members = {"sure": Dreamer(sure=True), "other": Dreamer(grey=0.25)}
+    assert "other" not in answer(Strongest(members=members), GaussianNoise())[1].members
+    assert "other" in answer(Strongest(members=members), Brighter())[1].members
+
+
+def test_a_proof_of_some_examples_does_not_outweigh_the_rest():
+    run = toy_run(rounds=1, batch_size=2)
+    truth = tuple(tuple(inside.raw.inputs.flatten().tolist()) for inside in run.inside.values())
+    half = Dreamer(sure=True, share=0.5)
+    found = Strongest(members={"half": half, "knows": Knower(known=truth, examples=2)})(KNOWS.view(run), stream(0))
+    assert torch.allclose(found.answer.inputs[0].flatten(), torch.tensor(truth[0]))
+
+
+def test_labels_that_another_attack_read_come_with_the_answer():
+    run = toy_run(rounds=2, batch_size=1)
+    truth = tuple(tuple(inside.raw.inputs.flatten().tolist()) for inside in run.inside.values())
+    found = Strongest(members={"knows": Knower(known=truth), "labels": Dreamer()})(KNOWS.view(run), stream(0))
+    assert torch.allclose(found.answer.inputs[0].flatten(), torch.tensor(truth[0]))
+    assert [labels.tolist() for labels in found.answer.labels] == [[0], [0]]
 
 
 def test_an_answer_depends_on_its_own_message_and_not_on_the_order_of_victims():

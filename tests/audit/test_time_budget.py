@@ -14,7 +14,7 @@ import pytest
 
 from leaktight.attacks import Analytic
 from leaktight.attacks.strongest import Strongest
-from leaktight.attacks.suite import POSTERIOR, SCALE_FREE, whole_suite
+from leaktight.attacks.suite import FREE_LOSS, POSTERIOR, SCALE_FREE, whole_suite
 from leaktight.audit import run, time_budget
 from leaktight.audit.plan import Grid, Plan
 from leaktight.audit.time_budget import BUDGET_FILE, TimeBudget, decide, fit_budget, read_time
@@ -22,9 +22,10 @@ from leaktight.core.errors import InvalidValue
 from leaktight.core.probe import Attempt
 from leaktight.core.record import Record
 from leaktight.core.threat import Knows, ThreatModel
-from leaktight.data import Digits
-from leaktight.defences import GaussianNoise
+from leaktight.data import Digits, RareDigit
+from leaktight.defences import GaussianNoise, Polarization
 from leaktight.learning import Federated
+from leaktight.learning.split import Split
 from leaktight.metrics import PSNR
 from leaktight.models import MLP
 
@@ -73,39 +74,43 @@ def test_what_is_no_time_is_refused_in_a_sentence(text: str) -> None:
 
 
 def test_everything_is_tried_if_there_is_time(costs: Costs) -> None:
-    costs(10.0, {POSTERIOR: 20.0, SCALE_FREE: 10.0})
+    costs(5.0, {POSTERIOR: 20.0, SCALE_FREE: 10.0})
     found = decide(PLAN, 60.0, workers=1)
-    assert found.members == whole_suite()
+    assert (found.names, found.effort) == (tuple(whole_suite()), 1.0)
+    # Once without a defence and once with one.
     assert (found.left_out, found.training, found.attacks) == ({}, 10.0, 30.0)
+    [suite] = [probe for name, probe in found.apply(PLAN).probes.items() if name == "strongest"]
+    assert dict(suite)["attack"].suite() == whole_suite()
 
 
 def test_all_are_cut_before_one_is_left_out(costs: Costs) -> None:
-    costs(10.0, {POSTERIOR: 60.0, SCALE_FREE: 20.0})
+    costs(5.0, {POSTERIOR: 60.0, SCALE_FREE: 20.0})
     found = decide(PLAN, 60.0, workers=1)
-    assert found.left_out == {}
+    assert (found.left_out, found.effort) == ({}, 0.35)
     assert found.attacks == pytest.approx(0.35 * 80)
-    assert dict(found.members[POSTERIOR])["iterations"] == 105
-    assert decide(PLAN, 60.0, workers=2).attacks == pytest.approx(0.5 * 80)
+    assert dict(dict(found.apply(PLAN).probes["strongest"])["attack"].member(POSTERIOR))["iterations"] == 105
+    assert decide(PLAN, 60.0, workers=2).attacks == pytest.approx(0.7 * 80 / 2)
 
 
 def test_the_dearest_is_left_out_and_it_is_said(costs: Costs) -> None:
-    costs(10.0, {POSTERIOR: 5000.0, SCALE_FREE: 300.0})
+    costs(5.0, {POSTERIOR: 5000.0, SCALE_FREE: 300.0})
     found = decide(PLAN, 60.0, workers=1)
-    assert found.left_out == {POSTERIOR: "it takes about 8 min and does not fit into the budget"}
-    assert dict(found.members[SCALE_FREE])["iterations"] == 60
-    assert str(found).endswith(f"Not tried: {POSTERIOR}.")
+    assert found.left_out == {POSTERIOR: 500.0}
+    # A cheaper search comes in its place.
+    assert (found.names[-1], found.effort) == ("features-first", 0.1)
+    assert str(found).endswith("Not tried, for want of time: posterior (about 8 min).")
 
 
 def test_a_budget_that_training_alone_exceeds_is_refused(costs: Costs) -> None:
     costs(100.0, {})
     with pytest.raises(
-        InvalidValue, match=r"training runs of this plan alone take about 100 s. Give a longer budget than 60 s"
+        InvalidValue, match=r"training runs of this plan alone take about 3 min. Give a longer budget than 60 s"
     ):
         decide(PLAN, 60.0, workers=1)
 
 
 def test_a_budget_that_no_attack_fits_into_is_refused(costs: Costs) -> None:
-    costs(0.0, dict.fromkeys(whole_suite(), 1e6))
+    costs(0.0, dict.fromkeys((*whole_suite(), "features-first"), 1e6))
     with pytest.raises(InvalidValue, match="No attack of the suite fits into 60 s"):
         decide(PLAN, 60.0, workers=1)
 
@@ -125,6 +130,9 @@ def test_the_list_is_made_once_and_used_again(costs: Costs, tmp_path: Path) -> N
     assert (measured, again) == ([1], [])
     assert fit_budget(PLAN, 120.0, 1, tmp_path) != first
     assert again == [1]
+    # A list that was made for another plan is none for this one.
+    fit_budget(PLAN.with_seed(3), 120.0, 1, tmp_path)
+    assert again == [1, 1]
 
 
 def test_only_the_suite_is_changed(costs: Costs, tmp_path: Path) -> None:
@@ -154,12 +162,12 @@ def timeless(records: list[Record]) -> list[Record]:
 
 
 def test_records_follow_from_the_list_whatever_the_number_of_workers(costs: Costs, tmp_path: Path) -> None:
-    costs(1.0, {POSTERIOR: 1e5, SCALE_FREE: 1e5})
+    costs(1.0, {POSTERIOR: 1e5, SCALE_FREE: 1e5, "features-first": 1e5})
     one = run(PLAN, tmp_path / "one", budget=60.0)
     assert {record.reason for record in one if record.cell.label == "strongest" and record.cell.purpose == "measure"} == {
         "Not tried: learned_inverter: the threat model does not grant auxiliary; "
-        "posterior: it takes about 167 min and does not fit into the budget; "
-        "scale-free: it takes about 167 min and does not fit into the budget"
+        "posterior: it does not fit into the budget; scale-free: it does not fit into the budget; "
+        "features-first: it does not fit into the budget"
     }
     (tmp_path / "two").mkdir()
     (tmp_path / "two" / BUDGET_FILE).write_bytes((tmp_path / "one" / BUDGET_FILE).read_bytes())
@@ -176,11 +184,26 @@ def test_costs_are_measured_on_the_plan_itself(monkeypatch: pytest.MonkeyPatch) 
         return 1.0
 
     monkeypatch.setattr(time_budget, "_time", one_second)
-    [scenario] = PLAN.scenarios.values()
     # One round and three rounds take the same, so that rounds cost nothing: two defences, one second each.
-    assert time_budget._training_cost(PLAN, scenario) == 2.0
-    suite = {"analytic": Analytic(), **{name: whole_suite()[name] for name in (POSTERIOR, "clustering")}}
-    lines = time_budget._attack_costs(PLAN, suite)
-    # One cell without a defence, one with it, one on noise.
-    assert {name: line(1.0) for name, line in lines.items()} == {"analytic": 3.0, POSTERIOR: 3.0, "clustering": 0.0}
-    assert len(timed) == 4 + 4
+    assert time_budget._training_time(PLAN, workers=1) == 2.0
+    private = PLAN.model_copy(update={"defences": (*PLAN.defences, Polarization())})
+    suite = {"analytic": Analytic(), **{name: whole_suite()[name] for name in (POSTERIOR, FREE_LOSS, "clustering")}}
+    lines = time_budget._attack_costs(private, suite, 100.0)
+    # One cell without a defence, one with each, one on noise; what fits a private loss alone, one cell. Two messages are timed, and there are two.
+    costs = {name: line(1.0) for name, line in lines.items()}
+    assert costs == {"analytic": 4.0, POSTERIOR: 4.0, FREE_LOSS: 1.0, "clustering": 0.0}
+
+
+def test_split_learning_in_passes_has_a_budget_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    scenario = Split(data=RareDigit(), model=MLP(hidden=(8,)), label_party=("r0*",), passes=2)
+    threat = ThreatModel(seat="feature-party", knows=frozenset({Knows.DEFENCE, Knows.HINTS}))
+    plan = Plan(
+        scenarios={"1": scenario},
+        probes={"strongest": Attempt(attack=Strongest(), threat=threat)},
+        grid=Grid(batch_sizes=(256,), stages=("training",), victims="all"),
+    )
+    monkeypatch.setattr(time_budget, "_time", lambda work: (work(), 1.0)[1])
+    found = decide(plan, 7200.0, workers=1)
+    assert found.left_out == {}
+    # Attacks on labels see all messages of the training: more than were timed.
+    assert found.attacks > 2 * scenario.length / 2

@@ -342,8 +342,38 @@ def test_each_member_of_a_team_counts_by_itself_and_the_answer_is_judged(made):
     assert (found.verdict, found.attacks) == ("not broken", ("search", "learned", "simple"))
     assert [(one.counts, one.flaw) for one in found.tried] == [(True, ""), (True, ""), (False, "failed even without a defence")]
     lucky = judged([bare, made.record(TopK(), psnr=9, extra=made.members({"search": 9, "simple": 20}), **team)])
-    assert (lucky.verdict, lucky.luckiest.value, lucky.signs) == ("reduced", 5 / 8, ("simple by itself reads 5 of 8",))
+    assert (lucky.verdict, lucky.worst.attack, lucky.suite.attack, lucky.reading.value) == ("leaks", "simple", "team", 5 / 8)
     assert judged([bare, made.record(TopK(), psnr=9, extra=made.members({"search": 9}), **team)]).luckiest is None
+
+
+def in_team(made, defence, answer, **members):
+    return made.record(
+        defence, psnr=answer, extra=made.members(members), attack=made.TEAM, label="team", knows=(Knows.DEFENCE,)
+    )
+
+
+def test_what_one_of_several_attacks_reads_leaks_whatever_they_answer(made):
+    bare = in_team(made, None, 38, search=38, learned=38)
+    found = judged([bare, in_team(made, TopK(), 9, search=9, learned=38)])
+    assert (found.verdict, found.worst.attack, found.reading.value) == ("leaks", "learned", 1.0)
+    assert (found.worst.suite, found.suite.attack, found.may_be_advised) == ("team", "team", False)
+    assert found.worst.utility == found.suite.utility is not None
+    answered = judged([bare, in_team(made, TopK(), 38, search=9, learned=38)])
+    assert (answered.worst.attack, answered.suite) == ("team", None)
+
+
+def test_what_one_of_several_attacks_makes_clearer_than_chance_is_a_sign(made):
+    """Nothing is recognised, but the copies of one attack lie far above what blind answers reach."""
+    bare = in_team(made, None, 38, search=38, learned=38)
+    found = judged([bare, in_team(made, TopK(), 9, search=9, learned=16)])
+    assert found.verdict == "reduced"
+    assert found.signs == ("by learned alone, the copies have a PSNR of 16.0 dB, where blind guessing gets 11.0 dB",)
+    failed = [
+        r.model_copy(update={"value": 1.0, "low": 0.6, "high": 1.0}) if r.name == "search_failed" else r
+        for r in made.members({"search": 16, "learned": 9})
+    ]
+    vain = made.record(TopK(), psnr=9, extra=tuple(failed), attack=made.TEAM, label="team", knows=(Knows.DEFENCE,))
+    assert (judged([bare, vain]).verdict, judged([bare, vain]).signs) == ("unknown", ())
 
 
 def test_a_member_that_met_a_part_of_the_victims_is_no_evidence_about_the_rest(made):
@@ -359,7 +389,8 @@ def test_a_member_that_met_a_part_of_the_victims_is_no_evidence_about_the_rest(m
         r.model_copy(update={"value": 1.0, "n": 3, "each": (1.0,) * 3}) if r.name == "reconstruction_statement" else r
         for r in some
     ]
-    assert judged([bare, made.record(TopK(), psnr=9, extra=tuple(read), **team)]).luckiest.value == 3 / 8
+    part = judged([bare, made.record(TopK(), psnr=9, extra=tuple(read), **team)])
+    assert (part.verdict, part.worst.suite, part.luckiest) == ("reduced", "team", None)
     assert found.missing.endswith("Of the others, learned met 3 of 8 victims only.")
     apart = made.record(psnr=38, extra=made.members({"search": 38}), **team)
     whole = made.record(TopK(), psnr=9, extra=made.members({"search": 9, "learned": 8}), **team)

@@ -49,6 +49,7 @@ class Row:
         readings: each reading, pooled over seeds.
         members: of several attacks that were tried together, what each of them reached, by its name (`Reading.by`).
         alone: the same members, each as a row of its own; empty for an attack by itself.
+        suite: how the report names the attacks that this one was tried together with; empty for an attack by itself.
         notes: what parties noted, the largest over seeds.
         loss: utility lost against no defence at the same seeds, in [-1, 1].
         cells: the keys of the cells behind this row, done ones first.
@@ -76,6 +77,7 @@ class Row:
     readings: tuple[Reading, ...] = ()
     members: tuple[Reading, ...] = ()
     alone: tuple[Row, ...] = ()
+    suite: str = ""
     notes: Mapping[str, float] = dataclasses.field(default_factory=dict)
     loss: Price | None = None
     cells: tuple[str, ...] = ()
@@ -207,15 +209,17 @@ def rows_of(records: Sequence[Record]) -> tuple[Row, ...]:
 def _priced(rows: Sequence[Row], untrained: Collection[int]) -> list[Row]:
     """Take prices away in scenarios where none can be given, and say why; where nothing was trained, utilities too."""
     reasons = {row.scenario: _unpriced([r for r in rows if r.scenario == row.scenario], untrained) for row in rows}
-    return [
-        dataclasses.replace(
+
+    def priced(row: Row) -> Row:
+        return dataclasses.replace(
             row,
             readings=tuple(r for r in row.readings if row.scenario not in untrained or not is_utility(r)),
             loss=None if reasons[row.scenario] else row.loss,
             unpriced=reasons[row.scenario],
+            alone=tuple(map(priced, row.alone)),
         )
-        for row in rows
-    ]
+
+    return [priced(row) for row in rows]
 
 
 def _unpriced(rows: Sequence[Row], untrained: Collection[int]) -> str:
@@ -295,11 +299,13 @@ def _row(scenario: int, among: int, group: Sequence[Record], losses: Mapping[Tra
 
 
 def _member(row: Row, name: str, attack: Attack) -> Row:
-    """Return what one attack of several reached, as a row of its own."""
-    readings = tuple(reading.model_copy(update={"by": ""}) for reading in row.members if reading.by == name)
+    """Return what one attack of several reached, as a row of its own: of the same training, so that its model is as good."""
+    own = tuple(reading.model_copy(update={"by": ""}) for reading in row.members if reading.by == name)
+    readings = (*own, *(reading for reading in row.readings if is_utility(reading)))
     return dataclasses.replace(
         row,
         attack=name,
+        suite=row.attack,
         simple=attack.simple,
         adaptive=attack.adapts_to(row.defence),
         active=attack.active,

@@ -46,13 +46,15 @@ class Judgement:
         defence: the defence at its strength.
         kind: the kind of leak.
         verdict: the word.
-        worst: the row that decides: that of the strongest attack, in the setting where most leaks.
+        worst: the row that decides: that of the strongest attack, in the setting where most leaks; an attack of several that are tried
+            together counts by itself where it reads more than their answer.
         base: the strongest attack without defence in that setting; None if there is none.
         tried: the attacks that were tried in that setting.
         signs: which other readings of those attacks lie beyond their chance level, in words.
         missing: what is missing for a stronger word; empty unless `unknown`.
         bound: what an accounted epsilon implies; None if none bounds this kind of leak.
         luckiest: what an attacker would reach who knew which attack to believe; None unless that is more.
+        suite: the row of the attacks that `worst` is one of; None if it stands by itself.
         beside: whether it is about what comes with an update beside its examples, as their labels do: the price and the charts are theirs.
     """
 
@@ -67,6 +69,7 @@ class Judgement:
     missing: str = ""
     bound: Bound | None = None
     luckiest: Reading | None = None
+    suite: Row | None = None
     beside: bool = False
 
     @property
@@ -103,7 +106,7 @@ def judge(rows: Sequence[Row], whole: Sequence[Row] | None = None) -> tuple[Judg
         rows: what was measured.
         whole: the same rows with the values of single victims, where `rows` are to be passed on and have none: what decides is the same.
     """
-    complete = {_name(row): row for row in (rows if whole is None else whole)}
+    complete = {_name(part): part for row in (rows if whole is None else whole) for part in (row, *row.alone)}
     groups: dict[tuple[int, int, str], list[Row]] = {}
     for place, kind in enumerate(KINDS):
         for row in rows:
@@ -119,6 +122,34 @@ def judge(rows: Sequence[Row], whole: Sequence[Row] | None = None) -> tuple[Judg
 def strongest(kind: LeakKind, rows: Iterable[Row]) -> Row | None:
     """Return the row that leaks most, or None of none."""
     return max(rows, key=kind.severity, default=None)
+
+
+def strongest_part(kind: LeakKind, rows: Iterable[Row]) -> Row | None:
+    """Return the attack that reads most, of several that are tried together by itself where it reads more than their answer; None of none."""
+    rows = tuple(rows)
+    victims = _victims(kind, rows)
+    return max(_parts(kind, rows), key=lambda part: _weight(kind, part, victims), default=None)
+
+
+def _parts(kind: LeakKind, rows: Iterable[Row]) -> list[Row]:
+    """Return what an attacker can do: believe the answer of several attacks, or run any one of them."""
+    return [part for row in rows for part in (row, *row.alone) if kind.unit(part) == kind.unit(row)]
+
+
+def _victims(kind: LeakKind, rows: Iterable[Row]) -> int:
+    return max((reading.n for row in rows if (reading := kind.reading(row)) is not None), default=0)
+
+
+def _met(kind: LeakKind, row: Row, victims: int) -> float:
+    """Return the share of the victims that an attack met: one of several may be tried where others failed alone."""
+    reading = kind.reading(row)
+    return reading.n / victims if row.suite and reading is not None and victims else 1.0
+
+
+def _weight(kind: LeakKind, row: Row, victims: int) -> tuple[object, ...]:
+    """Return what attacks are ranked by: what they read, if they met all; of equals, the answer of several before any one of them."""
+    severity = kind.severity(row)
+    return _met(kind, row, victims), severity[:1], not row.suite, severity, row.informative, row.adaptive
 
 
 def _judgement(kind: LeakKind, group: Sequence[Row], rows: Sequence[Row], complete: Mapping[object, Row]) -> Judgement:
@@ -143,13 +174,17 @@ def _in_setting(kind: LeakKind, rows: Sequence[Row], twins: Sequence[Row], compl
         twins: those without a defence in the same setting.
         complete: rows by name, with the values of single victims.
     """
-    base = None if undefended(rows[0].defence) else strongest(kind, twins)
+    base = None if undefended(rows[0].defence) else strongest_part(kind, twins)
     bound = None if undefended(rows[0].defence) else _loosest([bound_of(row.budgets, kind.of_examples) for row in rows])
     width = 1.0 if bound is None else LUCK
-    beyond = [row for row in rows if kind.is_read(row, width) or signs_of(kind, row, width)]
-    worst = max(
-        beyond or rows, key=lambda row: (_kept(kind, row, base, complete), kind.severity(row), row.informative, row.adaptive)
-    )
+    parts = _parts(kind, rows)
+    beyond = [part for part in parts if kind.is_read(part, width) or signs_of(kind, part, width)]
+    victims = _victims(kind, rows)
+
+    def kept(row: Row) -> float:
+        return _kept(kind, row, base, complete) * _met(kind, row, victims)
+
+    worst = max(beyond or rows, key=lambda row: (kept(row), *_weight(kind, row, victims)))
     found = Judgement(
         worst.scenario,
         worst.defence,
@@ -161,9 +196,10 @@ def _in_setting(kind: LeakKind, rows: Sequence[Row], twins: Sequence[Row], compl
         signs_of(kind, worst, width),
         bound=bound,
         luckiest=_luckier(kind, [complete.get(_name(row), row) for row in rows], worst),
+        suite=next((row for row in rows if any(part is worst for part in row.alone)), None),
     )
     if beyond:
-        return dataclasses.replace(found, verdict=_amount(kind, worst, base, complete))
+        return dataclasses.replace(found, verdict=_amount(kind, worst, base, kept(worst)))
     if bound is not None:
         return dataclasses.replace(found, verdict="bounded")
     if base is not None and is_enough(found.tried):
@@ -178,20 +214,25 @@ def _loosest(bounds: Sequence[Bound | None]) -> Bound | None:
 
 
 def signs_of(kind: LeakKind, row: Row, width: float = 1.0) -> tuple[str, ...]:
-    """Return what else lies beyond chance, in words: other readings, and what a member of an ensemble reads that its answer does not.
+    """Return which other readings lie beyond chance, in words: those of an attack, and of several together each one's.
 
     Of searches that all failed, no such reading decides anything.
     """
-    own = kind.contradictions(row, width) if kind.failed(row) is None or row.informative else ()
-    better = [part for part in row.alone if kind.is_read(part, width) and not kind.is_read(row, width)]
-    return (*own, *(f"{part.attack} by itself reads {kind.short(part)}" for part in better))
+    own = _contradictions(kind, row, width)
+    if own or kind.is_read(row, width):
+        return own
+    return tuple(f"by {part.attack} alone, {said}" for part in row.alone for said in _contradictions(kind, part, width))
 
 
-def _amount(kind: LeakKind, worst: Row, base: Row | None, complete: Mapping[object, Row]) -> Verdict:
+def _contradictions(kind: LeakKind, row: Row, width: float) -> tuple[str, ...]:
+    return kind.contradictions(row, width) if kind.failed(row) is None or row.informative else ()
+
+
+def _amount(kind: LeakKind, worst: Row, base: Row | None, kept: float) -> Verdict:
     """Return how much is read, where anything is: without a twin that is read, nobody can say that it is less."""
     if base is None or not kind.is_read(base):
         return "leaks"
-    return "leaks" if kind.is_read(worst) and _kept(kind, worst, base, complete) >= HALF else "reduced"
+    return "leaks" if kind.is_read(worst) and kept >= HALF else "reduced"
 
 
 def _kept(kind: LeakKind, row: Row, base: Row | None, complete: Mapping[object, Row]) -> float:
@@ -210,7 +251,8 @@ def _missing(judgement: Judgement) -> str:
 
 def _luckier(kind: LeakKind, rows: Sequence[Row], worst: Row) -> Reading | None:
     best, judged = kind.luckiest(rows), kind.reading(worst)
-    return best if best is not None and judged is not None and best.value > judged.value else None
+    more = best is not None and judged is not None and best.value * best.n > judged.value * judged.n
+    return best if more else None
 
 
 def _order(judgement: Judgement) -> tuple[object, ...]:
@@ -242,4 +284,4 @@ def _place(kind: LeakKind, row: Row) -> tuple[object, ...]:
 
 
 def _name(row: Row) -> object:
-    return row.scenario, row.defence.key, row.attack, row.batch_size, row.stage
+    return row.scenario, row.defence.key, row.suite, row.attack, row.batch_size, row.stage

@@ -15,7 +15,8 @@ from leaktight.core.threat import Knows
 from leaktight.defences import DPSGD, GaussianNoise, LocalDP, TopK
 from leaktight.findings.images import Images
 from leaktight.findings.kind import LUCK
-from leaktight.findings.verdict import PRECEDENCE, judge, strongest
+from leaktight.findings.strongest import strongest
+from leaktight.findings.verdict import PRECEDENCE, judge
 
 DP = {"dp_sgd.delta": 1e-5, "dp_sgd.sample_rate": 0.1}
 
@@ -243,6 +244,20 @@ def test_a_bound_must_hold_for_every_attack_that_was_tried(made):
     assert judged([made.record(psnr=38), *rows], DPSGD()).bound.budget.epsilon == 3.0
     inside = made.record(DPSGD(), psnr=9, label="c")
     assert judged([made.record(psnr=38), *rows, inside], DPSGD()).verdict == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "verdict", "good"),
+    [(50.0, "bounded", False), (None, "unknown", False), (2.0, "bounded", True)],
+)
+def test_a_bound_in_one_setting_covers_no_other(made, epsilon, verdict, good):
+    notes = {"dp_sgd.epsilon": 1.0, **DP}
+    other = {} if epsilon is None else {**notes, "dp_sgd.epsilon": epsilon}
+    records = [made.record(psnr=38), made.record(DPSGD(), psnr=9, notes=notes)]
+    records += [made.record(psnr=34, batch_size=8), made.record(DPSGD(), psnr=9, batch_size=8, notes=other)]
+    found = judged(records, DPSGD())
+    assert (found.verdict, found.is_good, found.worst.batch_size) == (verdict, good, 8)
+    assert (found.bound.budget.epsilon if found.bound else None) == epsilon
 
 
 def test_a_bound_comes_before_what_attacks_did_not_find(made):

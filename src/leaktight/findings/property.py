@@ -33,13 +33,10 @@ class Property(LeakKind):
         reading = self.reading(row)
         return reading is not None and (is_beyond(reading, width) or turned(reading))
 
-    def kept(self, row: Row, base: Row) -> float:
-        """Compare what both tell beyond chance, either way round."""
-        read, before = self.reading(row), self.reading(base)
-        if read is None or before is None:
-            return 0.0
-        whole = weight(before)[0]
-        return weight(read)[0] / whole if whole > 0 else 0.0
+    def amount(self, row: Row) -> float:
+        """Return what is told beyond chance, either way round."""
+        reading = self.reading(row)
+        return 0.0 if reading is None else weight(reading)[0]
 
     def found(self, row: Row) -> str:
         """Say who tells what, and how well."""

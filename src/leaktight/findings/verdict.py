@@ -7,7 +7,7 @@ defence. The decision is taken here and nowhere else; terminal, report, export a
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal, get_args
 
 from leaktight.audit.rows import LABELS, Row
@@ -15,9 +15,10 @@ from leaktight.audit.words import undefended
 from leaktight.core.defence import Defence
 from leaktight.core.metric import Reading
 from leaktight.findings.bound import Bound, bound_of
-from leaktight.findings.evidence import Tried, is_enough, missing_in, tried_in
+from leaktight.findings.evidence import HALF, Tried, is_enough, missing_in, tried_in
 from leaktight.findings.kind import LUCK, LeakKind
 from leaktight.findings.kinds import KINDS
+from leaktight.findings.strongest import met_by, parts_of, strongest_part, victims_of, weight_of
 
 Verdict = Literal["refuted", "leaks", "reduced", "bounded", "not broken", "unknown"]
 """What an audit shows about a defence, in order of precedence.
@@ -30,8 +31,6 @@ Verdict = Literal["refuted", "leaks", "reduced", "bounded", "not broken", "unkno
 - `unknown`: anything else; what is missing is said.
 """
 PRECEDENCE: tuple[Verdict, ...] = get_args(Verdict)
-HALF = 0.5
-"""How much of what is read without a defence must still be read to say that it leaks."""
 NO_TWIN = "Nothing was measured without a defence here, so there is nothing to compare with."
 NOT_GRADED = "Nobody compared the guesses with the originals: add the private batches with `--truth`."
 OPEN = "No attack tried read more than guessing explains. That does not show that none can."
@@ -119,39 +118,6 @@ def judge(rows: Sequence[Row], whole: Sequence[Row] | None = None) -> tuple[Judg
     )
 
 
-def strongest(kind: LeakKind, rows: Iterable[Row]) -> Row | None:
-    """Return the row that leaks most, or None of none."""
-    return max(rows, key=kind.severity, default=None)
-
-
-def strongest_part(kind: LeakKind, rows: Iterable[Row]) -> Row | None:
-    """Return the attack that reads most, of several that are tried together by itself where it reads more than their answer; None of none."""
-    rows = tuple(rows)
-    victims = _victims(kind, rows)
-    return max(_parts(kind, rows), key=lambda part: _weight(kind, part, victims), default=None)
-
-
-def _parts(kind: LeakKind, rows: Iterable[Row]) -> list[Row]:
-    """Return what an attacker can do: believe the answer of several attacks, or run any one of them."""
-    return [part for row in rows for part in (row, *row.alone) if kind.unit(part) == kind.unit(row)]
-
-
-def _victims(kind: LeakKind, rows: Iterable[Row]) -> int:
-    return max((reading.n for row in rows if (reading := kind.reading(row)) is not None), default=0)
-
-
-def _met(kind: LeakKind, row: Row, victims: int) -> float:
-    """Return the share of the victims that an attack met: one of several may be tried where others failed alone."""
-    reading = kind.reading(row)
-    return reading.n / victims if row.suite and reading is not None and victims else 1.0
-
-
-def _weight(kind: LeakKind, row: Row, victims: int) -> tuple[object, ...]:
-    """Return what attacks are ranked by: what they read, if they met all; of equals, the answer of several before any one of them."""
-    severity = kind.severity(row)
-    return _met(kind, row, victims), severity[:1], not row.suite, severity, row.informative, row.adaptive
-
-
 def _judgement(kind: LeakKind, group: Sequence[Row], rows: Sequence[Row], complete: Mapping[object, Row]) -> Judgement:
     group = _alike(kind, group)
     places: dict[object, list[Row]] = {}
@@ -177,14 +143,14 @@ def _in_setting(kind: LeakKind, rows: Sequence[Row], twins: Sequence[Row], compl
     base = None if undefended(rows[0].defence) else strongest_part(kind, twins)
     bound = None if undefended(rows[0].defence) else _loosest([bound_of(row.budgets, kind.of_examples) for row in rows])
     width = 1.0 if bound is None else LUCK
-    parts = _parts(kind, rows)
+    parts = parts_of(kind, rows)
     beyond = [part for part in parts if kind.is_read(part, width) or signs_of(kind, part, width)]
-    victims = _victims(kind, rows)
+    victims = victims_of(kind, rows)
 
     def kept(row: Row) -> float:
-        return _kept(kind, row, base, complete) * _met(kind, row, victims)
+        return _kept(kind, row, base, complete) * met_by(kind, row, victims)
 
-    worst = max(beyond or rows, key=lambda row: (kept(row), *_weight(kind, row, victims)))
+    worst = max(beyond or rows, key=lambda row: (kept(row), *weight_of(kind, row, victims)))
     found = Judgement(
         worst.scenario,
         worst.defence,
@@ -258,17 +224,19 @@ def _luckier(kind: LeakKind, rows: Sequence[Row], worst: Row) -> Reading | None:
 def _order(judgement: Judgement) -> tuple[object, ...]:
     """Return what settings are ranked by: the worst word first; a setting that is not read without a defence speaks last.
 
-    Of settings in which nothing got through, the one that leaks most without a defence says most.
+    An epsilon that implies something in one setting says nothing of a setting that has none, or a larger one: of several, the largest is
+    told. Of other settings in which nothing got through, the one that leaks most without a defence says most.
     """
     kind, base = judgement.kind, judgement.base
     compared = base is not None and kind.is_read(base)
     # Where some setting lacks evidence, another does not make up for it.
-    ranks = {"not broken": 4, "unknown": 3 if compared else 5}
+    ranks = {"unknown": 0 if compared else 4, "bounded": 3 if judgement.is_good else 1, "not broken": 2}
     rank = ranks.get(judgement.verdict, PRECEDENCE.index(judgement.verdict) - len(PRECEDENCE))
+    rate = judgement.bound.rate if judgement.verdict == "bounded" and judgement.bound is not None else 0.0
     before = kind.severity(base) if base is not None else ()
     own = kind.severity(judgement.worst)
     told = (own, before) if rank < 0 else (before, own)
-    return rank, *(tuple(-value for value in severity) for severity in told)
+    return rank, -rate, *(tuple(-value for value in severity) for severity in told)
 
 
 def _alike(kind: LeakKind, group: Sequence[Row]) -> list[Row]:

@@ -350,7 +350,7 @@ def test_labels_and_epsilons_do_not_depend_on_searches(made, iterations_failed):
 
 
 def test_each_member_of_a_team_counts_by_itself_and_the_answer_is_judged(made):
-    team = {"attack": made.TEAM, "label": "team"}
+    team = {"attack": made.TEAM, "label": "team", "knows": (Knows.DEFENCE,)}
     bare = made.record(psnr=38, extra=made.members({"search": 38, "learned": 30, "simple": 9}), **team)
     safe = made.record(TopK(), psnr=9, extra=made.members({"search": 9, "learned": 8, "simple": 8}), **team)
     found = judged([bare, safe])
@@ -392,7 +392,7 @@ def test_what_one_of_several_attacks_makes_clearer_than_chance_is_a_sign(made):
 
 
 def test_a_member_that_met_a_part_of_the_victims_is_no_evidence_about_the_rest(made):
-    team = {"attack": made.TEAM, "label": "team"}
+    team = {"attack": made.TEAM, "label": "team", "knows": (Knows.DEFENCE,)}
     bare = made.record(psnr=38, extra=made.members({"search": 38, "learned": 30}), **team)
     some = [
         r.model_copy(update={"n": 3, "each": r.each[:3]}) if r.by == "learned" else r
@@ -519,7 +519,13 @@ def test_searches_that_fail_never_make_a_verdict_on_images_better(made, bare, de
 
 
 def test_member_rows_take_their_own_attack(made):
-    [row] = rows_of([made.record(TopK(), extra=made.members({"search": 9, "simple": 8}), attack=made.TEAM, label="team")])
+    [row] = rows_of(
+        [
+            made.record(
+                TopK(), extra=made.members({"search": 9, "simple": 8}), attack=made.TEAM, label="team", knows=(Knows.DEFENCE,)
+            )
+        ]
+    )
     assert [(part.attack, part.adaptive, part.principle, part.simple) for part in row.attacks] == [
         ("search", True, "search", False),
         ("simple", False, "search", False),

@@ -70,6 +70,7 @@ def test_a_plan_goes_to_json_and_back(toy_plan: Plans, toys: ModuleType) -> None
     [
         ({"victims": 0}, "The `victims` of Grid must be at least 1. Got 0 instead."),
         ({"victims": 10**6}, "The `victims` of Grid must be at most 100000."),
+        ({"victims": 10**400}, "The `victims` of Grid must be at most 100000."),
         ({"victims": 2.5}, "The `victims` of Grid must be a whole number or `all`. Got 2.5 instead."),
         ({"victims": float("inf")}, "The `victims` of Grid must be a whole number or `all`. Got inf instead."),
         ({"victims": float("-inf")}, "The `victims` of Grid must be a whole number or `all`. Got -inf instead."),

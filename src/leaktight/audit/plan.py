@@ -48,7 +48,7 @@ class Grid(Value):
         # One fault gets one sentence, which two types would not give it.
         if given == "all":
             return "all"
-        whole = isinstance(given, int | float) and not isinstance(given, bool) and math.isfinite(given) and given == int(given)
+        whole = given.is_integer() if isinstance(given, float) else isinstance(given, int) and not isinstance(given, bool)
         if not whole:
             raise ValueError(f"must be a whole number or `all`. Got {excerpt(given)} instead.")
         if not 1 <= given <= MOST_VICTIMS:

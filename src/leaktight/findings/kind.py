@@ -43,6 +43,10 @@ class LeakKind(abc.ABC):
     def short(self, row: Row) -> str:
         """Say the same as a figure alone."""
 
+    @abc.abstractmethod
+    def measure(self, row: Row) -> str:
+        """Say what that figure counts."""
+
     def unit(self, row: Row) -> str:
         """Return what two rows must share to be compared: the name of what they are judged by."""
         reading = self.reading(row)

@@ -95,6 +95,10 @@ class Labels(LeakKind):
             return "nothing"
         return f"{reading.value:.2f}" if tells_labels(reading) else percent(1 - reading.value)
 
+    def measure(self, row: Row) -> str:
+        """Say what is told."""
+        return "AUC, how well labels are told" if tells_labels(self.reading(row)) else "of the labels behind a message are read"
+
     def detail(self, row: Row) -> str:
         """Name what the worst steps tell, the attack, the layer and the setting."""
         reading = self.reading(row)

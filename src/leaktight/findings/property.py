@@ -57,6 +57,10 @@ class Property(LeakKind):
         reading = self.reading(row)
         return "nothing" if reading is None else f"{reading.value:.2f}"
 
+    def measure(self, row: Row) -> str:
+        """Say what is told."""
+        return f"AUC, how well it is told whether examples {row.asked or UNNAMED}"
+
     def detail(self, row: Row) -> str:
         """Name the attack, the layers and the setting; and a single layer, if its AUC is larger than what the row is judged by."""
         reading = self.reading(row)

@@ -59,6 +59,10 @@ class Samples(LeakKind):
         reading = self.reading(row)
         return "nothing" if reading is None else percent(reading.value)
 
+    def measure(self, row: Row) -> str:
+        """Say what is shown."""
+        return "of the made-up pictures show the class asked for"
+
     def _shown(self, row: Row) -> list[Reading]:
         """Return the class asked for, and any class if more samples show one than guessing explains."""
         any_class = row.any_class if row.any_class is not None and row.any_class.beats_chance() else None

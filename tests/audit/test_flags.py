@@ -4,6 +4,8 @@ import pytest
 import torch
 
 from leaktight.attacks import GanAttack
+from leaktight.attacks.strongest import Strongest
+from leaktight.audit.contest import entries_of
 from leaktight.audit.flags import CHECKS, raise_flags
 from leaktight.audit.flags_attacks import attack_at_chance, leakage_grows, only_non_adaptive
 from leaktight.audit.flags_soundness import (
@@ -75,8 +77,33 @@ def test_only_attacks_that_ignore_the_defence_are_flagged(made):
     assert flag.cells == (naive.cell.key,)
     (known,) = only_non_adaptive([made.record(TopK(), knows=(Knows.DEFENCE,))])
     assert "although the threat model says that the attacker knows it" in known.sentence
-    adaptive = made.record(TopK(), attack=made.ADAPTIVE, label="adaptive")
+    adaptive = made.record(TopK(), attack=made.ADAPTIVE, label="adaptive", knows=(Knows.DEFENCE,))
     assert only_non_adaptive([naive, adaptive]) == []
+
+
+@pytest.mark.parametrize(("knows", "models"), [((Knows.LOCAL_STEPS,), False), ((Knows.DEFENCE,), True)])
+def test_an_attack_models_a_defence_only_where_it_is_told_of_it(made, knows, models):
+    alone = made.record(TopK(), attack=made.ADAPTIVE, label="adaptive", knows=knows)
+    team = made.record(TopK(), extra=made.members({"search": 9, "simple": 8}), attack=made.TEAM, label="team", knows=knows)
+    for record in (alone, team):
+        assert len(only_non_adaptive([record])) == (not models)
+    rows = rows_of([alone, team])
+    assert [part.adaptive for row in rows for part in row.attacks] == [models, models, False]
+    assert {entry.name: entry.adaptive for found in entries_of([alone, team]).values() for entry in found} == {
+        "adaptive": models,
+        "search (of team)": models,
+        "simple (of team)": False,
+    }
+
+
+def test_a_member_that_is_not_known_any_more_is_read_all_the_same(made):
+    extra = tuple(r.model_copy(update={"by": "forgotten"}) for r in made.image_readings(38))
+    record = made.record(TopK(), psnr=9, extra=extra, attack=Strongest(), label="suite", knows=(Knows.DEFENCE,))
+    [row] = rows_of([record])
+    [part] = row.attacks
+    assert (part.attack, part.principle, part.adaptive, part.recognised.value) == ("forgotten", None, False, 1.0)
+    assert entries_of([record]) == {(1, TopK().key, 1, "initial"): []}
+    assert raise_flags([record])
 
 
 def test_an_attack_that_adapts_to_one_defence_still_ignores_others(made):

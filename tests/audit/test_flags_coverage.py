@@ -3,6 +3,7 @@ from typing import Any, ClassVar
 import pytest
 
 from leaktight.attacks import GanAttack, preset
+from leaktight.attacks.strongest import Strongest
 from leaktight.audit.flags_coverage import one_message_at_a_time, one_stage_attacked
 from leaktight.core.attack import Attack, Guess
 from leaktight.core.defence import Chain
@@ -10,7 +11,7 @@ from leaktight.core.metric import Reading
 from leaktight.core.record import Status
 from leaktight.data import Digits
 from leaktight.defences import DPSGD, ClassKeys, GaussianNoise, SumKL, TopK, Transformation
-from leaktight.learning import Federated
+from leaktight.learning import Federated, Split
 from leaktight.models import MLP
 from leaktight.transforms import Policy
 
@@ -38,7 +39,7 @@ def test_a_defence_that_draws_anew_must_meet_an_attack_on_several_messages(made,
     one = made.record(defence)
     (flag,) = one_message_at_a_time([made.record(), one])
     assert (flag.severity, flag.cells) == ("doubt", (one.cell.key,))
-    assert "every attack on it took messages one at a time" in flag.sentence
+    assert "every attack took messages one at a time" in flag.sentence
     assert one_message_at_a_time([one, made.record(defence, **JOINED)]) == []
 
 
@@ -51,13 +52,35 @@ def test_a_joint_attack_that_failed_or_met_another_defence_does_not_count(made):
     failed = made.record(GaussianNoise(), status=Status.FAILED, reason="no", **JOINED)
     assert one_message_at_a_time([made.record(GaussianNoise()), failed])
     (flag,) = one_message_at_a_time([made.record(GaussianNoise()), made.record(SumKL(), **JOINED)])
-    assert "What Gaussian noise draws" in flag.sentence
+    assert "What is drawn under Gaussian noise" in flag.sentence
 
 
 @pytest.mark.parametrize(("rounds", "flags"), [(0, 0), (1, 0), (2, 1)])
 def test_who_sends_one_message_is_attacked_by_it(made, rounds, flags):
     scenario = Federated(data=Digits(), model=MLP(), rounds=rounds)
     assert len(one_message_at_a_time([made.record(GaussianNoise(), scenario=scenario)])) == flags
+
+
+@pytest.mark.parametrize(
+    ("length", "notes", "flags"),
+    [
+        ({"passes": 1}, {}, 0),
+        ({"passes": 3}, {}, 1),
+        ({"rounds": 20}, {"split.passes_trained": 0.9}, 0),
+        ({"rounds": 40}, {"split.passes_trained": 1.8}, 1),
+        ({"rounds": 40}, {}, 1),
+    ],
+)
+def test_split_learning_sends_several_messages_of_a_row_in_several_passes(made, length, notes, flags):
+    scenario = Split.model_validate({"data": {"kind": "rare_digit"}, "model": {"kind": "mlp", "hidden": [8]}, **length})
+    assert len(one_message_at_a_time([made.record(SumKL(), scenario=scenario, notes=notes)])) == flags
+
+
+def test_a_member_that_is_not_known_any_more_joins_nothing(made):
+    extra = made.image_readings(9)[0].model_copy(update={"by": "forgotten"})
+    record = made.record(GaussianNoise(), attack=Strongest(), label="suite", extra=(extra,))
+    assert record.members == ("forgotten",)
+    assert len(one_message_at_a_time([record])) == (not Strongest().joins)
 
 
 @pytest.mark.parametrize(("member", "flags"), [("joined", 0), ("dlg2019", 1)])

@@ -70,6 +70,11 @@ def test_a_plan_goes_to_json_and_back(toy_plan: Plans, toys: ModuleType) -> None
     [
         ({"victims": 0}, "The `victims` of Grid must be at least 1. Got 0 instead."),
         ({"victims": 10**6}, "The `victims` of Grid must be at most 100000."),
+        ({"victims": 10**400}, "The `victims` of Grid must be at most 100000."),
+        ({"victims": 2.5}, "The `victims` of Grid must be a whole number or `all`. Got 2.5 instead."),
+        ({"victims": float("inf")}, "The `victims` of Grid must be a whole number or `all`. Got inf instead."),
+        ({"victims": float("-inf")}, "The `victims` of Grid must be a whole number or `all`. Got -inf instead."),
+        ({"victims": float("nan")}, "The `victims` of Grid must be a whole number or `all`. Got nan instead."),
         ({"batch_sizes": (4, -1)}, "The `batch_sizes` of Grid must be whole numbers of at least 1. Got -1 instead."),
         ({"batch_sizes": ()}, "The `batch_sizes` of Grid must be a list of at least 1."),
         ({"batch_sizes": (1, 4, 1)}, "The `batch_sizes` of Grid must hold each value once. Got 1 2 times instead."),
@@ -136,3 +141,17 @@ def test_every_message_of_a_split_training_can_be_asked_for() -> None:
             parse_plan({**document, **changed}).cells()
     with pytest.raises(InvalidValue, match=r"must be a whole number or `all`. Got 'most' instead"):
         parse_plan({**document, "grid": {"victims": "most"}})
+
+
+def test_further_probes_belong_to_a_scenario_and_count_as_cells(toy_plan: Plans, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = toy_plan(seeds=(0, 1))
+    [name], [(label, probe)] = list(plan.scenarios), list(plan.probes.items())[:1]
+    more = {"defence": plan.scenarios[name].baseline, "label": f"{label}, longer", "probe": probe}
+    with pytest.raises(InvalidValue, match=r"^There is no scenario named `elsewhere`\."):
+        Plan.model_validate({**dict(plan), "further": ({"scenario": "elsewhere", **more},)})
+    count = 2 * len(plan.probes) * (1 + len(plan.defences))
+    monkeypatch.setattr("leaktight.audit.plan.MOST_CELLS", count + 2)
+    further = {"scenario": name, **more}
+    assert Plan.model_validate({**dict(plan), "further": (further,)}).further
+    with pytest.raises(InvalidValue, match=f"at most {count + 2} cells. Got {count + 4}; make several"):
+        Plan.model_validate({**dict(plan), "further": (further, {**further, "label": "another"})})

@@ -41,7 +41,7 @@ def record(made):
             extra=(auc(value), *(auc(told, layer=layer) for layer, told in (layers or {}).items())),
             **settings,
         )
-        probe = found.cell.probe.model_copy(update={"threat": ThreatModel(seat=seat)})
+        probe = found.cell.probe.model_copy(update={"threat": ThreatModel(seat=seat, knows=attack.needs)})
         return found.model_copy(update={"cell": found.cell.model_copy(update={"probe": probe})})
 
     return make

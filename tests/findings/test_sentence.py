@@ -119,7 +119,7 @@ def test_an_attacker_who_knows_the_defence_is_named_where_it_gets_more(made):
 def test_a_luckier_attacker_is_told_of(made):
     team = {"attack": made.TEAM, "label": "team"}
     bare = made.record(psnr=38, extra=made.members({"search": 38}), **team)
-    told = said([bare, made.record(TopK(), psnr=9, extra=made.members({"simple": 20}), **team)])
+    told = said([bare, made.record(TopK(), psnr=9, extra=made.members({"luckiest": 20}), **team)])
     assert "A luckier attacker, who knew for each image which attack to believe, would recognise 5 of 8." in told
 
 

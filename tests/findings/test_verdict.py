@@ -15,7 +15,8 @@ from leaktight.core.threat import Knows
 from leaktight.defences import DPSGD, GaussianNoise, LocalDP, TopK
 from leaktight.findings.images import Images
 from leaktight.findings.kind import LUCK
-from leaktight.findings.verdict import PRECEDENCE, judge, strongest
+from leaktight.findings.strongest import strongest
+from leaktight.findings.verdict import PRECEDENCE, judge
 
 DP = {"dp_sgd.delta": 1e-5, "dp_sgd.sample_rate": 0.1}
 
@@ -245,6 +246,20 @@ def test_a_bound_must_hold_for_every_attack_that_was_tried(made):
     assert judged([made.record(psnr=38), *rows, inside], DPSGD()).verdict == "unknown"
 
 
+@pytest.mark.parametrize(
+    ("epsilon", "verdict", "good"),
+    [(50.0, "bounded", False), (None, "unknown", False), (2.0, "bounded", True)],
+)
+def test_a_bound_in_one_setting_covers_no_other(made, epsilon, verdict, good):
+    notes = {"dp_sgd.epsilon": 1.0, **DP}
+    other = {} if epsilon is None else {**notes, "dp_sgd.epsilon": epsilon}
+    records = [made.record(psnr=38), made.record(DPSGD(), psnr=9, notes=notes)]
+    records += [made.record(psnr=34, batch_size=8), made.record(DPSGD(), psnr=9, batch_size=8, notes=other)]
+    found = judged(records, DPSGD())
+    assert (found.verdict, found.is_good, found.worst.batch_size) == (verdict, good, 8)
+    assert (found.bound.budget.epsilon if found.bound else None) == epsilon
+
+
 def test_a_bound_comes_before_what_attacks_did_not_find(made):
     records = made.two_principles(DPSGD(), notes={"dp_sgd.epsilon": 1.0, **DP})
     assert judged(records, DPSGD()).verdict == "bounded"
@@ -335,19 +350,49 @@ def test_labels_and_epsilons_do_not_depend_on_searches(made, iterations_failed):
 
 
 def test_each_member_of_a_team_counts_by_itself_and_the_answer_is_judged(made):
-    team = {"attack": made.TEAM, "label": "team"}
+    team = {"attack": made.TEAM, "label": "team", "knows": (Knows.DEFENCE,)}
     bare = made.record(psnr=38, extra=made.members({"search": 38, "learned": 30, "simple": 9}), **team)
     safe = made.record(TopK(), psnr=9, extra=made.members({"search": 9, "learned": 8, "simple": 8}), **team)
     found = judged([bare, safe])
     assert (found.verdict, found.attacks) == ("not broken", ("search", "learned", "simple"))
     assert [(one.counts, one.flaw) for one in found.tried] == [(True, ""), (True, ""), (False, "failed even without a defence")]
     lucky = judged([bare, made.record(TopK(), psnr=9, extra=made.members({"search": 9, "simple": 20}), **team)])
-    assert (lucky.verdict, lucky.luckiest.value, lucky.signs) == ("reduced", 5 / 8, ("simple by itself reads 5 of 8",))
+    assert (lucky.verdict, lucky.worst.attack, lucky.suite.attack, lucky.reading.value) == ("leaks", "simple", "team", 5 / 8)
     assert judged([bare, made.record(TopK(), psnr=9, extra=made.members({"search": 9}), **team)]).luckiest is None
 
 
+def in_team(made, defence, answer, **members):
+    return made.record(
+        defence, psnr=answer, extra=made.members(members), attack=made.TEAM, label="team", knows=(Knows.DEFENCE,)
+    )
+
+
+def test_what_one_of_several_attacks_reads_leaks_whatever_they_answer(made):
+    bare = in_team(made, None, 38, search=38, learned=38)
+    found = judged([bare, in_team(made, TopK(), 9, search=9, learned=38)])
+    assert (found.verdict, found.worst.attack, found.reading.value) == ("leaks", "learned", 1.0)
+    assert (found.worst.suite, found.suite.attack, found.may_be_advised) == ("team", "team", False)
+    assert found.worst.utility == found.suite.utility is not None
+    answered = judged([bare, in_team(made, TopK(), 38, search=9, learned=38)])
+    assert (answered.worst.attack, answered.suite) == ("team", None)
+
+
+def test_what_one_of_several_attacks_makes_clearer_than_chance_is_a_sign(made):
+    """Nothing is recognised, but the copies of one attack lie far above what blind answers reach."""
+    bare = in_team(made, None, 38, search=38, learned=38)
+    found = judged([bare, in_team(made, TopK(), 9, search=9, learned=16)])
+    assert found.verdict == "reduced"
+    assert found.signs == ("by learned alone, the copies have a PSNR of 16.0 dB, where blind guessing gets 11.0 dB",)
+    failed = [
+        r.model_copy(update={"value": 1.0, "low": 0.6, "high": 1.0}) if r.name == "search_failed" else r
+        for r in made.members({"search": 16, "learned": 9})
+    ]
+    vain = made.record(TopK(), psnr=9, extra=tuple(failed), attack=made.TEAM, label="team", knows=(Knows.DEFENCE,))
+    assert (judged([bare, vain]).verdict, judged([bare, vain]).signs) == ("unknown", ())
+
+
 def test_a_member_that_met_a_part_of_the_victims_is_no_evidence_about_the_rest(made):
-    team = {"attack": made.TEAM, "label": "team"}
+    team = {"attack": made.TEAM, "label": "team", "knows": (Knows.DEFENCE,)}
     bare = made.record(psnr=38, extra=made.members({"search": 38, "learned": 30}), **team)
     some = [
         r.model_copy(update={"n": 3, "each": r.each[:3]}) if r.by == "learned" else r
@@ -359,7 +404,8 @@ def test_a_member_that_met_a_part_of_the_victims_is_no_evidence_about_the_rest(m
         r.model_copy(update={"value": 1.0, "n": 3, "each": (1.0,) * 3}) if r.name == "reconstruction_statement" else r
         for r in some
     ]
-    assert judged([bare, made.record(TopK(), psnr=9, extra=tuple(read), **team)]).luckiest.value == 3 / 8
+    part = judged([bare, made.record(TopK(), psnr=9, extra=tuple(read), **team)])
+    assert (part.verdict, part.worst.suite, part.luckiest) == ("reduced", "team", None)
     assert found.missing.endswith("Of the others, learned met 3 of 8 victims only.")
     apart = made.record(psnr=38, extra=made.members({"search": 38}), **team)
     whole = made.record(TopK(), psnr=9, extra=made.members({"search": 9, "learned": 8}), **team)
@@ -473,7 +519,13 @@ def test_searches_that_fail_never_make_a_verdict_on_images_better(made, bare, de
 
 
 def test_member_rows_take_their_own_attack(made):
-    [row] = rows_of([made.record(TopK(), extra=made.members({"search": 9, "simple": 8}), attack=made.TEAM, label="team")])
+    [row] = rows_of(
+        [
+            made.record(
+                TopK(), extra=made.members({"search": 9, "simple": 8}), attack=made.TEAM, label="team", knows=(Knows.DEFENCE,)
+            )
+        ]
+    )
     assert [(part.attack, part.adaptive, part.principle, part.simple) for part in row.attacks] == [
         ("search", True, "search", False),
         ("simple", False, "search", False),

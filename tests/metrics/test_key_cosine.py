@@ -97,3 +97,4 @@ def test_who_estimates_keys_is_told_how_near_it_came():
     null = active_run(attack, defence=ClassKeys(dimensions=DIMENSIONS, fixed=False), null=True)
     [nothing] = trial.read(null, stream(0)).readings
     assert reading.value > nothing.value
+    assert not nothing.beats_chance()

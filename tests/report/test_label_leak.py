@@ -11,6 +11,7 @@ from leaktight.core.metric import Reading
 from leaktight.core.probe import Attempt
 from leaktight.core.record import Cell
 from leaktight.core.threat import ThreatModel
+from leaktight.data import Npz
 from leaktight.defences import MaxNorm, SumKL
 from leaktight.findings.redaction import redacted
 from leaktight.learning import Split
@@ -112,6 +113,16 @@ def test_steps_are_where_the_scenario_looked(scenario):
     assert steps_of(cell, 4) == (12.5, 37.5, 62.5, 87.5)
     assert steps_of(cell.model_copy(update={"stage": "end"}), 3) == (1, 2, 3)
     assert steps_of(cell, 0) == ()
+
+
+def test_steps_of_passes_are_where_the_scenario_looked(scenario):
+    """Two passes of 22 steps each, looked at from four moments: steps 0, 11, 22 and 33 of 44."""
+    passes = Split.model_validate({**dict(scenario), "rounds": 0, "passes": 2})
+    assert passes.length % 4 == 0
+    cell = Cell(scenario=passes, defence=Undefended(), probe=Attempt(attack=GradientNorm()), stage="training", victims=4)
+    assert steps_of(cell, 4) == (0.0, 25.0, 50.0, 75.0)
+    gone = passes.model_copy(update={"data": Npz(path="gone.npz")})
+    assert steps_of(cell.model_copy(update={"scenario": gone}), 4) == (12.5, 37.5, 62.5, 87.5)
 
 
 def test_the_line_is_a_running_median():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Sequence
 
+from leaktight.audit.adaptation import member_of
 from leaktight.audit.pool import leaks_more
 from leaktight.audit.rows import PSNR, Row, rows_of
 from leaktight.audit.words import attack_of
@@ -50,7 +51,7 @@ class Entry:
     @property
     def adaptive(self) -> bool:
         """Whether it models the defence."""
-        return self.attack.adapts_to(self.row.defence)
+        return self.row.adaptive
 
     def beats(self, other: Entry) -> bool:
         """Return whether it got more than another from the same messages.
@@ -82,7 +83,8 @@ def entries_of(records: Sequence[Record]) -> dict[Place, list[Entry]]:
 def _entries(row: Row, attack: Attack, knows: frozenset[Knows]) -> list[Entry]:
     if not row.alone:
         return [Entry(row, attack, knows)]
-    return [Entry(one, attack.member(one.attack), knows, suite=row.attack) for one in row.alone]
+    known = ((one, member_of(attack, one.attack)) for one in row.alone)
+    return [Entry(one, part, knows, suite=row.attack) for one, part in known if part is not None]
 
 
 def main_reading(row: Row) -> Reading | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from leaktight.audit.adaptation import attacks_in, models_defence
 from leaktight.audit.contest import beats, cells_of, main_reading
 from leaktight.audit.flag import Flag
 from leaktight.audit.rows import Row, rows_of
@@ -103,11 +104,8 @@ def leakage_grows(records: Sequence[Record]) -> list[Flag]:
 
 
 def _adaptive(record: Record) -> bool:
-    attack = attack_of(record.cell.probe)
-    if attack is None:
-        return False
-    parts = (attack.member(name) for name in record.members)
-    return any(one.adapts_to(record.cell.defence) for one in (attack, *parts))
+    cell = record.cell
+    return any(models_defence(attack, cell.probe, cell.defence) for attack in attacks_in(record))
 
 
 def _knows_defence(record: Record) -> bool:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from leaktight.audit.adaptation import attacks_in
 from leaktight.audit.flag import Flag
 from leaktight.audit.words import STAGES, attack_of, family_of, listed, undefended
-from leaktight.core.attack import Attack
 from leaktight.core.record import Record, Status
-from leaktight.core.scenario import Scenario
+from leaktight.learning.split import PASSES_TRAINED, Split
 from leaktight.learning.staged import Staged
 
 
@@ -20,9 +20,9 @@ def one_message_at_a_time(records: Sequence[Record]) -> list[Flag]:
     groups: dict[tuple[str, str], list[Record]] = {}
     for record in _attempts(records):
         cell = record.cell
-        if cell.defence.redraws and not undefended(cell.defence) and _sends_several(cell.scenario):
+        if cell.defence.redraws and not undefended(cell.defence) and _sends_several(record):
             groups.setdefault((cell.scenario.key, cell.defence.key), []).append(record)
-    alone = [group for group in groups.values() if not any(attack.joins for record in group for attack in _attacks(record))]
+    alone = [group for group in groups.values() if not any(attack.joins for record in group for attack in attacks_in(record))]
     if not alone:
         return []
     names = listed(list(dict.fromkeys(family_of(group[0].cell.defence) for group in alone)))
@@ -69,14 +69,11 @@ def _attempts(records: Sequence[Record]) -> Iterator[Record]:
             yield record
 
 
-def _attacks(record: Record) -> list[Attack]:
-    """Return the attack of a record, and those that were tried as parts of it."""
-    attack = attack_of(record.cell.probe)
-    if attack is None:
-        return []
-    return [attack, *(attack.member(name) for name in record.members)]
-
-
-def _sends_several(scenario: Scenario) -> bool:
-    """Return whether a training of this scenario makes more than one message of the same examples."""
-    return not scenario.untrained and not (isinstance(scenario, Staged) and scenario.rounds < 2)
+def _sends_several(record: Record) -> bool:
+    """Return whether the training makes more than one message of the same examples: in split learning, more than one pass over them."""
+    scenario = record.cell.scenario
+    if isinstance(scenario, Split):
+        # How many steps a pass has only the data tell, which need not be there any more.
+        known = float(scenario.passes) if scenario.passes else record.notes.get(PASSES_TRAINED)
+        return scenario.rounds > 1 if known is None else known > 1
+    return not scenario.untrained and not (isinstance(scenario, Staged) and scenario.length < 2)

@@ -10,7 +10,7 @@ from pydantic import Field, SerializeAsAny, field_validator, model_validator
 
 from leaktight.audit.control import control_cells, null_cells
 from leaktight.core.defence import Defence, Undefended
-from leaktight.core.errors import InvalidValue, did_you_mean, excerpt
+from leaktight.core.errors import InvalidValue, did_you_mean, excerpt, unknown
 from leaktight.core.probe import Probe
 from leaktight.core.record import Cell
 from leaktight.core.scenario import Scenario
@@ -48,7 +48,8 @@ class Grid(Value):
         # One fault gets one sentence, which two types would not give it.
         if given == "all":
             return "all"
-        if isinstance(given, bool) or not isinstance(given, int | float) or given != int(given):
+        whole = given.is_integer() if isinstance(given, float) else isinstance(given, int) and not isinstance(given, bool)
+        if not whole:
             raise ValueError(f"must be a whole number or `all`. Got {excerpt(given)} instead.")
         if not 1 <= given <= MOST_VICTIMS:
             limit = "at least 1" if given < 1 else f"at most {MOST_VICTIMS}"
@@ -136,10 +137,18 @@ class Plan(Value):
         return tuple({one.key: one for one in defences if not isinstance(one, Undefended)}.values())
 
     @model_validator(mode="after")
+    def _placed(self) -> Self:
+        for one in self.further:
+            if one.scenario not in self.scenarios:
+                raise unknown("scenario", one.scenario, self.scenarios)
+        return self
+
+    @model_validator(mode="after")
     def _bounded(self) -> Self:
         grid = self.grid
         sizes = (self.scenarios, grid.seeds, (None, *self.defences), grid.stages, grid.batch_sizes, self.probes)
-        count = math.prod(map(len, sizes))
+        alongside = math.prod(map(len, (grid.seeds, grid.stages, grid.batch_sizes)))
+        count = math.prod(map(len, sizes)) + len(self.further) * alongside
         if count > MOST_CELLS:
             raise InvalidValue(f"A plan must have at most {MOST_CELLS} cells. Got {count}; make several plans of it.")
         return self

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Literal
 
 from leaktight.attacks.matching import GradientMatching
+from leaktight.audit.adaptation import member_of, models_defence
 from leaktight.audit.label_leak import strongest_layer, tail_of, tells_labels
 from leaktight.audit.pool import low, pool
 from leaktight.audit.property_leak import asked_of, strongest_property
@@ -19,7 +20,7 @@ from leaktight.core.attack import Attack, Principle
 from leaktight.core.budget import Budget, budgets_of
 from leaktight.core.defence import Defence
 from leaktight.core.metric import Reading
-from leaktight.core.probe import LUCKIEST, Attempt
+from leaktight.core.probe import LUCKIEST, Attempt, Probe
 from leaktight.core.record import Record, Status
 from leaktight.core.run import largest
 from leaktight.metrics.search_gap import OBJECTIVE_OF_GUESS, OBJECTIVE_OF_TRUTH, SEARCH_FAILED
@@ -49,15 +50,16 @@ class Row:
         readings: each reading, pooled over seeds.
         members: of several attacks that were tried together, what each of them reached, by its name (`Reading.by`).
         alone: the same members, each as a row of its own; empty for an attack by itself.
+        suite: how the report names the attacks that this one was tried together with; empty for an attack by itself.
         notes: what parties noted, the largest over seeds.
         loss: utility lost against no defence at the same seeds, in [-1, 1].
         cells: the keys of the cells behind this row, done ones first.
         among: how many scenarios the audit has.
-        adaptive: whether the attack models the defence.
+        adaptive: whether the attack models the defence, and was told of it.
         active: whether the attacker sat in the training.
         messages: how many messages were measured.
         kind: the kind of the attack; empty for a measurement that needs none.
-        principle: what the attack rests on; None for a measurement that needs none.
+        principle: what the attack rests on; None for a measurement that needs none, and for an attack that is not known any more.
         seat: where the attacker sits.
         unpriced: why no defence of this scenario has a price; empty if prices can be given.
         layer: the one layer that the attack inverts; empty if it is given all.
@@ -76,6 +78,7 @@ class Row:
     readings: tuple[Reading, ...] = ()
     members: tuple[Reading, ...] = ()
     alone: tuple[Row, ...] = ()
+    suite: str = ""
     notes: Mapping[str, float] = dataclasses.field(default_factory=dict)
     loss: Price | None = None
     cells: tuple[str, ...] = ()
@@ -207,15 +210,17 @@ def rows_of(records: Sequence[Record]) -> tuple[Row, ...]:
 def _priced(rows: Sequence[Row], untrained: Collection[int]) -> list[Row]:
     """Take prices away in scenarios where none can be given, and say why; where nothing was trained, utilities too."""
     reasons = {row.scenario: _unpriced([r for r in rows if r.scenario == row.scenario], untrained) for row in rows}
-    return [
-        dataclasses.replace(
+
+    def priced(row: Row) -> Row:
+        return dataclasses.replace(
             row,
             readings=tuple(r for r in row.readings if row.scenario not in untrained or not is_utility(r)),
             loss=None if reasons[row.scenario] else row.loss,
             unpriced=reasons[row.scenario],
+            alone=tuple(map(priced, row.alone)),
         )
-        for row in rows
-    ]
+
+    return [priced(row) for row in rows]
 
 
 def _unpriced(rows: Sequence[Row], untrained: Collection[int]) -> str:
@@ -274,7 +279,7 @@ def _row(scenario: int, among: int, group: Sequence[Record], losses: Mapping[Tra
         loss=lost(list(trainings.values())) if trainings else None,
         cells=tuple(record.cell.key for record in sorted(group, key=lambda r: (r.status is not Status.DONE, r.cell.seed))),
         among=among,
-        adaptive=attack is not None and attack.adapts_to(cell.defence),
+        adaptive=models_defence(attack, cell.probe, cell.defence),
         active=attack is not None and attack.active,
         messages=sum(record.cell.victims for record in done),
         kind="" if attack is None else attack.kind,
@@ -291,20 +296,22 @@ def _row(scenario: int, among: int, group: Sequence[Record], losses: Mapping[Tra
     if attack is None:
         return row
     names = dict.fromkeys(reading.by for reading in row.members if reading.by != LUCKIEST)
-    return dataclasses.replace(row, alone=tuple(_member(row, name, attack.member(name)) for name in names))
+    return dataclasses.replace(row, alone=tuple(_member(row, name, member_of(attack, name), cell.probe) for name in names))
 
 
-def _member(row: Row, name: str, attack: Attack) -> Row:
-    """Return what one attack of several reached, as a row of its own."""
-    readings = tuple(reading.model_copy(update={"by": ""}) for reading in row.members if reading.by == name)
+def _member(row: Row, name: str, attack: Attack | None, probe: Probe) -> Row:
+    """Return what one attack of several reached, as a row of its own: of the same training, so that its model is as good."""
+    own = tuple(reading.model_copy(update={"by": ""}) for reading in row.members if reading.by == name)
+    readings = (*own, *(reading for reading in row.readings if is_utility(reading)))
     return dataclasses.replace(
         row,
         attack=name,
-        simple=attack.simple,
-        adaptive=attack.adapts_to(row.defence),
-        active=attack.active,
-        kind=attack.kind,
-        principle=attack.principle,
+        suite=row.attack,
+        simple=attack is not None and attack.simple,
+        adaptive=models_defence(attack, probe, row.defence),
+        active=attack is not None and attack.active,
+        kind=row.kind if attack is None else attack.kind,
+        principle=None if attack is None else attack.principle,
         layer=_inverted(attack),
         readings=readings,
         members=(),

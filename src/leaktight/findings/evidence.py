@@ -9,9 +9,12 @@ from leaktight.audit.rows import Row
 from leaktight.audit.words import counted, listed
 from leaktight.core.attack import Principle
 from leaktight.findings.kind import LeakKind
+from leaktight.findings.strongest import strongest_part
 
 MOST_FAILED = 0.2
 """The largest share of an attack's searches that may have failed: of eight searches one. What the others did not find is evidence."""
+HALF = 0.5
+"""How much of what is read without a defence counts as that: an attack that reads less does not work, and who still reads it leaks."""
 PRINCIPLES: dict[Principle, str] = {
     "search": "search over candidates",
     "algebra": "exact algebra",
@@ -19,7 +22,8 @@ PRINCIPLES: dict[Principle, str] = {
     "statistic": "statistic over messages",
 }
 """What attacks rest on, in words."""
-PLURALS = {"does": "do", "was": "were", "searches": "search", "searches,": "search,"}
+FAILED_BARE = "failed even without a defence"
+PLURALS = {"does": "do", "was": "were", "searches": "search", "searches,": "search,", "reads": "read"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,12 +34,14 @@ class Tried:
         kind: the kind of leak that it is after.
         row: what it reached.
         twin: what the same attack reached in the same setting without a defence; None if that was not measured.
+        strongest: what the strongest attack reached in that setting without a defence; None if nothing was measured.
         victims: how many victims there are; an attack of several that are tried together may have met some of them only.
     """
 
     kind: LeakKind
     row: Row
     twin: Row | None = None
+    strongest: Row | None = None
     victims: int = 0
 
     @property
@@ -51,8 +57,14 @@ class Tried:
 
     @property
     def reads_undefended(self) -> bool:
-        """Whether it reads its undefended twin."""
-        return self.twin is not None and self.kind.is_read(self.twin)
+        """Whether it reads its undefended twin, and there at least half of what the strongest attack on undefended messages reads.
+
+        An attack that is lucky once in eight images loses that one by luck too: that it then reads nothing says nothing of a defence.
+        """
+        if self.twin is None or not self.kind.is_read(self.twin):
+            return False
+        most = 0.0 if self.strongest is None else self.kind.amount(self.strongest)
+        return self.kind.amount(self.twin) >= HALF * most
 
     @property
     def search_failed(self) -> bool | None:
@@ -91,7 +103,11 @@ class Tried:
         if self.twin is None:
             return "was not tried without a defence"
         if not self.reads_undefended:
-            return "failed even without a defence"
+            return (
+                FAILED_BARE
+                if not self.kind.is_read(self.twin)
+                else "reads less than half of what others read without a defence"
+            )
         if not self.meets_most:
             return f"met {self.met} of {self.victims} victims only"
         if (failed := self.kind.failed(self.row)) is not None and failed.value > MOST_FAILED:
@@ -112,8 +128,9 @@ def tried_in(kind: LeakKind, rows: Sequence[Row], open_rows: Sequence[Row]) -> t
         open_rows: those without a defence.
     """
     twins = {_identity(kind, part): part for row in open_rows for part in row.attacks}
+    strongest = strongest_part(kind, open_rows)
     return tuple(
-        Tried(kind, part, twins.get(_identity(kind, part)), reading.n)
+        Tried(kind, part, twins.get(_identity(kind, part)), strongest, reading.n)
         for row in rows
         if (reading := kind.reading(row)) is not None
         for part in row.attacks
@@ -122,7 +139,8 @@ def tried_in(kind: LeakKind, rows: Sequence[Row], open_rows: Sequence[Row]) -> t
 
 
 def _identity(kind: LeakKind, row: Row) -> tuple[object, ...]:
-    return row.scenario, row.batch_size, row.stage, row.attack, kind.unit(row)
+    # Two suites may try attacks of one name, for longer or knowing more.
+    return row.scenario, row.batch_size, row.stage, row.suite, row.attack, kind.unit(row)
 
 
 def is_enough(tried: Sequence[Tried]) -> bool:
@@ -139,12 +157,13 @@ def missing_in(tried: Sequence[Tried]) -> str:
     """
     if not tried:
         return "No attack was tried."
-    if not any(one.reads_undefended for one in tried) and all(one.twin is not None for one in tried):
+    if all(one.twin is not None and not one.kind.is_read(one.twin) for one in tried):
         verb = "The attack" if len({one.name for one in tried}) == 1 else "Every attack"
-        return f"{verb} failed even without a defence, so this says nothing."
+        return f"{verb} {FAILED_BARE}, so this says nothing."
     counting = [one for one in tried if one.counts]
     flaws = _flaws(tried)
-    if not counting and all(_all_failed(one) for one in tried if one.reads_undefended):
+    working = [one for one in tried if one.reads_undefended]
+    if not counting and working and all(map(_all_failed, working)):
         return "Every search failed, so this says nothing about the defence; a better search may find more."
     if not counting:
         return f"No attack counts as evidence: {flaws}."

@@ -115,6 +115,13 @@ class Images(LeakKind):
             return "nothing"
         return counted(reading) if reading.name == STATEMENT else f"{reading.value:.3g}"
 
+    def measure(self, row: Row) -> str:
+        """Say what is counted, or the name of what was reached."""
+        reading = self.reading(row)
+        if reading is None:
+            return ""
+        return "images recognised" if reading.name == STATEMENT else title_of(reading.name)
+
     def detail(self, row: Row) -> str:
         """Name the PSNR, the attack and the setting."""
         psnr = row.reading(PSNR, "raw")

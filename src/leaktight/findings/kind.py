@@ -43,6 +43,10 @@ class LeakKind(abc.ABC):
     def short(self, row: Row) -> str:
         """Say the same as a figure alone."""
 
+    @abc.abstractmethod
+    def measure(self, row: Row) -> str:
+        """Say what that figure counts."""
+
     def unit(self, row: Row) -> str:
         """Return what two rows must share to be compared: the name of what they are judged by."""
         reading = self.reading(row)
@@ -71,16 +75,18 @@ class LeakKind(abc.ABC):
         """Say which other readings lie beyond their chance level: where there is one, nothing can be called protected."""
         return ()
 
+    def amount(self, row: Row) -> float:
+        """Return how much is read beyond chance, in the unit of what the row is judged by."""
+        reading = self.reading(row)
+        return 0.0 if reading is None else excess(reading)
+
     def kept(self, row: Row, base: Row) -> float:
         """Return how much of what is read without a defence is still read with it: 1 for all of it.
 
         By default the ratio of what both read beyond chance.
         """
-        read, before = self.reading(row), self.reading(base)
-        if read is None or before is None:
-            return 0.0
-        whole = excess(before)
-        return excess(read) / whole if whole > 0 else 0.0
+        whole = self.amount(base)
+        return self.amount(row) / whole if whole > 0 else 0.0
 
     def principle(self, row: Row) -> Principle | None:
         """Return what an attack rests on as far as this kind of leak goes."""

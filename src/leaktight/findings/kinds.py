@@ -10,8 +10,3 @@ from leaktight.findings.samples import Samples
 from leaktight.findings.ungraded import Ungraded
 
 KINDS: tuple[LeakKind, ...] = (Images(), Samples(), Labels(), Property(), Ungraded())
-
-
-def kinds_of(names: list[str]) -> list[LeakKind]:
-    """Return the kinds of these names, in their order."""
-    return [kind for kind in KINDS if kind.name in names]

@@ -68,13 +68,10 @@ class Labels(LeakKind):
         """Return nothing for labels that come with an update: nobody searches for them alone."""
         return None if self.unit(row) == LABELS else super().failed(row)
 
-    def kept(self, row: Row, base: Row) -> float:
-        """Compare what both tell beyond chance, as a part of all there is: attacks have chance levels of their own."""
-        read, before = self.reading(row), self.reading(base)
-        if read is None or before is None or not (tells_labels(read) and tells_labels(before)):
-            return super().kept(row, base)
-        whole = weight(before)[0]
-        return weight(read)[0] / whole if whole > 0 else 0.0
+    def amount(self, row: Row) -> float:
+        """Return what an AUC tells beyond chance, as a part of all there is: attacks have chance levels of their own."""
+        reading = self.reading(row)
+        return weight(reading)[0] if reading is not None and tells_labels(reading) else super().amount(row)
 
     def found(self, row: Row) -> str:
         """Say who tells labels, from what, and how well."""
@@ -97,6 +94,10 @@ class Labels(LeakKind):
         if reading is None:
             return "nothing"
         return f"{reading.value:.2f}" if tells_labels(reading) else percent(1 - reading.value)
+
+    def measure(self, row: Row) -> str:
+        """Say what is told."""
+        return "AUC, how well labels are told" if tells_labels(self.reading(row)) else "of the labels behind a message are read"
 
     def detail(self, row: Row) -> str:
         """Name what the worst steps tell, the attack, the layer and the setting."""

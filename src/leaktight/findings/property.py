@@ -33,13 +33,10 @@ class Property(LeakKind):
         reading = self.reading(row)
         return reading is not None and (is_beyond(reading, width) or turned(reading))
 
-    def kept(self, row: Row, base: Row) -> float:
-        """Compare what both tell beyond chance, either way round."""
-        read, before = self.reading(row), self.reading(base)
-        if read is None or before is None:
-            return 0.0
-        whole = weight(before)[0]
-        return weight(read)[0] / whole if whole > 0 else 0.0
+    def amount(self, row: Row) -> float:
+        """Return what is told beyond chance, either way round."""
+        reading = self.reading(row)
+        return 0.0 if reading is None else weight(reading)[0]
 
     def found(self, row: Row) -> str:
         """Say who tells what, and how well."""
@@ -59,6 +56,10 @@ class Property(LeakKind):
         """Return the AUC."""
         reading = self.reading(row)
         return "nothing" if reading is None else f"{reading.value:.2f}"
+
+    def measure(self, row: Row) -> str:
+        """Say what is told."""
+        return f"AUC, how well it is told whether examples {row.asked or UNNAMED}"
 
     def detail(self, row: Row) -> str:
         """Name the attack, the layers and the setting; and a single layer, if its AUC is larger than what the row is judged by."""

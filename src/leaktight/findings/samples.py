@@ -28,6 +28,10 @@ class Samples(LeakKind):
         """Return whether samples show the class, or any class of the attacked, beyond chance."""
         return any(is_beyond(reading, width) for reading in (self.reading(row), row.any_class) if reading is not None)
 
+    def amount(self, row: Row) -> float:
+        """Return what lies beyond chance of the class asked for, or of any class: whichever is more."""
+        return max((excess(reading) for reading in self._shown(row)), default=0.0)
+
     def kept(self, row: Row, base: Row) -> float:
         """Compare the class asked for, and any class: whichever is kept more."""
         pairs = ((self.reading(row), self.reading(base)), (row.any_class, base.any_class))
@@ -54,6 +58,10 @@ class Samples(LeakKind):
         """Return the share."""
         reading = self.reading(row)
         return "nothing" if reading is None else percent(reading.value)
+
+    def measure(self, row: Row) -> str:
+        """Say what is shown."""
+        return "of the made-up pictures show the class asked for"
 
     def _shown(self, row: Row) -> list[Reading]:
         """Return the class asked for, and any class if more samples show one than guessing explains."""

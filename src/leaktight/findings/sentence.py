@@ -9,7 +9,8 @@ from leaktight.audit.rows import PSNR, STATEMENT, Row
 from leaktight.audit.utility import ignorance, utility_name
 from leaktight.audit.words import capital, counted, listed, name_of, percent, points, undefended
 from leaktight.core.metric import Reading
-from leaktight.findings.verdict import Judgement, strongest
+from leaktight.findings.strongest import strongest
+from leaktight.findings.verdict import Judgement
 
 
 def sentence_of(judgement: Judgement) -> str:

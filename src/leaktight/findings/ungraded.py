@@ -32,3 +32,7 @@ class Ungraded(LeakKind):
         """Return the number."""
         reading = self.reading(row)
         return "nothing" if reading is None else f"{reading.value:.3g}"
+
+    def measure(self, row: Row) -> str:
+        """Say what was left."""
+        return "of the attacker's objective left"

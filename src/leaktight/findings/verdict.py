@@ -7,7 +7,7 @@ defence. The decision is taken here and nowhere else; terminal, report, export a
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal, get_args
 
 from leaktight.audit.rows import LABELS, Row
@@ -15,9 +15,10 @@ from leaktight.audit.words import undefended
 from leaktight.core.defence import Defence
 from leaktight.core.metric import Reading
 from leaktight.findings.bound import Bound, bound_of
-from leaktight.findings.evidence import Tried, is_enough, missing_in, tried_in
+from leaktight.findings.evidence import HALF, Tried, is_enough, missing_in, tried_in
 from leaktight.findings.kind import LUCK, LeakKind
 from leaktight.findings.kinds import KINDS
+from leaktight.findings.strongest import met_by, parts_of, strongest_part, victims_of, weight_of
 
 Verdict = Literal["refuted", "leaks", "reduced", "bounded", "not broken", "unknown"]
 """What an audit shows about a defence, in order of precedence.
@@ -30,8 +31,6 @@ Verdict = Literal["refuted", "leaks", "reduced", "bounded", "not broken", "unkno
 - `unknown`: anything else; what is missing is said.
 """
 PRECEDENCE: tuple[Verdict, ...] = get_args(Verdict)
-HALF = 0.5
-"""How much of what is read without a defence must still be read to say that it leaks."""
 NO_TWIN = "Nothing was measured without a defence here, so there is nothing to compare with."
 NOT_GRADED = "Nobody compared the guesses with the originals: add the private batches with `--truth`."
 OPEN = "No attack tried read more than guessing explains. That does not show that none can."
@@ -46,13 +45,15 @@ class Judgement:
         defence: the defence at its strength.
         kind: the kind of leak.
         verdict: the word.
-        worst: the row that decides: that of the strongest attack, in the setting where most leaks.
+        worst: the row that decides: that of the strongest attack, in the setting where most leaks; an attack of several that are tried
+            together counts by itself where it reads more than their answer.
         base: the strongest attack without defence in that setting; None if there is none.
         tried: the attacks that were tried in that setting.
         signs: which other readings of those attacks lie beyond their chance level, in words.
         missing: what is missing for a stronger word; empty unless `unknown`.
         bound: what an accounted epsilon implies; None if none bounds this kind of leak.
         luckiest: what an attacker would reach who knew which attack to believe; None unless that is more.
+        suite: the row of the attacks that `worst` is one of; None if it stands by itself.
         beside: whether it is about what comes with an update beside its examples, as their labels do: the price and the charts are theirs.
     """
 
@@ -67,6 +68,7 @@ class Judgement:
     missing: str = ""
     bound: Bound | None = None
     luckiest: Reading | None = None
+    suite: Row | None = None
     beside: bool = False
 
     @property
@@ -103,7 +105,7 @@ def judge(rows: Sequence[Row], whole: Sequence[Row] | None = None) -> tuple[Judg
         rows: what was measured.
         whole: the same rows with the values of single victims, where `rows` are to be passed on and have none: what decides is the same.
     """
-    complete = {_name(row): row for row in (rows if whole is None else whole)}
+    complete = {_name(part): part for row in (rows if whole is None else whole) for part in (row, *row.alone)}
     groups: dict[tuple[int, int, str], list[Row]] = {}
     for place, kind in enumerate(KINDS):
         for row in rows:
@@ -114,11 +116,6 @@ def judge(rows: Sequence[Row], whole: Sequence[Row] | None = None) -> tuple[Judg
     return tuple(
         dataclasses.replace(one, beside=one.scenario in rebuilt and one.kind.unit(one.worst) == LABELS) for one in found
     )
-
-
-def strongest(kind: LeakKind, rows: Iterable[Row]) -> Row | None:
-    """Return the row that leaks most, or None of none."""
-    return max(rows, key=kind.severity, default=None)
 
 
 def _judgement(kind: LeakKind, group: Sequence[Row], rows: Sequence[Row], complete: Mapping[object, Row]) -> Judgement:
@@ -143,13 +140,17 @@ def _in_setting(kind: LeakKind, rows: Sequence[Row], twins: Sequence[Row], compl
         twins: those without a defence in the same setting.
         complete: rows by name, with the values of single victims.
     """
-    base = None if undefended(rows[0].defence) else strongest(kind, twins)
+    base = None if undefended(rows[0].defence) else strongest_part(kind, twins)
     bound = None if undefended(rows[0].defence) else _loosest([bound_of(row.budgets, kind.of_examples) for row in rows])
     width = 1.0 if bound is None else LUCK
-    beyond = [row for row in rows if kind.is_read(row, width) or signs_of(kind, row, width)]
-    worst = max(
-        beyond or rows, key=lambda row: (_kept(kind, row, base, complete), kind.severity(row), row.informative, row.adaptive)
-    )
+    parts = parts_of(kind, rows)
+    beyond = [part for part in parts if kind.is_read(part, width) or signs_of(kind, part, width)]
+    victims = victims_of(kind, rows)
+
+    def kept(row: Row) -> float:
+        return _kept(kind, row, base, complete) * met_by(kind, row, victims)
+
+    worst = max(beyond or rows, key=lambda row: (kept(row), *weight_of(kind, row, victims)))
     found = Judgement(
         worst.scenario,
         worst.defence,
@@ -161,9 +162,10 @@ def _in_setting(kind: LeakKind, rows: Sequence[Row], twins: Sequence[Row], compl
         signs_of(kind, worst, width),
         bound=bound,
         luckiest=_luckier(kind, [complete.get(_name(row), row) for row in rows], worst),
+        suite=next((row for row in rows if any(part is worst for part in row.alone)), None),
     )
     if beyond:
-        return dataclasses.replace(found, verdict=_amount(kind, worst, base, complete))
+        return dataclasses.replace(found, verdict=_amount(kind, worst, base, kept(worst)))
     if bound is not None:
         return dataclasses.replace(found, verdict="bounded")
     if base is not None and is_enough(found.tried):
@@ -178,20 +180,25 @@ def _loosest(bounds: Sequence[Bound | None]) -> Bound | None:
 
 
 def signs_of(kind: LeakKind, row: Row, width: float = 1.0) -> tuple[str, ...]:
-    """Return what else lies beyond chance, in words: other readings, and what a member of an ensemble reads that its answer does not.
+    """Return which other readings lie beyond chance, in words: those of an attack, and of several together each one's.
 
     Of searches that all failed, no such reading decides anything.
     """
-    own = kind.contradictions(row, width) if kind.failed(row) is None or row.informative else ()
-    better = [part for part in row.alone if kind.is_read(part, width) and not kind.is_read(row, width)]
-    return (*own, *(f"{part.attack} by itself reads {kind.short(part)}" for part in better))
+    own = _contradictions(kind, row, width)
+    if own or kind.is_read(row, width):
+        return own
+    return tuple(f"by {part.attack} alone, {said}" for part in row.alone for said in _contradictions(kind, part, width))
 
 
-def _amount(kind: LeakKind, worst: Row, base: Row | None, complete: Mapping[object, Row]) -> Verdict:
+def _contradictions(kind: LeakKind, row: Row, width: float) -> tuple[str, ...]:
+    return kind.contradictions(row, width) if kind.failed(row) is None or row.informative else ()
+
+
+def _amount(kind: LeakKind, worst: Row, base: Row | None, kept: float) -> Verdict:
     """Return how much is read, where anything is: without a twin that is read, nobody can say that it is less."""
     if base is None or not kind.is_read(base):
         return "leaks"
-    return "leaks" if kind.is_read(worst) and _kept(kind, worst, base, complete) >= HALF else "reduced"
+    return "leaks" if kind.is_read(worst) and kept >= HALF else "reduced"
 
 
 def _kept(kind: LeakKind, row: Row, base: Row | None, complete: Mapping[object, Row]) -> float:
@@ -210,23 +217,26 @@ def _missing(judgement: Judgement) -> str:
 
 def _luckier(kind: LeakKind, rows: Sequence[Row], worst: Row) -> Reading | None:
     best, judged = kind.luckiest(rows), kind.reading(worst)
-    return best if best is not None and judged is not None and best.value > judged.value else None
+    more = best is not None and judged is not None and best.value * best.n > judged.value * judged.n
+    return best if more else None
 
 
 def _order(judgement: Judgement) -> tuple[object, ...]:
     """Return what settings are ranked by: the worst word first; a setting that is not read without a defence speaks last.
 
-    Of settings in which nothing got through, the one that leaks most without a defence says most.
+    An epsilon that implies something in one setting says nothing of a setting that has none, or a larger one: of several, the largest is
+    told. Of other settings in which nothing got through, the one that leaks most without a defence says most.
     """
     kind, base = judgement.kind, judgement.base
     compared = base is not None and kind.is_read(base)
     # Where some setting lacks evidence, another does not make up for it.
-    ranks = {"not broken": 4, "unknown": 3 if compared else 5}
+    ranks = {"unknown": 0 if compared else 4, "bounded": 3 if judgement.is_good else 1, "not broken": 2}
     rank = ranks.get(judgement.verdict, PRECEDENCE.index(judgement.verdict) - len(PRECEDENCE))
+    rate = judgement.bound.rate if judgement.verdict == "bounded" and judgement.bound is not None else 0.0
     before = kind.severity(base) if base is not None else ()
     own = kind.severity(judgement.worst)
     told = (own, before) if rank < 0 else (before, own)
-    return rank, *(tuple(-value for value in severity) for severity in told)
+    return rank, -rate, *(tuple(-value for value in severity) for severity in told)
 
 
 def _alike(kind: LeakKind, group: Sequence[Row]) -> list[Row]:
@@ -242,4 +252,4 @@ def _place(kind: LeakKind, row: Row) -> tuple[object, ...]:
 
 
 def _name(row: Row) -> object:
-    return row.scenario, row.defence.key, row.attack, row.batch_size, row.stage
+    return row.scenario, row.defence.key, row.suite, row.attack, row.batch_size, row.stage

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from leaktight.audit.label_leak import LEAK_AUC, tells_labels
-from leaktight.audit.property_leak import UNNAMED
+from leaktight.audit.label_leak import LEAK_AUC
 from leaktight.audit.rows import PSNR, STATEMENT
 from leaktight.audit.utility import utility_name
-from leaktight.audit.words import capital, counted, name_of, points, title_of, undefended
+from leaktight.audit.words import capital, counted, name_of, points, undefended
 from leaktight.core.record import Status
 from leaktight.findings.bound import TELLING
 from leaktight.findings.evidence import MOST_FAILED
@@ -89,7 +88,11 @@ def tiles(page: Page) -> list[dict[str, str]]:
         if bare is not None:
             where = f" in scenario {bare.scenario}, where most is read" if several else ""
             found.append(
-                {"figure": kind.short(bare.worst), "label": f"{_measure(bare)} without defence{where}", "tone": bare.verdict}
+                {
+                    "figure": kind.short(bare.worst),
+                    "label": f"{kind.measure(bare.worst)} without defence{where}",
+                    "tone": bare.verdict,
+                }
             )
     for kind in kinds.values():
         found += _counts([j for j in judgements if j.kind is kind], several)
@@ -100,19 +103,6 @@ def tiles(page: Page) -> list[dict[str, str]]:
     label = "reason to doubt these numbers" if doubts == 1 else "reasons to doubt these numbers"
     found.append({"figure": str(doubts or "no"), "label": label, "tone": "doubt" if doubts else "unknown"})
     return found
-
-
-def _measure(judgement: Judgement) -> str:
-    """Say what the figure of an undefended leak counts."""
-    reading, asked = judgement.reading, judgement.worst.asked or UNNAMED
-    if reading is not None and reading.name == STATEMENT:
-        return "images recognised"
-    return {
-        "images": "" if reading is None else title_of(reading.name),
-        "samples": "of the made-up pictures show the class asked for",
-        "labels": "AUC, how well labels are told" if tells_labels(reading) else "of the labels behind a message are read",
-        "property": f"AUC, how well it is told whether examples {asked}",
-    }[judgement.kind.name]
 
 
 def _counts(judgements: Sequence[Judgement], several: bool) -> list[dict[str, str]]:

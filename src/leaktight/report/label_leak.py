@@ -12,8 +12,10 @@ import plotly.graph_objects as go
 from leaktight.audit.label_leak import GUESSING, LEAK_AUC, PASSES, TAIL, place_of, weight
 from leaktight.audit.rows import Row
 from leaktight.audit.words import family_of, name_of, undefended
+from leaktight.core.errors import InvalidValue
 from leaktight.core.metric import Reading
 from leaktight.core.record import Cell, Record, Status
+from leaktight.core.scenario import Scenario
 from leaktight.findings.passes import BESIDE, LabelPasses, passes_of
 from leaktight.learning.split import Split
 from leaktight.report.page import Page, Section
@@ -111,12 +113,21 @@ def steps_of(cell: Cell, count: int) -> tuple[float, ...]:
     """
     if cell.stage != "training":
         return tuple(float(step) for step in range(1, count + 1))
-    if not isinstance(cell.scenario, Split) or count != cell.victims or not cell.scenario.rounds:
+    length = _length(cell.scenario) if count == cell.victims else 0
+    if not isinstance(cell.scenario, Split) or not length:
         return tuple(100 * (number + 0.5) / count for number in range(count))
     starts = cell.scenario.spread()
     moments = [victim * len(starts) // count for victim in range(count)]
     steps = [starts[moment] + moments[:victim].count(moment) for victim, moment in enumerate(moments)]
-    return tuple(100 * step / cell.scenario.rounds for step in steps)
+    return tuple(100 * step / length for step in steps)
+
+
+def _length(scenario: Scenario) -> int:
+    """Return how many steps a split training takes; 0 where nobody knows, as passes over data that are not here any more."""
+    try:
+        return scenario.length if isinstance(scenario, Split) else 0
+    except InvalidValue:
+        return 0
 
 
 def smooth(values: Sequence[float]) -> list[float]:

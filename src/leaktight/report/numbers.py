@@ -35,7 +35,7 @@ def table_section(page: Page) -> Section | None:
             "name": name_of(row.defence),
             "place": [row.attack, str(row.batch_size), STAGES[row.stage]],
             "cells": [(title, text(row)) for title, text in columns],
-            "judged": any(row is judgement.worst for judgement in page.summary.judgements),
+            "judged": any(row is (judgement.suite or judgement.worst) for judgement in page.summary.judgements),
         }
         for row in rows
     ]

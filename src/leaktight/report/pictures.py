@@ -72,7 +72,7 @@ def blocks_of(judged: Sequence[Judgement], pictures: Pictures, threshold: float 
     """Return strips under their originals: defences that were tried on the same images stand under one row of originals."""
     blocks: dict[bytes, list[Strip]] = {}
     for judgement in judged:
-        row = judgement.worst
+        row = judgement.suite or judgement.worst
         shown = next((found for key in row.cells if (found := drawable(pictures(key)))), None)
         if shown is None:
             continue

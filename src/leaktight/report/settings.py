@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from leaktight.audit.adaptation import models_defence
 from leaktight.audit.threats import SOURCE, letter_of_probe
 from leaktight.audit.words import attack_of, family_of, gist, label_of, listed, name_of, undefended
 from leaktight.core.budget import budgets_of, other_notes
@@ -73,7 +74,7 @@ def _attack(probe: Probe, defences: Sequence[Defence]) -> dict[str, Any]:
     if attack is None:
         return {"gist": gist(probe), "wants": [], "models": ""}
     wants = [words for claim, words in WANTS.items() if claim in attack.claims]
-    models = dict.fromkeys(family_of(one) for one in defences if not undefended(one) and attack.adapts_to(one))
+    models = dict.fromkeys(family_of(one) for one in defences if not undefended(one) and models_defence(attack, probe, one))
     return {"gist": gist(attack), "wants": wants, "models": listed(list(models))}
 
 

@@ -236,6 +236,11 @@ def test_it_models_what_a_member_models_and_knows_its_members_by_name():
         attack.member("postrior")
 
 
+def test_it_can_stand_in_sets():
+    one, same, other = (Strongest(members=members) for members in ({}, {}, {"analytic": Analytic()}))
+    assert {one, same, other} == {one, other}
+
+
 def test_settings_survive_a_round_trip():
     attack = Strongest(members=SHORT, left_out={"surrogate": "no time"})
     assert Attack.model_validate(attack.to_dict()) == attack

@@ -42,7 +42,7 @@ def view_of(run=None, knows=EVERYTHING, seat="server"):
         (Polarization(), {FREE_LOSS, PUBLIC_HEAD}),
         (TopK(residual=True), {SCALE_FREE}),
     ],
-    ids=str,
+    ids=["none", "noise", "private loss", "residual"],
 )
 def test_the_channel_says_which_searches_are_worth_trying(defence, more):
     chosen, untried = fitting(whole_suite(), view_of(toy_run(defence, batch_size=1)))

@@ -58,6 +58,10 @@ class Strongest(Attack):
     members: dict[str, SerializeAsAny[Attack]] = {}
     left_out: dict[str, str] = {}
 
+    def __hash__(self) -> int:
+        """Hash its settings: those of members are in a dictionary, which has no hash of its own."""
+        return hash(self.key)
+
     @property
     def wants(self) -> frozenset[Knows]:
         """Whatever a threat model may grant an attacker who only observes: the defence, and public examples."""

@@ -28,15 +28,15 @@ import torch.nn.functional as F
 from _rows import Row, parser, show
 from torch import Tensor
 
-from leaktight.attacks import AdamDescent, GradientMatching, LbfgsDescent
-from leaktight.attacks.engine import Engine
+from leaktight.attacks import GradientMatching, SearchAdam, SearchLBFGS
 from leaktight.attacks.hypotheses import hypotheses
 from leaktight.attacks.presets import preset
+from leaktight.attacks.search_engine import SearchEngine
 from leaktight.core.defence import Undefended
 from leaktight.core.local import Local
 from leaktight.core.memory import keep_memory
 from leaktight.core.random import stream
-from leaktight.core.run import Inside, MessageKey, Run
+from leaktight.core.run import GroundTruth, MessageKey, Run
 from leaktight.core.task import Batch, Model
 from leaktight.core.threat import Knows, ThreatModel
 from leaktight.data import Photos
@@ -81,7 +81,7 @@ def observed(network: Network, images: Batch) -> Run:
     """Let each victim send the gradient of one image."""
     task = classification(network.build(SHAPE, CLASSES, seed=0), SHAPE, CLASSES)
     server = Server(task.public_parameters())
-    inside: dict[MessageKey, Inside] = {}
+    inside: dict[MessageKey, GroundTruth] = {}
     transcript = []
     for number in range(VICTIMS):
         one = images.take(torch.tensor([number]))
@@ -133,7 +133,7 @@ def part(attack: GradientMatching, network: Network, images: Batch, places: rang
     assert tried.targets is not None  # the labels are given
     targets = tried.targets
     decode = torch.func.vmap(lambda point, target: objective.unpack(point, target)[1])
-    engine = Engine(objective.problem(tried), attack.search(raced), watch if raced == 1 else None)
+    engine = SearchEngine(objective.problem(tried), attack.search(raced), watch if raced == 1 else None)
     found = engine.run(starts, len(group))
     inputs = decode(found.points, targets[found.rows]).flatten(0, 1)
     seconds = time.perf_counter() - start - watched
@@ -146,7 +146,7 @@ def part(attack: GradientMatching, network: Network, images: Batch, places: rang
     return Part(seconds, reached, inputs, memory)
 
 
-def plain(attack: GradientMatching, model: Model, found: Inside, start: Tensor) -> Iterator[Tensor]:
+def plain(attack: GradientMatching, model: Model, found: GroundTruth, start: Tensor) -> Iterator[Tensor]:
     """Attack one victim as a textbook would write it; yield the image after every step."""
     wanted = list(found.sent.tensors.values())
     label = found.used.labels
@@ -163,7 +163,7 @@ def plain(attack: GradientMatching, model: Model, found: Inside, start: Tensor) 
         return value
 
     optimiser: torch.optim.Optimizer
-    if isinstance(attack.descent, LbfgsDescent):
+    if isinstance(attack.descent, SearchLBFGS):
         optimiser = torch.optim.LBFGS([image], lr=1.0, max_iter=attack.descent.inner, history_size=attack.descent.history)
     else:
         optimiser = torch.optim.Adam([image], lr=attack.descent.learning_rate)
@@ -182,7 +182,7 @@ def _cosine(gradients: list[Tensor], wanted: list[Tensor]) -> Tensor:
     return 1 - inner / (sizes[0] * sizes[1])
 
 
-def loop_to_wanted(attack: GradientMatching, model: Model, found: Inside, start: Tensor) -> tuple[float, float]:
+def loop_to_wanted(attack: GradientMatching, model: Model, found: GroundTruth, start: Tensor) -> tuple[float, float]:
     """Return the seconds and the evaluations until one victim is at 35 dB; infinite if it never is."""
     seconds, begun = 0.0, time.perf_counter()
     for step, image in enumerate(plain(attack, model, found, start), start=1):
@@ -203,7 +203,7 @@ def time_to_wanted(pool: Pool, images: Batch) -> list[Row]:
     """Compare how long 32 victims take to a median of 35 dB."""
     lean = preset("posterior", restarts=1, phases=1, initial="prior", labels="given")
     whole = preset("posterior", labels="given")
-    dlg = GradientMatching(distance="l2", descent=LbfgsDescent(), iterations=MOST_STEPS, labels="given")
+    dlg = GradientMatching(distance="l2", descent=SearchLBFGS(), iterations=MOST_STEPS, labels="given")
     assert isinstance(lean, GradientMatching)
     assert isinstance(whole, GradientMatching)
     run = observed(DLNet(), images)
@@ -278,8 +278,8 @@ def main() -> None:
     options = arguments.parse_args()
     keep_memory()
     images = read_images(options.data)
-    lbfgs = GradientMatching(distance="l2", descent=LbfgsDescent(), iterations=15, labels="given")
-    adam = GradientMatching(distance="cosine", descent=AdamDescent(), iterations=40, labels="given")
+    lbfgs = GradientMatching(distance="l2", descent=SearchLBFGS(), iterations=15, labels="given")
+    adam = GradientMatching(distance="cosine", descent=SearchAdam(), iterations=40, labels="given")
     # Other programs slow the loop's threads far more than the engine's processes: with any, no ratio below means anything.
     rows = [Row("cores", torch.get_num_threads(), ""), Row("load by others, before", os.getloadavg()[0], "")]
     works: tuple[Callable[[Pool], list[Row]], ...] = (

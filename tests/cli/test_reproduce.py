@@ -12,8 +12,7 @@ from typing import Any, ClassVar
 import pytest
 from rich.console import Console
 
-from leaktight.audit import Grid, Plan
-from leaktight.cli.beside import parts, show
+from leaktight.cli.comparison_table import parts, show
 from leaktight.cli.main import main
 from leaktight.data import Digits
 from leaktight.defences import GaussianNoise
@@ -23,6 +22,7 @@ from leaktight.papers import PAPERS, Check, Order, Paper, Reproduction, Tables
 from leaktight.papers.estimate import Estimate
 from leaktight.papers.paper import Plans, Records
 from leaktight.papers.reproduction import above, claims, columns
+from leaktight.plans import Grid, Plan
 from leaktight.probes import Utility
 
 

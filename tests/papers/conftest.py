@@ -8,7 +8,6 @@ from typing import ClassVar
 
 import pytest
 
-from leaktight.audit import Grid, Plan
 from leaktight.core.record import Cell, Record, Status
 from leaktight.data import Digits
 from leaktight.defences import GaussianNoise
@@ -17,6 +16,7 @@ from leaktight.models import MLP
 from leaktight.papers import Check, Order, Paper, Reproduction, Tables, reproduce
 from leaktight.papers.paper import Plans, Records
 from leaktight.papers.reproduction import above, claims, columns
+from leaktight.plans import Grid, Plan
 from leaktight.probes import Utility
 
 

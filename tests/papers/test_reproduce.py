@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from leaktight.audit import Step, Store
 from leaktight.core.errors import InvalidValue, Refusal
 from leaktight.core.record import Status
 from leaktight.learning import Federated
 from leaktight.papers import PAPERS, Order, Paper, find_paper, reproduce
+from leaktight.running import Step, Store
 
 
 def test_the_plans_become_tables_beside_the_published_ones(toy: Paper, tmp_path: Path) -> None:

@@ -22,10 +22,10 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from leaktight.attacks.descent import Descent, Walk
+from leaktight.attacks.optimiser import OptimiserState, SearchOptimiser
 
 
-class LbfgsDescent(Descent):
+class SearchLBFGS(SearchOptimiser):
     """L-BFGS without line search, as torch's optimiser runs it by default.
 
     A row rests when no entry of its gradient exceeds 1e-7, or when the direction no longer descends.
@@ -51,12 +51,12 @@ class LbfgsDescent(Descent):
         """Two vectors for each remembered pair, and the last step's."""
         return 2 * self.history + 2
 
-    def walk(self, points: Tensor) -> Walk:
+    def walk(self, points: Tensor) -> OptimiserState:
         """Start with an empty history."""
-        return LbfgsWalk(points, self.learning_rate, self.history)
+        return LbfgsState(points, self.learning_rate, self.history)
 
 
-class LbfgsWalk(Walk):
+class LbfgsState(OptimiserState):
     """Points, their last gradients, and a ring of pairs for each row."""
 
     gradient_tolerance = 1e-7

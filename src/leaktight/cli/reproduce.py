@@ -9,7 +9,7 @@ import typer
 
 from leaktight.cli.audit import SOME_FAILED
 from leaktight.cli.interruption import told_to_stop
-from leaktight.cli.staff import Address, Engine, Workers, staff
+from leaktight.cli.worker_options import Address, Engine, Workers, open_workers
 
 EXAMPLES = """
 \b
@@ -58,7 +58,7 @@ def reproduce(
 
     Finished cells are kept: after an interruption the same command resumes.
     """
-    from leaktight.cli.beside import show
+    from leaktight.cli.comparison_table import show
     from leaktight.cli.outcome import reasons
     from leaktight.cli.progress import Bar
     from leaktight.core.private import check_writable, write_private
@@ -75,7 +75,7 @@ def reproduce(
     with (
         told_to_stop("finished cells are kept; run the same command to go on."),
         Bar() as bar,
-        staff(engine, workers, address) as crew,
+        open_workers(engine, workers, address) as crew,
     ):
         done = reproduced(found, order, folder, workers=crew, progress=bar.step)
     show(found, done.reproduction)

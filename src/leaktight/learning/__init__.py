@@ -1,7 +1,6 @@
 """How parties learn together: gradients, honest parties, aggregation, protocols, and the federated and the split scenario."""
 
 from leaktight.learning.aggregate import mean, secure_sum
-from leaktight.learning.auc import auc, delong
 from leaktight.learning.checkpoint_file import read_checkpoint, write_checkpoint
 from leaktight.learning.client import Client
 from leaktight.learning.feature_party import FeatureParty
@@ -17,6 +16,7 @@ from leaktight.learning.schedule import ByProperty, Schedule, Shuffled
 from leaktight.learning.split import Split
 from leaktight.learning.standalone import Standalone, standalone
 from leaktight.learning.task import classification
+from leaktight.statistics.auc import auc, delong
 
 __all__ = [
     "Adam",

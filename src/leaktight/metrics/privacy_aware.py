@@ -9,10 +9,10 @@ from typing import Literal
 from pydantic import Field
 
 from leaktight.core.errors import InvalidValue
-from leaktight.core.interval import wilson
 from leaktight.core.metric import Reading
 from leaktight.core.record import Record
 from leaktight.core.value import Value
+from leaktight.statistics.interval import wilson
 
 Verdict = Literal["holds", "does not hold", "undecided"]
 SHARE, LOSS = "hidden_share", "accuracy_loss"

@@ -9,13 +9,13 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from leaktight.audit.crew import Workers
-from leaktight.audit.driver import Progress
-from leaktight.audit.plan import Plan
 from leaktight.core.record import Record
 from leaktight.core.value import Value
 from leaktight.data.files import Location
 from leaktight.papers.reproduction import Check, Scale, Tables
+from leaktight.plans.plan import Plan
+from leaktight.running.scheduler import Progress
+from leaktight.running.worker_pool import Workers
 
 Plans = dict[str, Plan]
 """The audits of an experiment by name; each gets a folder of that name."""

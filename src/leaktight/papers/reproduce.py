@@ -8,12 +8,12 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from leaktight.audit.crew import Workers
-from leaktight.audit.driver import Progress, Step, run
 from leaktight.core.record import Record, Status
 from leaktight.findings.summary_file import write_summary
 from leaktight.papers.paper import Order, Paper
 from leaktight.papers.reproduction import Reproduction
+from leaktight.running.scheduler import Progress, Step, run
+from leaktight.running.worker_pool import Workers
 
 
 @dataclasses.dataclass(frozen=True)

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from leaktight.audit import run
 from leaktight.papers import Order, Reproduction, find_paper
 from leaktight.papers.layer_leakage.checks import checks_of
 from leaktight.papers.layer_leakage.inversions import inversion_rows
@@ -15,6 +14,7 @@ from leaktight.papers.layer_leakage.plans import plans_of
 from leaktight.papers.layer_leakage.settings import study_of
 from leaktight.papers.layer_leakage.tables import tables_of
 from leaktight.papers.reproduction import number, rows_where
+from leaktight.running import run
 
 PAPER = find_paper("layer-leakage")
 # The whole run is one fixture.

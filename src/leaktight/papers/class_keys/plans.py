@@ -6,7 +6,6 @@ import itertools
 import math
 from collections.abc import Mapping
 
-from leaktight.audit.plan import Grid, Plan
 from leaktight.core.defence import Defence
 from leaktight.core.scenario import Scenario
 from leaktight.data.by_class import ByClass
@@ -17,6 +16,7 @@ from leaktight.learning.protocol import FedSGD, RoundRobin
 from leaktight.papers.class_keys.mechanisms import ATTACKER, ESTIMATED, PLAIN, RANDOM, attempt, frameworks, guesses, others
 from leaktight.papers.class_keys.settings import Central, Scope, Study
 from leaktight.papers.paper import Plans
+from leaktight.plans.plan import Grid, Plan
 from leaktight.probes import Utility
 
 LEARNING, PARTICIPANTS, SHARED, CENTRAL = "learning", "participants", "shared", "central"

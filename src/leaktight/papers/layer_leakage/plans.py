@@ -7,7 +7,6 @@ from typing import Literal
 
 from leaktight.attacks.presets import preset
 from leaktight.attacks.property_inference import PropertyInference
-from leaktight.audit.plan import Grid, Plan
 from leaktight.core.probe import Attempt, Probe
 from leaktight.core.scenario import Scenario
 from leaktight.core.threat import Knows, ThreatModel
@@ -19,6 +18,7 @@ from leaktight.metrics import PSNR, PropertyAuc, RelativeRMSE, SearchGap
 from leaktight.papers.layer_leakage.networks import CONVOLUTIONAL, NETWORKS, layers_of
 from leaktight.papers.layer_leakage.settings import Study, Subject
 from leaktight.papers.paper import Plans
+from leaktight.plans.plan import Grid, Plan
 from leaktight.probes import MutualInformation, Sensitivity, VInformation
 
 LEAK, MIXED, COMPARED, MODEL, INVERSION = "leak", "mixed", "compared", "model", "inversion"

@@ -7,7 +7,6 @@ from typing import Any
 
 from leaktight.attacks.label_reading import LabelReading
 from leaktight.attacks.presets import preset
-from leaktight.audit.plan import Grid, Plan
 from leaktight.core.defence import Defence
 from leaktight.core.probe import Attempt, Probe
 from leaktight.core.scenario import Scenario
@@ -24,6 +23,7 @@ from leaktight.models.dlnet import DLNet
 from leaktight.papers.paper import Plans
 from leaktight.papers.polarization_network.mechanisms import MODELLED, federated_spn, gaussian, laplace, ppdl, spn, swept
 from leaktight.papers.polarization_network.settings import PARTICIPANTS, Federation, Study, Sweep
+from leaktight.plans.plan import Grid, Plan
 from leaktight.probes import Utility
 
 METRICS = (RelativeRMSE(), LabelDistance(), TracingDistance(queries="attacked"), Perturbation(), PSNR(), SearchGap())

@@ -5,11 +5,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from leaktight.audit.rows import RATIO
 from leaktight.core.defence import Defence, Undefended
 from leaktight.core.metric import Reading
 from leaktight.core.record import Record
 from leaktight.findings.characteristic import DISTANCES, cap_reading
+from leaktight.findings.rows import RATIO
 from leaktight.metrics.tradeoff import Point, region
 from leaktight.papers.paper import Records
 from leaktight.papers.polarization_network.mechanisms import (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from leaktight.audit.plan import Grid, Plan
 from leaktight.core.scenario import Scenario
 from leaktight.data.held_out import HeldOut
 from leaktight.data.source import Source
@@ -11,6 +10,7 @@ from leaktight.learning.split import Split
 from leaktight.papers.paper import Plans
 from leaktight.papers.split_label_leakage.mechanisms import NONE, NORM, PROTECTED, attacks, defences
 from leaktight.papers.split_label_leakage.settings import Study
+from leaktight.plans.plan import Grid, Plan
 from leaktight.probes import ClassGradients, Utility
 
 DISTRIBUTIONS, LEAK, STEPS = "distributions", "leak", "steps"

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
 
-from leaktight.audit.crew import Workers
-from leaktight.audit.driver import Progress
 from leaktight.papers.paper import Order, Paper, Plans, Records
 from leaktight.papers.reproduction import Check, Tables
 from leaktight.papers.transformation_search.checks import checks_of
@@ -20,6 +18,8 @@ from leaktight.papers.transformation_search.searches import searches
 from leaktight.papers.transformation_search.settings import study_of
 from leaktight.papers.transformation_search.similarity import similarity_rows
 from leaktight.papers.transformation_search.tables import tables_of
+from leaktight.running.scheduler import Progress
+from leaktight.running.worker_pool import Workers
 
 _PLACE = ("data_set", "network")
 

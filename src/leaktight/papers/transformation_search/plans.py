@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from leaktight.attacks.presets import preset
-from leaktight.audit.plan import Grid, Plan, Stage
 from leaktight.core.defence import Defence
 from leaktight.core.errors import InvalidValue
 from leaktight.core.probe import Attempt, Probe
@@ -29,6 +28,7 @@ from leaktight.papers.transformation_search.policies import (
     transformed,
 )
 from leaktight.papers.transformation_search.settings import VARIANTS, Strength, Study, Subject
+from leaktight.plans.plan import Grid, Plan, Stage
 from leaktight.probes import AccuracyScore, Counterfactual, LearningCurve, PrivacyScore, SimilarityPath
 from leaktight.transforms.library import LIBRARY, same_as
 from leaktight.transforms.policy import Policy

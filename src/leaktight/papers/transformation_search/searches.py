@@ -6,11 +6,11 @@ import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 
-from leaktight.audit.crew import Workers
-from leaktight.audit.driver import Progress, Step
 from leaktight.core.private import private_folder
 from leaktight.papers.transformation_search.plans import Found, folder
 from leaktight.papers.transformation_search.settings import Study, Subject
+from leaktight.running.scheduler import Progress, Step
+from leaktight.running.worker_pool import Workers
 from leaktight.search import Search, search
 
 SEARCH, FILE = "search", "policy.toml"

@@ -55,7 +55,7 @@ def test_the_commands_of_the_readme_train_from_nothing(leaktight: Call, files: d
     assert "Test AUC: " in said.out
     assert "label-party.model.safetensors (for its owner alone)" in said.out
     # Two sentences, and no bar, as nobody watches.
-    assert sorted(line.split(" ")[0] for line in said.err.splitlines()) == ["Connecting", "TaskQueue"]
+    assert sorted(line.split(" ")[0] for line in said.err.splitlines()) == ["Connecting", "Waiting"]
 
 
 def test_faults_are_one_sentence_and_exit_code_2(leaktight: Call, files: dict[str, Path]) -> None:

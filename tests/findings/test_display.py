@@ -1,7 +1,7 @@
 import pytest
 
 from leaktight.core import defence
-from leaktight.core import display as text
+from leaktight.core import display as texts
 from leaktight.core.defence import Chain, Defence, Undefended
 from leaktight.core.metric import Reading
 from leaktight.data import Digits
@@ -63,7 +63,7 @@ def test_gist_is_one_paragraph_without_markup():
     ("value", "n", "text"), [(1, 8, "all 8"), (0, 8, "none of 8"), (0.375, 8, "3 of 8"), (1, 1, "1 of 1"), (0, 1, "none of 1")]
 )
 def test_counts(value, n, text):
-    assert text.counted(Reading(name="share", value=value, n=n)) == text
+    assert texts.counted(Reading(name="share", value=value, n=n)) == text
 
 
 @pytest.mark.parametrize(
@@ -82,8 +82,8 @@ def test_readings_have_titles(name, title):
 
 
 def test_points_never_shows_a_negative_zero():
-    assert text.points(-0.0001) == "0.0"
-    assert text.points(-0.01) == "-1.0"
+    assert texts.points(-0.0001) == "0.0"
+    assert texts.points(-0.01) == "-1.0"
 
 
 def test_a_name_can_leave_one_number_out_wherever_it_is():

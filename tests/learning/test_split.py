@@ -21,7 +21,7 @@ from leaktight.learning import Split, layer_gradients
 from leaktight.learning.exchange import play
 from leaktight.learning.split import FEATURE_PARTY, LABEL_PARTY
 from leaktight.models import MLP, DLNet, WideDeep
-from leaktight.statistics import auc
+from leaktight.statistics.auc import auc
 
 SEAT = ThreatModel(seat=FEATURE_PARTY)
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from leaktight.core.errors import InvalidValue
 from leaktight.metrics import null_auc as module
 from leaktight.metrics.null_auc import null_auc, null_quantile
-from leaktight.statistics import auc
+from leaktight.statistics.auc import auc
 
 
 def counted(positives, negatives):

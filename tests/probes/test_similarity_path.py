@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from leaktight.attacks import GradientMatching, SearchAdam, SearchLBFGS
 from leaktight.attacks import search_engine as engine_module
 from leaktight.attacks.hypotheses import hypotheses
-from leaktight.attacks.search_engine import Engine
+from leaktight.attacks.search_engine import SearchEngine
 from leaktight.core.errors import InvalidValue, Refusal
 from leaktight.core.random import stream
 from leaktight.core.threat import Knows, ThreatModel
@@ -74,7 +74,7 @@ def test_watching_changes_nothing_and_chunks_and_dropped_rows_are_put_in_place(r
     objective, seen = ATTACK.objective(victims, view), []
     problem, starts = objective.problem(hypotheses(victims, 1, stream(1))), ATTACK.starts(objective, 1, stream(1))
     watched, alone = (
-        Engine(problem, ATTACK.search(), watch).run(starts, 3).points for watch in (lambda *now: seen.append(now), None)
+        SearchEngine(problem, ATTACK.search(), watch).run(starts, 3).points for watch in (lambda *now: seen.append(now), None)
     )
     assert torch.equal(watched, alone)
     assert [evaluation for evaluation, *_ in seen] == list(range(61))

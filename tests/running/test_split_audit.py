@@ -23,7 +23,7 @@ from leaktight.plans.validation import validate_plan
 from leaktight.running.audit_task import AuditTask, perform
 from leaktight.running.fingerprint import Fingerprints
 from leaktight.running.training_cache import TrainingCache, decode, encode
-from leaktight.statistics import auc
+from leaktight.statistics.auc import auc
 
 TEXT = """
 [scenario]

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
 from leaktight.core.errors import InvalidValue
-from leaktight.learning import delong
-from leaktight.statistics import auc
+from leaktight.statistics.auc import auc, delong
 
 SCORED = st.lists(st.tuples(st.integers(-3, 3), st.booleans()), min_size=2, max_size=40).filter(
     lambda pairs: len({positive for _, positive in pairs}) == 2

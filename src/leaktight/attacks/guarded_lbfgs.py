@@ -115,10 +115,10 @@ class GuardedLbfgsState(LbfgsState):
         """Return the next moves of the rows whose objective fell, none longer than they may be."""
         self._fell = fell
         change = gradients - self.last_gradients
-        direction = -self._direction(gradients, change)
+        moves = self._newton(gradients, change, -self.learning_rate * rate)
         first = -gradients * self._first_length(gradients, rate)[:, None]
         self.fresh = torch.where(fell, self.pushed == 0, self.fresh)
-        moves = torch.where((self.pushed == 0)[:, None], first, direction * (self.learning_rate * rate))
+        moves = torch.where((self.pushed == 0)[:, None], first, moves)
         slopes = (gradients * moves).sum(1)
         resting = (gradients.abs().amax(1) <= self.gradient_tolerance) | (slopes > -self.descent_tolerance)
         length = torch.linalg.vector_norm(moves, dim=1, keepdim=True)

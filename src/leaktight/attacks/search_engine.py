@@ -19,6 +19,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx import GraphModule
 from torch.fx.experimental.proxy_tensor import make_fx
 
+from leaktight.attacks.columns import AsColumns
 from leaktight.attacks.optimiser import SearchOptimiser
 
 Named = Mapping[str, Any]
@@ -214,7 +215,7 @@ class SearchEngine:
             return values, gradients
 
         # One mode for the shapes of all results: else tracing makes a new one for each, with a record of the whole call stack.
-        with tracing(TracingContext(FakeTensorMode())):
+        with tracing(TracingContext(FakeTensorMode())), AsColumns():
             graph = make_fx(plain)(points, *arguments)
         _drop_first_powers(graph)
         graph.graph.eliminate_dead_code()

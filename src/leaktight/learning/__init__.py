@@ -16,7 +16,6 @@ from leaktight.learning.schedule import ByProperty, Schedule, Shuffled
 from leaktight.learning.split import Split
 from leaktight.learning.standalone import Standalone, standalone
 from leaktight.learning.task import classification
-from leaktight.statistics.auc import auc, delong
 
 __all__ = [
     "Adam",
@@ -38,9 +37,7 @@ __all__ = [
     "Shuffled",
     "Split",
     "Standalone",
-    "auc",
     "classification",
-    "delong",
     "federate",
     "gradient",
     "layer_gradients",

@@ -12,7 +12,7 @@ from leaktight.attacks.search_engine import Phase, Problem, Search, SearchEngine
 def walk(value, start: torch.Tensor, steps: int, descent=None):
     """Return the accepted values and points after each step, and which rows rest at the end."""
     descent = descent or SearchGuardedLBFGS()
-    points, state = start.clone(), descent.walk(start)
+    points, state = start.clone(), descent.start(start)
     lowest, rest = [], torch.zeros(len(start), dtype=torch.bool)
     for _ in range(steps):
         leaf = points.detach().clone().requires_grad_(True)
@@ -90,7 +90,7 @@ def test_rows_that_are_dropped_leave_the_others_as_they_were():
     ways = []
     for drop in (False, True):
         points = start.clone()
-        state = SearchGuardedLBFGS().walk(points)
+        state = SearchGuardedLBFGS().start(points)
         for step in range(30):
             leaf = points.detach().requires_grad_(True)
             values = rosenbrock(leaf)
@@ -105,7 +105,7 @@ def test_rows_that_are_dropped_leave_the_others_as_they_were():
 def test_no_move_is_longer_than_it_may_be():
     descent = SearchGuardedLBFGS(learning_rate=1e6, reach=0.5)
     points = torch.full((1, 16), 1000.0)
-    state = descent.walk(points)
+    state = descent.start(points)
     for _ in range(10):
         moved, _ = state.step(points, points.square().sum(1), 2 * points, 1.0)
         assert (moved - state.accepted).norm() <= 0.5 * 4 + 1e-3
@@ -133,9 +133,9 @@ def test_where_l_bfgs_stalls_adam_goes_on_and_never_ends_higher(height):
 
 
 def test_a_row_that_has_converged_is_not_revived():
-    walk = SearchGuardedLBFGS().walk(torch.zeros(2, 3))
+    walk = SearchGuardedLBFGS().start(torch.zeros(2, 3))
     walk.promise = torch.tensor([0.5, 2.0])
     assert walk.revive(torch.tensor([True, True]), 1.0).tolist() == [False, True]
     # Once is enough: a row that settles again comes to rest.
     assert walk.revive(torch.tensor([True, True]), 1.0).tolist() == [False, False]
-    assert SearchGuardedLBFGS(adam=0).walk(torch.zeros(1, 3)).revive(torch.tensor([True]), -1.0).tolist() == [False]
+    assert SearchGuardedLBFGS(adam=0).start(torch.zeros(1, 3)).revive(torch.tensor([True]), -1.0).tolist() == [False]

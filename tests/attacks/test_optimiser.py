@@ -51,7 +51,7 @@ def test_each_row_walks_as_torch_walks_it_alone(name):
     start = torch.randn(ROWS, WIDTH, generator=torch.Generator().manual_seed(3), dtype=torch.float64) / 2
     # The history keeps long vectors in the points' own type; double shows the algebra, not the rounding.
     points = start.clone()
-    walk = descent.walk(points)
+    walk = descent.start(points)
     for _ in range(STEPS):
         points, _ = walk.step(points, curved(points), slopes(points), 1.0)
     for row in range(ROWS):
@@ -63,7 +63,7 @@ def test_dropping_rows_leaves_the_others_as_they_were(name):
     descent, _ = REFERENCES[name]
     points = torch.randn(ROWS, WIDTH, generator=torch.Generator().manual_seed(3))
     whole, part = points.clone(), points.clone()
-    walk, shrinking = descent.walk(whole), descent.walk(part)
+    walk, shrinking = descent.start(whole), descent.start(part)
     kept = torch.tensor([1, 4])
     for step in range(20):
         whole, _ = walk.step(whole, curved(whole), slopes(whole), 1.0)
@@ -77,7 +77,7 @@ def test_dropping_rows_leaves_the_others_as_they_were(name):
 def test_lbfgs_rows_rest_at_their_minimum_each_by_itself():
     start = torch.zeros(2, WIDTH)
     start[1] = 1.0
-    walk = SearchLBFGS(learning_rate=1.0).walk(start)
+    walk = SearchLBFGS(learning_rate=1.0).start(start)
     _, resting = walk.step(start, curved(start), slopes(start), 1.0)
     assert resting.tolist() == [True, False]
 
@@ -85,7 +85,7 @@ def test_lbfgs_rows_rest_at_their_minimum_each_by_itself():
 def test_lbfgs_skips_pairs_that_do_not_curve_upwards():
     """On a concave stretch the history must stay empty, and the row must still move downhill."""
     points = torch.full((1, 3), 0.5)
-    walk = SearchLBFGS(learning_rate=0.1).walk(points)
+    walk = SearchLBFGS(learning_rate=0.1).start(points)
     before = points.square().sum()
     for _ in range(3):
         points, _ = walk.step(points, -points.square().sum(1), -2 * points, 1.0)
@@ -97,6 +97,6 @@ def test_the_schedule_scales_the_step():
     points = torch.ones(1, 3)
     for descent in (SearchAdam(), SearchSGD()):
         full, half = (
-            descent.walk(points).step(points, curved(points), slopes(points), rate)[0] - points for rate in (1.0, 0.5)
+            descent.start(points).step(points, curved(points), slopes(points), rate)[0] - points for rate in (1.0, 0.5)
         )
         assert torch.allclose(full, 2 * half, atol=1e-6)

@@ -40,7 +40,7 @@ class SearchGuardedLBFGS(SearchOptimiser):
         """Two vectors for each remembered pair, the last step's, the accepted point, and Adam's moments."""
         return 2 * self.history + 5
 
-    def walk(self, points: Tensor) -> GuardedLbfgsState:
+    def start(self, points: Tensor) -> GuardedLbfgsState:
         """Start with an empty history."""
         return GuardedLbfgsState(points, self)
 

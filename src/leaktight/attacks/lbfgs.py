@@ -51,7 +51,7 @@ class SearchLBFGS(SearchOptimiser):
         """Two vectors for each remembered pair, and the last step's."""
         return 2 * self.history + 2
 
-    def walk(self, points: Tensor) -> OptimiserState:
+    def start(self, points: Tensor) -> OptimiserState:
         """Start with an empty history."""
         return LbfgsState(points, self.learning_rate, self.history)
 

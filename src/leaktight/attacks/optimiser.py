@@ -1,6 +1,6 @@
-"""Descent: how candidates follow their gradients, all rows at once, each row by itself.
+"""Optimisers of a search: how candidates follow their gradients, all rows at once, each row by itself.
 
-A row is one candidate of one victim. Settings are values; what changes during a search lives in a `OptimiserState`.
+A row is one candidate of one victim. Settings are values; what changes during a search lives in an `OptimiserState`.
 """
 
 from __future__ import annotations
@@ -59,11 +59,11 @@ class SearchOptimiser(Registered):
 
     @property
     def remembered(self) -> int:
-        """How many vectors as long as a point a walk keeps for each row."""
+        """How many vectors as long as a point a search keeps for each row."""
         return 2
 
     @abc.abstractmethod
-    def walk(self, points: Tensor) -> OptimiserState:
+    def start(self, points: Tensor) -> OptimiserState:
         """Start a search from these points."""
 
 
@@ -76,7 +76,7 @@ class SearchAdam(SearchOptimiser):
 
     kind: Literal["adam"] = "adam"
 
-    def walk(self, points: Tensor) -> OptimiserState:
+    def start(self, points: Tensor) -> OptimiserState:
         """Start with moments at zero."""
         return AdamState(points, self.learning_rate)
 
@@ -93,9 +93,9 @@ class SearchSGD(SearchOptimiser):
     learning_rate: float = Field(0.01, gt=0)
     momentum: float = Field(0.9, ge=0, lt=1)
 
-    def walk(self, points: Tensor) -> OptimiserState:
+    def start(self, points: Tensor) -> OptimiserState:
         """Start at rest."""
-        return _SgdWalk(points, self.learning_rate, self.momentum)
+        return _SGDState(points, self.learning_rate, self.momentum)
 
 
 class AdamState(OptimiserState):
@@ -127,7 +127,7 @@ class AdamState(OptimiserState):
             each[rows] = 0
 
 
-class _SgdWalk(OptimiserState):
+class _SGDState(OptimiserState):
     def __init__(self, points: Tensor, learning_rate: float, momentum: float) -> None:
         self.learning_rate, self.momentum = learning_rate, momentum
         self.velocity = torch.zeros_like(points)
@@ -139,3 +139,16 @@ class _SgdWalk(OptimiserState):
 
     def keep(self, rows: Tensor) -> None:
         self.velocity = self.velocity[rows]
+
+
+def choose(rows: Tensor, one: Tensor, other: Tensor) -> Tensor:
+    """Return some rows of one table and the rest of another; where all come from one, that table itself.
+
+    Args:
+        rows: which rows come from `one`.
+        one: (rows, width).
+        other: as large.
+    """
+    if bool(rows.all()):
+        return one
+    return torch.where(rows[:, None], one, other) if bool(rows.any()) else other

@@ -20,7 +20,7 @@ from torch.fx import GraphModule
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from leaktight.attacks.columns import AsColumns
-from leaktight.attacks.optimiser import SearchOptimiser
+from leaktight.attacks.optimiser import SearchOptimiser, choose
 
 Named = Mapping[str, Any]
 """Tensors by name, or nested mappings of them."""
@@ -236,7 +236,7 @@ class SearchEngine:
         done = torch.zeros(len(points), dtype=torch.bool, device=points.device)
         arguments = self._arguments(owners, rows, phase.weight)
         evaluate = self._evaluate(points, arguments)
-        walk = self.search.descent.walk(points)
+        state = self.search.descent.start(points)
         earlier = value
         for evaluation in range(phase.evaluations + 1):
             if self.watch is not None:
@@ -244,19 +244,19 @@ class SearchEngine:
             values, gradients = evaluate(points, *arguments)
             healthy = values.isfinite() & gradients.sum(1).isfinite()
             better = healthy & (values < value)
-            best, value = torch.where(better[:, None], points, best), torch.where(better, values, value)
-            done |= ~(healthy | walk.recovers) | (values <= self.search.stop)
+            best, value = choose(better, points, best), torch.where(better, values, value)
+            done |= ~(healthy | state.recovers) | (values <= self.search.stop)
             if self.search.settle and evaluation % SETTLE_OVER == 0:
                 settled = ~done & (earlier - value < self.search.settle)
-                done |= settled & ~walk.revive(settled, self.search.settle)
+                done |= settled & ~state.revive(settled, self.search.settle)
                 earlier = value
             if evaluation == phase.evaluations or bool(done.all()):
                 break
             share = (before + evaluation) / self.search.evaluations
             gradients = self.search.bend(gradients.masked_fill(~healthy[:, None], 0.0), share)
             values = values.masked_fill(~healthy, math.inf)
-            moved, resting = walk.step(points, values, gradients, self.search.rate(share, before + evaluation))
-            points = torch.where(done[:, None], points, self._project(moved))
+            moved, resting = state.step(points, values, gradients, self.search.rate(share, before + evaluation))
+            points = choose(done, points, self._project(moved))
             done |= resting
             if evaluation % DROP_EVERY == DROP_EVERY - 1 and 2 * int(done.sum()) >= len(done):
                 found[places], lowest[places] = best, value
@@ -266,7 +266,7 @@ class SearchEngine:
                 places, points, owners, rows, best, value, done, earlier = (
                     kept[left] for kept in (places, points, owners, rows, best, value, done, earlier)
                 )
-                walk.keep(left)
+                state.keep(left)
                 arguments = self._arguments(owners, rows, phase.weight)
                 evaluate = self._evaluate(points, arguments)
         found[places], lowest[places] = best, value

@@ -53,7 +53,7 @@ def costs(monkeypatch: pytest.MonkeyPatch) -> Costs:
             measured.append(1)
             return {name: partial(operator.mul, attacks.get(name, 0.0)) for name in suite}
 
-        monkeypatch.setattr(time_budget, "_training_cost", lambda plan, scenario, defence: training)
+        monkeypatch.setattr(time_budget, "_run_cost", lambda plan, scenario, defence: partial(operator.mul, training))
         monkeypatch.setattr(time_budget, "_attack_costs", lines)
         # The clock stands still: what measuring itself takes is not in these numbers.
         monkeypatch.setattr(time_budget, "time", SimpleNamespace(monotonic=lambda: 0.0))
@@ -101,8 +101,19 @@ def test_the_dearest_is_left_out_and_it_is_said(costs: Costs) -> None:
     assert str(found).endswith("Not tried, for want of time: posterior (about 8 min).")
 
 
-def test_a_budget_that_training_alone_exceeds_is_refused(costs: Costs) -> None:
+def test_training_runs_that_take_too_long_have_fewer_rounds_and_it_is_said(costs: Costs) -> None:
     costs(100.0, {})
+    plan = PLAN.model_copy(update={"scenarios": {"1": PLAN.scenarios["1"].shorten(40)}})
+    budget = decide(plan, 100.0, workers=1)
+    # Two training runs of 100 seconds, where half of 75 seconds may go into training.
+    assert (budget.rounds, budget.training) == (0.15, 30.0)
+    assert budget.apply(plan).scenarios["1"].rounds == 6
+    assert "with 15 % of their rounds, so that accuracies and prices are those of shorter training runs" in str(budget)
+    assert decide(plan, 1000.0, workers=1).apply(plan).scenarios == plan.scenarios
+
+
+def test_a_budget_that_training_alone_exceeds_is_refused(costs: Costs) -> None:
+    costs(1000.0, {})
     with pytest.raises(
         InvalidValue, match=r"training runs of this plan alone take about 3 min. Give a longer budget than 60 s"
     ):
@@ -185,7 +196,7 @@ def test_costs_are_measured_on_the_plan_itself(monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr(time_budget, "_time", one_second)
     # One round and three rounds take the same, so that rounds cost nothing: two defences, one second each.
-    assert time_budget._training_time(PLAN, workers=1) == 2.0
+    assert time_budget._training_cost(PLAN, workers=1)(1.0) == 2.0
     private = PLAN.model_copy(update={"defences": (*PLAN.defences, Polarization())})
     suite = {"analytic": Analytic(), **{name: whole_suite()[name] for name in (POSTERIOR, FREE_LOSS, "clustering")}}
     lines = time_budget._attack_costs(private, suite, 100.0)

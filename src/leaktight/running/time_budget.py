@@ -33,7 +33,9 @@ LEAST = 20.0
 AIM = 0.75
 """The share of a budget that the estimate may fill: costs are measured on few steps."""
 FACTORS = (1.0, 0.7, 0.5, 0.35, 0.25, 0.15, 0.1)
-"""How much of its usual effort each attack may be cut to, in turn."""
+"""How much of its usual effort each attack may be cut to, in turn, and how many of their rounds training runs."""
+TRAINING = 0.5
+"""The share of the time that training runs may take; longer ones have fewer rounds, because what leaks is the first question."""
 SHORT: dict[str, tuple[float, float]] = {"search": (0.02, 0.06)}
 SHORT_OTHERS = 0.1, 0.2
 """Which shares of its usual effort an attack is timed at, by what it rests on."""
@@ -53,6 +55,7 @@ class TimeBudget(Value):
         seconds: the budget.
         plan: the key of the plan that it was made for.
         training: how many seconds of it training runs take, by estimate.
+        rounds: how many of its rounds each training run has, as a share in (0, 1].
         attacks: how many seconds of it attacks take, by estimate.
         effort: how much of its usual effort each attack may take, in (0, 1].
         names: the attacks of the suite that fit.
@@ -62,15 +65,17 @@ class TimeBudget(Value):
     seconds: float
     plan: str
     training: float
+    rounds: float = 1.0
     attacks: float
     effort: float
     names: tuple[str, ...]
     left_out: dict[str, float] = {}
 
     def apply(self, plan: Plan) -> Plan:
-        """Return a plan whose suites try what is on the list."""
+        """Return a plan whose suites try what is on the list, and whose training runs have as many rounds as fit."""
         probes = {name: suite.model_copy(update={"attack": self._cut(suite.attack)}) for name, suite in _suites(plan).items()}
-        return plan.model_copy(update={"probes": {**plan.probes, **probes}})
+        scenarios = {name: _shorten(scenario, self.rounds) for name, scenario in plan.scenarios.items()}
+        return plan.model_copy(update={"probes": {**plan.probes, **probes}, "scenarios": scenarios})
 
     def _cut(self, attack: Attack) -> Strongest:
         suite = {**CHEAPER_ATTACKS, **_suite_of(attack)}
@@ -80,8 +85,12 @@ class TimeBudget(Value):
     def __str__(self) -> str:
         """Say what was decided, in a sentence or two."""
         missing = ", ".join(f"{name} (about {_spell(seconds)})" for name, seconds in self.left_out.items())
+        shorter = (
+            f"with {100 * self.rounds:.0f} % of their rounds, so that accuracies and prices are those of shorter training runs"
+        )
         return (
-            f"Budget of {_spell(self.seconds)}: about {_spell(self.training)} for training and {_spell(self.attacks)} for attacks, each at "
+            f"Budget of {_spell(self.seconds)}: about {_spell(self.training)} for training runs"
+            f"{f' ({shorter})' if self.rounds < 1 else ''} and {_spell(self.attacks)} for attacks, each at "
             f"{100 * self.effort:.0f} % of its usual effort.{f' Not tried, for want of time: {missing}.' if missing else ''}"
         )
 
@@ -142,7 +151,9 @@ def decide(plan: Plan, seconds: float, workers: int) -> TimeBudget:
         InvalidValue: the training runs alone take longer.
     """
     started = time.monotonic()
-    training = _training_time(plan, workers)
+    cost = _training_cost(plan, workers)
+    rounds = next((share for share in FACTORS if cost(share) <= TRAINING * AIM * seconds), FACTORS[-1])
+    training = cost(rounds)
     _check_training(training, seconds)
     suite = {name: attack for probe in _suites(plan).values() for name, attack in _suite_of(probe.attack).items()}
     costs = _attack_costs(plan, {**suite, **CHEAPER_ATTACKS}, workers * (AIM * seconds - training))
@@ -157,6 +168,7 @@ def decide(plan: Plan, seconds: float, workers: int) -> TimeBudget:
                     seconds=seconds,
                     plan=plan.key,
                     training=training,
+                    rounds=rounds,
                     attacks=total,
                     effort=factor,
                     names=tuple(chosen),
@@ -182,21 +194,33 @@ Cost = Callable[[float], float]
 """From the share of an attack's usual effort to seconds over the whole plan."""
 
 
-def _training_time(plan: Plan, workers: int) -> float:
+def _training_cost(plan: Plan, workers: int) -> Cost:
     """Estimate how long all training runs take: those without a defence come first, the others share the workers."""
-    bare = sum(_training_cost(plan, scenario, scenario.baseline) for scenario in plan.scenarios.values())
-    others = [_training_cost(plan, scenario, one) for scenario in plan.scenarios.values() for one in plan.defences]
-    return (bare + max(sum(others) / workers, *others, 0.0)) * len(plan.grid.seeds)
+    scenarios = plan.scenarios.values()
+    bare = [_run_cost(plan, scenario, scenario.baseline) for scenario in scenarios]
+    others = [_run_cost(plan, scenario, defence) for scenario in scenarios for defence in plan.defences]
+
+    def cost(rounds: float) -> float:
+        defended = [run(rounds) for run in others]
+        return (sum(run(rounds) for run in bare) + max(sum(defended) / workers, *defended, 0.0)) * len(plan.grid.seeds)
+
+    return cost
 
 
-def _training_cost(plan: Plan, scenario: Scenario, defence: Defence) -> float:
-    """Estimate the seconds of one training run."""
+def _run_cost(plan: Plan, scenario: Scenario, defence: Defence) -> Cost:
+    """Estimate the seconds of one training run, by the share of its rounds."""
     length = getattr(scenario, "length", 0)
     if not length:
-        return _time(partial(scenario.train, defence, plan.grid.seeds[0]))
+        return partial(_line, _time(partial(scenario.train, defence, plan.grid.seeds[0])), 0.0)
     short, longer = (_time(partial(scenario.shorten(count).train, defence, plan.grid.seeds[0])) for count in ROUNDS)
     each = max(longer - short, 0.0) / (ROUNDS[1] - ROUNDS[0])
-    return short + each * max(length - ROUNDS[0], 0)
+    return partial(_line, max(short - each * ROUNDS[0], 0.0), each * length)
+
+
+def _shorten(scenario: Scenario, share: float) -> Scenario:
+    """Return the scenario with a share of its rounds, at least one."""
+    length = getattr(scenario, "length", 0)
+    return scenario if share == 1 or not length else scenario.shorten(max(1, int(share * length)))
 
 
 def _attack_costs(plan: Plan, suite: Mapping[str, Attack], most: float) -> dict[str, Cost]:

@@ -1,0 +1,97 @@
+"""The pages for developers show files that exist, whose code runs and conforms; and their snippets run as printed."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import torch
+
+from leaktight.attacks import preset
+from leaktight.channels import AddNoise
+from leaktight.core.channel import Channel
+from leaktight.core.defence import Undefended
+from leaktight.core.random import stream
+from leaktight.core.threat import Knows, ThreatModel
+from leaktight.metrics import PSNR
+from leaktight.testing import check_attack, check_channel, check_defence, check_metric, check_value, toy_run
+from leaktight.testing.conformance import ConformanceError
+from leaktight.testing.examples.damping import Damping
+from leaktight.testing.examples.edge_error import EdgeError
+from leaktight.testing.examples.known_brightness import KnownBrightness
+from leaktight.testing.examples.mean_image import MeanImage
+from leaktight.testing.examples.near_grey import NearGrey
+from leaktight.testing.examples.stripes import Stripes
+from leaktight.testing.examples.two_layers import TwoLayers
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted((ROOT / "docs" / "extend").glob("*.md"))
+FILES = sorted(path for path in (ROOT / "src/leaktight/testing/examples").glob("*.py") if path.name != "__init__.py")
+SHOWN = re.compile(r"<!-- (\S+) -->\n```python\n(.*?)```\n", re.DOTALL)
+SNIPPET = re.compile(r"(?<!-->\n)```python\n(.*?)```", re.DOTALL)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_a_page_shows_the_file_as_it_is_and_its_snippet_runs(page: Path) -> None:
+    text = page.read_text()
+    [(name, code)] = SHOWN.findall(text)
+    assert code == (ROOT / name).read_text()
+    for snippet in SNIPPET.findall(text):
+        exec(snippet, {})  # noqa: S102
+
+
+def test_every_example_has_its_page() -> None:
+    shown = {ROOT / name for page in PAGES for name, _ in SHOWN.findall(page.read_text())}
+    assert shown == set(FILES)
+
+
+def test_the_map_links_to_every_page() -> None:
+    linked = re.findall(r"\(extend/(\w+)\.md\)", (ROOT / "docs/architecture.md").read_text())
+    assert sorted(linked) == [page.stem for page in PAGES]
+
+
+def test_the_defence_conforms_and_its_channel_does_not_lie() -> None:
+    check_defence(Damping(factor=0.5, std=0.05))
+    check_channel(Damping(factor=0.5, std=0.05))
+
+
+def test_a_lie_about_the_defence_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Damping, "channel", lambda self, task: Channel(message=(AddNoise(std=self.std),)))
+    with pytest.raises(ConformanceError):
+        check_channel(Damping(factor=0.5, std=0.05))
+
+
+def test_the_attack_runs_and_is_told_from_one_that_reads_messages() -> None:
+    with pytest.raises(ConformanceError):
+        check_attack(MeanImage(), metrics=(PSNR(),))
+
+
+def test_the_metric_conforms() -> None:
+    check_metric(EdgeError())
+
+
+def test_the_network_learns_the_data() -> None:
+    data = Stripes(examples=32).load()
+    model = TwoLayers(width=2).build(data.shape, data.classes, seed=0)
+    optimiser = torch.optim.Adam(model.parameters(), 0.05)
+    for _ in range(30):
+        optimiser.zero_grad()
+        torch.nn.functional.cross_entropy(model(data.train.inputs), data.train.labels).backward()
+        optimiser.step()
+    assert (model(data.test.inputs).argmax(1) == data.test.labels).all()
+
+
+@pytest.mark.parametrize(
+    "part", [Damping(), MeanImage(), EdgeError(), TwoLayers(), Stripes(), NearGrey(), KnownBrightness()], ids=str
+)
+def test_every_part_is_a_value_that_comes_back_from_its_json(part) -> None:
+    check_value(part)
+
+
+def test_the_prior_and_the_term_steer_a_search() -> None:
+    view = ThreatModel(knows=frozenset({Knows.LABELS, Knows.DEFENCE})).view(toy_run(Undefended(), rounds=2))
+    settings = {"iterations": 5, "prior": NearGrey(spread=0.2), "labels": "given"}
+    plain = preset("posterior", **settings)(view, stream(0))
+    dark = preset("posterior", **settings, terms=(KnownBrightness(brightness=0.0, weight=1e6),))(view, stream(0))
+    assert torch.cat(dark.inputs).mean().abs() < torch.cat(plain.inputs).mean().abs()

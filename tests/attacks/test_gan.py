@@ -184,7 +184,7 @@ def test_on_real_digits_several_attackers_sit_in_the_training_and_each_keeps_a_g
     assert readings.keys() >= {"recognised", "recognised_confidence", "nearest_private", "sample_diversity"}
     # Pictures of the class or not, they are nobody's in particular.
     assert 0.3 < readings["nearest_private"].value < 0.7
-    assert sorted(run.inside) == [("client-0", 10)]
+    assert sorted(run.truths) == [("client-0", 10)]
 
 
 def test_without_a_spare_class_a_training_is_refused():

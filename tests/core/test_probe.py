@@ -67,7 +67,7 @@ class Size(Metric):
     leaks: ClassVar[None] = None
 
     def grade(self, guess, truth, rng, public=None):
-        return [Reading(name="size", value=len(inside.sent.tensors)) for inside in truth]
+        return [Reading(name="size", value=len(ground_truth.sent.tensors)) for ground_truth in truth]
 
 
 class Silent(Constant):

@@ -129,21 +129,23 @@ def test_a_channel_speaks_of_layers_that_were_agreed_on() -> None:
 def test_a_count_of_zero_is_no_defence() -> None:
     clean = toy_run(Undefended())
     off = toy_run(LayerGuard(count=0, layers=BOTH))
-    for key, inside in clean.inside.items():
-        assert all(torch.equal(tensor, off.inside[key].sent.tensors[name]) for name, tensor in inside.sent.tensors.items())
+    for key, ground_truth in clean.truths.items():
+        assert all(
+            torch.equal(tensor, off.truths[key].sent.tensors[name]) for name, tensor in ground_truth.sent.tensors.items()
+        )
 
 
 @pytest.mark.parametrize("links", [(0, 1), (1, 0)], ids=["guard first", "guard last"])
 def test_in_a_chain_with_top_k(links: tuple[int, int]) -> None:
     both = (LayerGuard(layers=("body.1",)), TopK(share=0.5))
     run = toy_run(Chain(links=tuple(both[place] for place in links)))
-    for inside in run.inside.values():
-        sent = torch.cat([tensor.flatten() for tensor in inside.sent.tensors.values()])
-        assert set(map(layer_of, inside.sent.tensors)) == {"head"}
+    for ground_truth in run.truths.values():
+        sent = torch.cat([tensor.flatten() for tensor in ground_truth.sent.tensors.values()])
+        assert set(map(layer_of, ground_truth.sent.tensors)) == {"head"}
         if links == (0, 1):
             assert int((sent != 0).sum()) == 34  # half of what is left
         else:
-            whole = torch.cat([tensor.flatten().abs() for tensor in inside.clean.tensors.values()])
+            whole = torch.cat([tensor.flatten().abs() for tensor in ground_truth.clean.tensors.values()])
             assert sent[sent != 0].abs().min() >= whole.median()
 
 

@@ -144,7 +144,7 @@ def test_an_observation_seats_the_same_party_with_the_memory_of_its_training():
     enter, _ = entering("client-1")
     training = made.train(Undefended(), 0, enter=enter)
     run = made.observe(training, Undefended(), Observation("end", 4, 6, 0), enter)
-    assert {key[0] for key in run.inside} == {"client-0", "client-2"}
+    assert {key[0] for key in run.truths} == {"client-0", "client-2"}
     assert [m.sender for m in run.transcript if m.kind is Kind.UPDATE] == ["client-0", "client-1", "client-2"] * 2
     view = ThreatModel(seat="client-1").view(run)
     assert view.memory["mole"]["turns"] == ROUNDS + 2
@@ -170,7 +170,7 @@ def test_behind_a_secure_sum_the_truth_is_that_of_the_honest(stage, names):
     training = made.train(Undefended(), 0, enter=enter)
     run = made.observe(training, Undefended(), Observation(stage, 4, 2, 0), enter)
     honest = 3 - len(names)
-    assert [len(found.raw) for found in run.inside.values()] == ([4 * honest] * 2 if honest else [])
+    assert [len(found.raw) for found in run.truths.values()] == ([4 * honest] * 2 if honest else [])
 
 
 def test_spare_classes_are_outputs_that_no_example_has():

@@ -147,10 +147,10 @@ def scenario(**settings) -> Federated:
 def test_epochs_are_whole_passes_over_ones_own_data():
     made = scenario(protocol={"local_epochs": 2})
     run = made.observe(made.train(Undefended(), 0), Undefended(), Observation("end", 64, 2, 0))
-    for (name, _), inside in run.inside.items():
-        steps = 2 * (len(inside.owned) // 64)
-        assert inside.sent.facts["local_steps"] == steps, name
-        assert len(inside.raw) == 64 * steps
+    for (name, _), ground_truth in run.truths.items():
+        steps = 2 * (len(ground_truth.owned) // 64)
+        assert ground_truth.sent.facts["local_steps"] == steps, name
+        assert len(ground_truth.raw) == 64 * steps
 
 
 def test_within_a_pass_no_example_occurs_twice(make):
@@ -182,11 +182,12 @@ def test_what_would_have_been_sent_undefended_starts_from_the_same_mixture():
     made = scenario(protocol={"download": 0.4, "upload": 0.5, "choice": "random", "local_steps": 2})
     quiet = GaussianNoise(std=1e-12)
     run = made.observe(made.train(quiet, 0), quiet, Observation("end", 16, 4, 0))
-    for inside in run.inside.values():
+    for ground_truth in run.truths.values():
         assert all(
-            torch.allclose(inside.plain.tensors[name], tensor, atol=1e-9) for name, tensor in inside.clean.tensors.items()
+            torch.allclose(ground_truth.plain.tensors[name], tensor, atol=1e-9)
+            for name, tensor in ground_truth.clean.tensors.items()
         )
-        entries = flat(inside.clean.tensors)
+        entries = flat(ground_truth.clean.tensors)
         assert (entries != 0).sum() <= -(-len(entries) // 2)
 
 

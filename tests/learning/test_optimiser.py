@@ -57,7 +57,7 @@ def test_what_is_observed_at_a_stage_has_the_step_size_of_that_stage(stage: str,
     sent = [message for message in run.transcript if message.kind is Kind.UPDATE]
     assert len(sent) == 4
     assert min(message.round for message in sent) == 3
-    assert {inside.clean.facts["learning_rate"] for inside in run.inside.values()} == {rate}
+    assert {ground_truth.clean.facts["learning_rate"] for ground_truth in run.truths.values()} == {rate}
 
 
 def test_the_server_s_steps_become_shorter_too() -> None:

@@ -99,7 +99,7 @@ def test_the_probe_reads_public_examples_only() -> None:
     drawn = run.auxiliary.take(torch.randperm(32, generator=stream(0))[:6])
     sent = run.public.named(run.transcript[2].tensors)
     assert found.value == pytest.approx(literal(run.public, sent, drawn.inputs), rel=1e-5)
-    blind = dataclasses.replace(run, inside={}, locals={})
+    blind = dataclasses.replace(run, truths={}, locals={})
     assert AccuracyScore(samples=6).read(blind, stream(0)).readings == (found,)
 
 

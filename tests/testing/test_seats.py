@@ -65,8 +65,8 @@ def test_a_run_shows_one_message_of_each_and_the_other_side_of_the_honest_one():
         (Kind.PARAMETERS, "server", ATTACKER, 2),
         (Kind.UPDATE, ATTACKER, "server", 2),
     ]
-    assert list(run.inside) == [(VICTIM, 2)]
-    assert run.inside[VICTIM, 2].owned.labels.unique().tolist() == list(OWNED[VICTIM])
+    assert list(run.truths) == [(VICTIM, 2)]
+    assert run.truths[VICTIM, 2].owned.labels.unique().tolist() == list(OWNED[VICTIM])
     assert set(run.locals) == {VICTIM, ATTACKER}
     assert run.auxiliary.labels.unique().tolist() == [0, 1, 2]
 

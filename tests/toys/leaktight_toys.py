@@ -100,7 +100,7 @@ class ToyScenario(Scenario):
     def observe(self, training: Training, defence: Defence, observation: Observation, enter: Enter | None = None) -> Run:
         task = self.task(observation.seed)
         snapshot = training.snapshots[observation.stage]
-        transcript, inside = [], {}
+        transcript, truths = [], {}
         for number in range(observation.victims):
             name = f"client-{number % 2}"
             rng = stream(observation.seed, "batch", number)
@@ -115,8 +115,8 @@ class ToyScenario(Scenario):
             clean = Message(Kind.GRADIENT, name, "server", number, tensors, {"examples": float(len(batch))})
             sent = defence.on_message(clean, local)
             transcript += [Message(Kind.PARAMETERS, "server", name, number, snapshot.parameters), sent]
-            inside[sent.key] = GroundTruth(task, batch, batch, clean, sent)
-        return Run(tuple(transcript), task, defence, inside, notes={"epsilon": 1.0, "rounds": 7.0})
+            truths[sent.key] = GroundTruth(task, batch, batch, clean, sent)
+        return Run(tuple(transcript), task, defence, truths, notes={"epsilon": 1.0, "rounds": 7.0})
 
 
 class ToyAttack(Attack):

@@ -136,17 +136,17 @@ class Captured(Scenario):
             raise Refusal(f"No captured message was made from batches of {observation.batch_size}.")
         task, batches = self.task(chosen[0]), self.batches(chosen)
         transcript: list[Message] = []
-        inside: dict[MessageKey, GroundTruth] = {}
+        truths: dict[MessageKey, GroundTruth] = {}
         for capture in chosen:
             asked, sent = exchange(capture, task)
             if capture.manifest.name in batches:
                 batch = batches[capture.manifest.name].to(task.device)
                 plain = undefended(task, asked, sent, batch, capture.manifest)
                 sent = sent if isinstance(defence, AsCaptured) else _known(plain)
-                inside[sent.key] = GroundTruth(task, batch, batch, plain or sent, sent, plain)
+                truths[sent.key] = GroundTruth(task, batch, batch, plain or sent, sent, plain)
             transcript += [asked, sent]
         notes = self._notes(chosen, task, transcript)
-        return Run(tuple(transcript), task, defence, inside, auxiliary=self._auxiliary(task), notes=notes)
+        return Run(tuple(transcript), task, defence, truths, auxiliary=self._auxiliary(task), notes=notes)
 
     def _auxiliary(self, task: Task) -> Batch | None:
         """Return the public examples, if there are any and they are of the same kind."""

@@ -94,7 +94,7 @@ class Attempt(Probe):
         known = labels_read(guess)
         finding = self._found(run, guess.answer, rng, known)
         members = dict(guess.members)
-        if run.inside and (luckiest := _luckiest(members.values(), finding.truth)) is not None:
+        if run.truths and (luckiest := _luckiest(members.values(), finding.truth)) is not None:
             members[LUCKIEST] = luckiest
         by_member = [
             reading.model_copy(update={"by": name})
@@ -106,7 +106,7 @@ class Attempt(Probe):
         return dataclasses.replace(finding, readings=(*finding.readings, *by_member), remark=remark)
 
     def _found(self, run: Run, guess: Guess, rng: Stream, known: Mapping[MessageKey, Tensor] | None = None) -> Finding:
-        if not run.inside:
+        if not run.truths:
             return Finding(ungraded(guess), guess)
         truth = tuple(run.truth(key) for key in guess.keys)
         lost = tuple(reading for reading in ungraded(guess) if reading.name == DIVERGED and reading.value)
@@ -129,7 +129,7 @@ class Attempt(Probe):
         if isinstance(guess, Reconstruction) and guess.labels is None:
             claimed.discard("labels")
             if Knows.LABELS in self.threat.knows:
-                guess = dataclasses.replace(guess, labels=tuple(inside.used.labels for inside in truth))
+                guess = dataclasses.replace(guess, labels=tuple(ground_truth.used.labels for ground_truth in truth))
             elif known is not None and all(key in known for key in guess.keys):
                 guess = dataclasses.replace(guess, labels=tuple(known[key] for key in guess.keys))
         granted = public if Knows.AUXILIARY in self.threat.knows else None
@@ -144,7 +144,7 @@ class Attempt(Probe):
 def _luckiest(members: Iterable[Guess], truth: Sequence[GroundTruth]) -> Reconstruction | None:
     """Return for each message the guess of all attacks that is nearest to the truth; None if none guesses examples."""
     found: dict[MessageKey, tuple[float, Tensor]] = {}
-    by_key = {inside.sent.key: inside.raw.inputs for inside in truth}
+    by_key = {ground_truth.sent.key: ground_truth.raw.inputs for ground_truth in truth}
     for member in members:
         if not isinstance(member, Reconstruction):
             continue

@@ -1,4 +1,4 @@
-"""Runs: what happened, kept in two parts. The transcript is public; the inside is not."""
+"""Runs: what happened, in two parts. The transcript is public; the ground truth is not."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Run:
         transcript: every message that crossed the boundary, in order.
         public: the task that all parties agreed on.
         defence: the defence in use; whether an attacker knows it is the threat model's business.
-        inside: each honest message's other side, by the message's key.
+        truths: each honest message's other side, by the message's key.
         locals: each party's Local, by name.
         auxiliary: public data of the same kind, for attackers that the threat model grants it.
         notes: numbers that parties noted, the largest over parties.
@@ -68,17 +68,17 @@ class Run:
     transcript: tuple[Message, ...]
     public: Task
     defence: Defence
-    inside: Mapping[MessageKey, GroundTruth] = dataclasses.field(repr=False)
+    truths: Mapping[MessageKey, GroundTruth] = dataclasses.field(repr=False)
     locals: Mapping[str, Local] = dataclasses.field(default_factory=dict, repr=False)
     auxiliary: Batch | None = dataclasses.field(default=None, repr=False)
     notes: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
     def truth(self, key: MessageKey) -> GroundTruth:
         """Return the other side of a message, or of what a participant can tell of all others' messages in a round."""
-        if key in self.inside:
-            return self.inside[key]
+        if key in self.truths:
+            return self.truths[key]
         sender, number = key
-        parts = [found for (party, at), found in self.inside.items() if at == number and all_but(party) != sender]
+        parts = [found for (party, at), found in self.truths.items() if at == number and all_but(party) != sender]
         if not parts or sender not in map(all_but, self.locals):
             raise LeaktightError(f"There is no message {key} in this run, and nobody whose others it could stand for.")
         plain = [part.plain for part in parts if part.plain is not None]
@@ -100,9 +100,9 @@ def all_but(party: str) -> str:
     return f"{_ALL_BUT}{party}"
 
 
-def is_joined(inside: GroundTruth) -> bool:
+def is_joined(ground_truth: GroundTruth) -> bool:
     """Return whether this is the other side of several parties' messages at once, as one of them can tell their mean."""
-    return inside.sent.sender.startswith(_ALL_BUT)
+    return ground_truth.sent.sender.startswith(_ALL_BUT)
 
 
 def _mean(messages: Sequence[Message], sender: str) -> Message:

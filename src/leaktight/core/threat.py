@@ -140,13 +140,13 @@ class ThreatModel(Value):
             seat=self.seat,
             messages=tuple(self._shown(message, copies) for message in seen),
             task=run.public.copy(),
-            labels={m.key: run.inside[m.key].used.labels.clone() for m in seen if m.key in run.inside}
+            labels={m.key: run.truths[m.key].used.labels.clone() for m in seen if m.key in run.truths}
             if Knows.LABELS in self.knows
             else {},
             auxiliary=run.auxiliary.copy() if run.auxiliary and Knows.AUXILIARY in self.knows else None,
             defence=run.defence if Knows.DEFENCE in self.knows else None,
             memory=copy.deepcopy(own.memory) if own else {},
-            hints={m.key: _hints(run, m.key) for m in seen if m.key in run.inside} if Knows.HINTS in self.knows else {},
+            hints={m.key: _hints(run, m.key) for m in seen if m.key in run.truths} if Knows.HINTS in self.knows else {},
             knows=self.knows,
         )
 
@@ -200,7 +200,7 @@ def _others(before: Message, own: Message, after: Message) -> list[Exchange]:
 def _hints(run: Run, key: MessageKey) -> Hints:
     """Draw the hints about one message, from a stream that its sender's seed and its key name."""
     sender = run.locals.get(key[0])
-    labels = run.inside[key].raw.labels
+    labels = run.truths[key].raw.labels
     order = torch.randperm(len(labels), generator=stream(sender.seed if sender else 0, "hints", *key)).to(labels.device)
     shuffled = labels[order]
     told = [

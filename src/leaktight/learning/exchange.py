@@ -54,7 +54,7 @@ class Watch:
         public: what both parties know.
         feature: the honest feature party.
         label: the honest label party.
-        inside: both sides of each gradient that the label party sent.
+        truths: both sides of each gradient that the label party sent.
         seen: for each step what the feature party computed its activations from: `inputs` and the bottom's `parameters`; and by the public
             order which of its `rows` they are, and in which `pass`.
     """
@@ -62,7 +62,7 @@ class Watch:
     public: Task
     feature: FeatureParty
     label: LabelParty
-    inside: dict[MessageKey, GroundTruth] = dataclasses.field(default_factory=dict)
+    truths: dict[MessageKey, GroundTruth] = dataclasses.field(default_factory=dict)
     seen: Memory = dataclasses.field(default_factory=dict)
 
     def chairs(self, enter: Enter | None = None) -> tuple[Party, Party]:
@@ -91,7 +91,7 @@ class Watch:
         party = self.label
         found = party.answer(message)
         plain = found.clean if found.used is found.raw else None
-        self.inside[found.sent.key] = GroundTruth(
+        self.truths[found.sent.key] = GroundTruth(
             self.public,
             found.raw,
             found.used,

@@ -98,29 +98,29 @@ class Federated(Staged):
         """
         data = self.data.load()
         task = defence.on_agree(self.task(data, observation.seed))
-        inside: dict[MessageKey, GroundTruth] = {}
+        truths: dict[MessageKey, GroundTruth] = {}
         clients: list[Client] = []
         transcript: list[Message] = []
 
         def seated(stage: str) -> tuple[Server, list[Party]]:
             snapshot = _on(task.device, training.snapshots[stage])
             clients[:] = self.clients(task, data, defence, observation.seed, snapshot.memories, observation.batch_size)
-            parties = [_watched(seat, enter, inside) for seat in _seats(clients)]
+            parties = [_watched(seat, enter, truths) for seat in _seats(clients)]
             return Server(dict(snapshot.parameters), self.protocol.optimiser, observation.seed), parties
 
         if observation.stage == "training":
             for number, rounds in self.watched(observation.victims).items():
-                transcript += self._rounds(*seated(moment(number)), inside, self.spread()[number], rounds)
+                transcript += self._rounds(*seated(moment(number)), truths, self.spread()[number], rounds)
         else:
             server, parties = seated(observation.stage)
             for client in clients:
                 client.optimiser = client.optimiser.at(self.played(observation.stage))
-            transcript += self._messages(server, parties, inside, observation)
+            transcript += self._messages(server, parties, truths, observation)
         return Run(
             transcript=tuple(transcript),
             public=task,
             defence=defence,
-            inside=inside,
+            truths=truths,
             locals={client.name: client.local for client in clients},
             auxiliary=data.test.to(task.device),
             notes=largest(client.local.notes for client in clients),
@@ -132,19 +132,19 @@ class Federated(Staged):
         return self.continued(max(1, victims // per_round))
 
     def _rounds(
-        self, server: Server, parties: list[Party], inside: dict[MessageKey, GroundTruth], first: int, rounds: int
+        self, server: Server, parties: list[Party], truths: dict[MessageKey, GroundTruth], first: int, rounds: int
     ) -> list[Message]:
         """Play rounds, and hand out what came of the last."""
         transcript: list[Message] = []
         for number in range(first, first + rounds):
             messages = self.protocol.round(server, parties, number)
-            if self.protocol.aggregation == "secure" and (parts := _honest(parties, number, inside)):
-                inside[messages[-1].key] = _joined(parts, messages[-1], None)
+            if self.protocol.aggregation == "secure" and (parts := _honest(parties, number, truths)):
+                truths[messages[-1].key] = _joined(parts, messages[-1], None)
             transcript += messages
         return transcript + [server.ask(party.name, first + rounds) for party in parties]
 
     def _messages(
-        self, server: Server, parties: list[Party], inside: dict[MessageKey, GroundTruth], observation: Observation
+        self, server: Server, parties: list[Party], truths: dict[MessageKey, GroundTruth], observation: Observation
     ) -> list[Message]:
         # Rounds count on from the training's, so that no stream is used twice.
         transcript: list[Message] = []
@@ -152,10 +152,10 @@ class Federated(Staged):
             owned: Batch | None = None
             for number in range(self.rounds, self.rounds + observation.victims):
                 messages, _ = self.protocol.collect(server, parties, number)
-                if parts := _honest(parties, number, inside):
+                if parts := _honest(parties, number, truths):
                     # What everybody owns is the same in all rounds: one copy of it serves all.
                     owned = owned or _owned(parts)
-                    inside[messages[-1].key] = _joined(parts, messages[-1], owned)
+                    truths[messages[-1].key] = _joined(parts, messages[-1], owned)
                 transcript += messages
             return transcript
         for victim in range(observation.victims):
@@ -248,7 +248,7 @@ class _Watched:
     """An honest participant whose other side is written down, where neither it nor who may take its seat can reach it."""
 
     client: Client
-    inside: dict[MessageKey, GroundTruth]
+    truths: dict[MessageKey, GroundTruth]
 
     @property
     def name(self) -> str:
@@ -258,7 +258,7 @@ class _Watched:
         twin = None if isinstance(self.client.defence, Undefended) else _twin(self.client)
         found = self.client.answer(message)
         plain = found.clean if twin is None else twin.respond(message)
-        self.inside[found.sent.key] = dataclasses.replace(
+        self.truths[found.sent.key] = dataclasses.replace(
             found, plain=plain, owned=self.client.data, revealed=self.client.reveals()
         )
         return found.sent
@@ -291,14 +291,14 @@ def _seats(clients: Sequence[Client]) -> list[Seat]:
     return [Seat(one.name, one.public, one.data, one.local, one, known[one.name]) for one in clients]
 
 
-def _watched(seat: Seat, enter: Enter | None, inside: dict[MessageKey, GroundTruth]) -> Party:
+def _watched(seat: Seat, enter: Enter | None, truths: dict[MessageKey, GroundTruth]) -> Party:
     party = enter(seat) if enter else seat.honest
-    return _Watched(party, inside) if isinstance(party, Client) and party is seat.honest else party
+    return _Watched(party, truths) if isinstance(party, Client) and party is seat.honest else party
 
 
-def _honest(parties: Sequence[Party], number: int, inside: dict[MessageKey, GroundTruth]) -> list[GroundTruth]:
+def _honest(parties: Sequence[Party], number: int, truths: dict[MessageKey, GroundTruth]) -> list[GroundTruth]:
     """Take out the other sides of a round's messages, of all who were honest."""
-    return [inside.pop((party.name, number)) for party in parties if (party.name, number) in inside]
+    return [truths.pop((party.name, number)) for party in parties if (party.name, number) in truths]
 
 
 def _owned(parts: list[GroundTruth]) -> Batch | None:

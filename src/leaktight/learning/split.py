@@ -254,7 +254,7 @@ class Split(Staged):
             transcript=tuple(transcript),
             public=public,
             defence=defence,
-            inside=watch.inside,
+            truths=watch.truths,
             locals={party.name: party.local for party in (feature, label)},
             auxiliary=Batch(features, data.test.labels).to(public.device),
             notes=notes,

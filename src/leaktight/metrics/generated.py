@@ -210,7 +210,7 @@ def _is(probabilities: Tensor, label: int) -> Tensor:
 
 def _held(truth: Sequence[GroundTruth]) -> list[Batch]:
     """Return the attacked parties' own examples; of a party that wrote down no more, those behind its message."""
-    return [inside.raw if inside.owned is None else inside.owned for inside in truth]
+    return [ground_truth.raw if ground_truth.owned is None else ground_truth.owned for ground_truth in truth]
 
 
 def _private(metric: Metric, guess: Samples, truth: Sequence[GroundTruth]) -> Tensor:

@@ -55,7 +55,7 @@ def cut_run(
     data = binary(data or toy_batch(rounds * batch_size, shape=task.shape))
     local.now.examples = len(data)
     transcript: list[Message] = []
-    inside: dict[MessageKey, GroundTruth] = {}
+    truths: dict[MessageKey, GroundTruth] = {}
     for number in range(rounds):
         raw = data.take((torch.arange(batch_size) + number * batch_size) % len(data))
         local.begin(number)
@@ -63,11 +63,11 @@ def cut_run(
         used = local.now.batch = defence.on_batch(raw, local)
         clean = cut_message(task, used, number)
         ask = Message(Kind.ACTIVATION, PEER, PARTY, number, {"cut": task.model.features(used.inputs).detach()})
-        found = inside[clean.key] = GroundTruth(task, raw, used, clean, defence.on_message(clean, local))
+        found = truths[clean.key] = GroundTruth(task, raw, used, clean, defence.on_message(clean, local))
         transcript += [ask, found.sent]
     reveals = defence.on_close(local)
     transcript += [Message(Kind.REVEAL, PARTY, PEER, rounds, reveals)] if reveals else []
-    return Run(tuple(transcript), task, defence, inside, {PARTY: local}, notes=dict(local.notes))
+    return Run(tuple(transcript), task, defence, truths, {PARTY: local}, notes=dict(local.notes))
 
 
 def cut_step(defence: Defence, local: Local, round: int, raw: Batch | None = None) -> Message:

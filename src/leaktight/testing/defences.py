@@ -61,8 +61,8 @@ def check_form(defence: Defence, play: Play = toy_run) -> None:
     Only a defence that says so (`withholds`) may leave tensors out.
     """
     run = play(defence)
-    for inside in run.inside.values():
-        clean, sent = inside.clean, inside.sent
+    for ground_truth in run.truths.values():
+        clean, sent = ground_truth.clean, ground_truth.sent
         for part in ("kind", "sender", "receiver", "round", "facts"):
             before, after = getattr(clean, part), getattr(sent, part)
             require(before == after, f"{defence} must keep the {part} of a message. Got {after!r} for {before!r}.")
@@ -114,9 +114,9 @@ def check_canary(defence: Defence, play: Play = toy_run) -> None:
     data.inputs[:, 0, 0, 0] = CANARY
     runs = [play(defence, data=data, batch_size=8, rounds=rounds) for rounds in (1, 2, 3)]
     secrets = [(f"its memory at home. Its `{name}` shows", secret) for run in runs for name, secret in _kept(run)]
-    for inside in runs[-1].inside.values():
-        secrets.append(("the batch at home. Its inputs show", inside.used.inputs[:1, 0, 0, 0]))
-        secrets.append(("the batch at home. Its labels show", inside.used.labels))
+    for ground_truth in runs[-1].truths.values():
+        secrets.append(("the batch at home. Its inputs show", ground_truth.used.inputs[:1, 0, 0, 0]))
+        secrets.append(("the batch at home. Its labels show", ground_truth.used.labels))
     for message in _before_the_end(runs[-1]):
         rows = [*message.tensors.values(), torch.tensor(list(message.facts.values()))]
         for what, secret in secrets:
@@ -201,7 +201,7 @@ def _before_the_end(run: Run) -> list[Message]:
 
 
 def _sent(run: Run) -> list[Message]:
-    return [inside.sent for inside in run.inside.values()]
+    return [ground_truth.sent for ground_truth in run.truths.values()]
 
 
 def _change(sent: list[Message], plain: list[Message]) -> float:

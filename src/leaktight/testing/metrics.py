@@ -56,8 +56,8 @@ def reconstruction_trial(messages: int = 48, examples: int = 3, shape: tuple[int
     run = toy_run(rounds=messages, batch_size=examples, task=toy_task(shape=shape))
     public = toy_batch(64, seed=1, shape=shape)
     common = public.labels.bincount(minlength=CLASSES).argsort(descending=True)
-    truth, rng = tuple(run.inside.values()), stream(0, "trial")
-    batches = [inside.raw for inside in truth]
+    truth, rng = tuple(run.truths.values()), stream(0, "trial")
+    batches = [ground_truth.raw for ground_truth in truth]
     keys = tuple((f"client-{number % SENDERS}", number // SENDERS) for number in range(messages))
 
     def guess(changed: list[Batch]) -> Reconstruction:
@@ -187,8 +187,8 @@ def _grade(metric: Metric, trial: Trial, guess: Guess) -> Sequence[Reading]:
 
 def _parts(trial: Trial) -> dict[str, dict[str, torch.Tensor]]:
     guess = trial.wrong
-    parts = {"truth": {f"raw {n}": inside.raw.inputs for n, inside in enumerate(trial.truth)}}
-    parts["truth"] |= {f"labels {n}": inside.raw.labels for n, inside in enumerate(trial.truth)}
+    parts = {"truth": {f"raw {n}": ground_truth.raw.inputs for n, ground_truth in enumerate(trial.truth)}}
+    parts["truth"] |= {f"labels {n}": ground_truth.raw.labels for n, ground_truth in enumerate(trial.truth)}
     if trial.public is not None:
         parts["public data"] = {"inputs": trial.public.inputs, "labels": trial.public.labels}
     if isinstance(guess, Reconstruction):

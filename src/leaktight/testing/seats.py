@@ -59,7 +59,7 @@ def active_run(attack: Attack, *, defence: Defence | None = None, rounds: int = 
     Example:
         >>> from leaktight.attacks import Analytic
         >>> run = active_run(Analytic(), rounds=1)
-        >>> [message.sender for message in run.transcript], sorted(run.inside)
+        >>> [message.sender for message in run.transcript], sorted(run.truths)
         (['server', 'client-0', 'server', 'client-1'], [('client-0', 1)])
     """
     defence = defence or Undefended()
@@ -74,16 +74,16 @@ def active_run(attack: Attack, *, defence: Defence | None = None, rounds: int = 
     server, protocol = Server(public.public_parameters(), Sgd()), RoundRobin()
     for number in range(rounds):
         protocol.round(server, parties, number)
-    inside: dict[MessageKey, GroundTruth] = {}
+    truths: dict[MessageKey, GroundTruth] = {}
     honest = clients[0]
     # Whoever is watched sends noise in the last round too, if there is to be nothing to learn.
-    watched = seated(Seat(honest.name, public, honest.data, honest.local, _Watched(honest, inside)))
+    watched = seated(Seat(honest.name, public, honest.data, honest.local, _Watched(honest, truths)))
     transcript = protocol.round(server, [watched, parties[1]], rounds)
     return Run(
         transcript=tuple(transcript),
         public=public,
         defence=defence,
-        inside=inside,
+        truths=truths,
         locals={client.name: client.local for client in clients},
         auxiliary=squares(90, seed=1),
     )
@@ -99,7 +99,7 @@ class _Watched:
     """An honest participant whose other side is written down."""
 
     client: Client
-    inside: dict[MessageKey, GroundTruth]
+    truths: dict[MessageKey, GroundTruth]
 
     @property
     def name(self) -> str:
@@ -107,7 +107,7 @@ class _Watched:
 
     def respond(self, message: Message) -> Message:
         found = self.client.answer(message)
-        self.inside[found.sent.key] = dataclasses.replace(found, owned=self.client.data, revealed=self.client.reveals())
+        self.truths[found.sent.key] = dataclasses.replace(found, owned=self.client.data, revealed=self.client.reveals())
         return found.sent
 
     def close(self) -> None:

@@ -118,7 +118,7 @@ def toy_run(
 
     Example:
         >>> run = toy_run(rounds=2)
-        >>> [str(message.kind) for message in run.transcript], sorted(run.inside)
+        >>> [str(message.kind) for message in run.transcript], sorted(run.truths)
         (['parameters', 'gradient', 'parameters', 'gradient'], [('client-0', 0), ('client-0', 1)])
     """
     defence = defence or Undefended()
@@ -129,11 +129,11 @@ def toy_run(
     client = Client(PARTY, public, data, defence, local, batch_size, schedule=schedule or Shuffled())
     parameters = toy_parameters(public)
     transcript: list[Message] = []
-    inside: dict[MessageKey, GroundTruth] = {}
+    truths: dict[MessageKey, GroundTruth] = {}
     for number in range(rounds):
         ask = Message(Kind.PARAMETERS, "server", PARTY, number, {name: tensor.clone() for name, tensor in parameters.items()})
         found = client.answer(ask)
-        inside[found.sent.key] = found
+        truths[found.sent.key] = found
         transcript += [ask, found.sent]
     reveal = client.close()
     transcript += [reveal] if reveal else []
@@ -141,7 +141,7 @@ def toy_run(
         transcript=tuple(transcript),
         public=public,
         defence=defence,
-        inside=inside,
+        truths=truths,
         locals={PARTY: local},
         auxiliary=auxiliary or toy_batch(32, seed=1, shape=task.shape),
         notes=dict(local.notes),
@@ -168,7 +168,7 @@ def property_run(defence: Defence | None = None, *, rounds: int = 40, batch_size
 
     Example:
         >>> run = property_run(rounds=4)
-        >>> sorted(int(inside.raw.properties.sum()) for inside in run.inside.values())
+        >>> sorted(int(truth.raw.properties.sum()) for truth in run.truths.values())
         [0, 0, 8, 8]
     """
     return toy_run(

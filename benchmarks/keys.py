@@ -4,7 +4,7 @@ The body is that of the public experiments on MNIST: two convolutions of 5x5 wit
 linear layer of 256 units, on batches of 128 images of 28x28. A step is forward, backward and an optimiser's step with momentum, as a participant
 takes it, in a process that keeps freed memory, as the command line does. All heads are measured in turn; the median of each counts, and ratios are of the times in the same turn.
 
-The attack is that of `leaktight reproduce class-keys --scale small` on the plain framework: training with the attacker in its chair, samples and all
+The attack is that of `leaktight reproduce class-keys --scale small` on the plain framework: training with the attacker in its seat, samples and all
 their scores. It needs MNIST in a folder: `--data path/to/data`, with a sub-folder `mnist`.
 """
 

@@ -270,7 +270,7 @@ def test_undefended_the_norm_gives_labels_away_at_every_layer_through_training()
     assert min(medians["linear1"], medians["relu2"]) > 0.8
 
 
-def test_an_active_attacker_may_take_the_feature_party_s_chair(training):
+def test_an_active_attacker_may_take_the_feature_party_s_seat(training):
     class Dishonest:
         """Sends zeros."""
 
@@ -299,7 +299,7 @@ def test_an_active_attacker_may_take_the_feature_party_s_chair(training):
     assert len(run.truths) == 3
 
 
-def test_an_honest_chair_is_watched(training):
+def test_an_honest_seat_is_watched(training):
     run = scenario().observe(training, Undefended(), Observation("end", 16, 1, 0), lambda seat: seat.honest)
     assert len(run.truths) == 1
 

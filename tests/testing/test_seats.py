@@ -1,4 +1,4 @@
-"""Chairs: pictures that are easy to tell apart, and a small training that an attacker can sit in."""
+"""Seats: pictures that are easy to tell apart, and a small training that an attacker can sit in."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ torch.set_num_threads(1)
 
 
 class Spy(Attack):
-    """Sits in its chair, does nothing dishonest, and remembers what it was handed."""
+    """Sits in its seat, does nothing dishonest, and remembers what it was handed."""
 
     kind: Literal["test_spy"] = "test_spy"
     claims: ClassVar[frozenset[str]] = frozenset({"samples"})

@@ -159,7 +159,7 @@ class ToyNoise(Defence):
 
 
 class ToySitter(Attack):
-    """Sits in the training, counts its turns there, keeps what it was handed last, and stretches what its chair sends."""
+    """Sits in the training, counts its turns there, keeps what it was handed last, and stretches what its seat sends."""
 
     kind: Literal["toy_sitter"] = "toy_sitter"
     claims: ClassVar[frozenset[str]] = frozenset({"scores"})
@@ -182,7 +182,7 @@ class ToySitter(Attack):
 
 @dataclasses.dataclass(frozen=True)
 class Sitting:
-    """Who sits in a chair for a ToySitter."""
+    """Who sits in a seat for a ToySitter."""
 
     seat: Seat
     attack: ToySitter

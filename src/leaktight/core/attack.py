@@ -161,7 +161,7 @@ class Attack(Registered):
 
     Write `run`; call the attack. `needs` is what the threat model must grant, `claims` what the guess speaks of (`inputs`,
     `labels`, `scores`, `property`, `samples`), `principle` what it rests on, `simple` marks an attack that a strong one should beat, `models` says which
-    defences it models, `active` marks one that sits in its chair while the model is trained. An attack with a field `accomplices` takes those chairs too.
+    defences it models, `active` marks one that sits in its seat while the model is trained. An attack with a field `accomplices` takes those seats too.
     """
 
     family: ClassVar[str] = "attack"
@@ -196,12 +196,12 @@ class Attack(Registered):
 
     @property
     def active(self) -> bool:
-        """Whether the attack must sit in its chair while the model is trained; such a training is no other attack's."""
+        """Whether the attack must sit in its seat while the model is trained; such a training is no other attack's."""
         return False
 
     @property
     def further(self) -> tuple[str, ...]:
-        """The chairs that the attack takes beside that of the threat model: its `accomplices`, if it has such a field."""
+        """The seats that the attack takes beside that of the threat model: its `accomplices`, if it has such a field."""
         return tuple(dict(self).get("accomplices", ()))
 
     def member(self, name: str) -> Attack:
@@ -214,10 +214,10 @@ class Attack(Registered):
         return self.active
 
     def take(self, seat: Seat) -> Party:
-        """Return who sits in the attacker's chair while the run lasts; an active attack returns a dishonest party.
+        """Return who sits in the attacker's seat while the run lasts; an active attack returns a dishonest party.
 
         What it learns in a training belongs into `seat.local.memory`, as tensors and numbers by nested name: it is kept with the training,
-        is there again when the chair is taken for an observation, and is the `memory` of the view that `run` is given.
+        is there again when the seat is taken for an observation, and is the `memory` of the view that `run` is given.
         """
         return seat.honest
 

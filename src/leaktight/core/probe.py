@@ -38,13 +38,13 @@ class Finding:
 
 
 class Probe(Registered):
-    """Looks at one run and returns readings; may first take a chair in it."""
+    """Looks at one run and returns readings; may first take a seat in it."""
 
     family: ClassVar[str] = "probe"
 
     @property
     def entrant(self) -> Probe | None:
-        """What of the probe takes a chair in the training, too, without what does not change it; None if it needs no such training."""
+        """What of the probe takes a seat in the training, too, without what does not change it; None if it needs no such training."""
         return None
 
     @property
@@ -53,7 +53,7 @@ class Probe(Registered):
         return self.key
 
     def enter(self, seat: Seat) -> Party:
-        """Return who sits in this chair while the run lasts."""
+        """Return who sits in this seat while the run lasts."""
         return seat.honest
 
     @abc.abstractmethod
@@ -80,7 +80,7 @@ class Attempt(Probe):
         return self.attack.key
 
     def enter(self, seat: Seat) -> Party:
-        """Let an attack take its chairs, and tell it there what the threat model grants."""
+        """Let an attack take its seats, and tell it there what the threat model grants."""
         if seat.name not in (self.threat.seat, *self.attack.further):
             return seat.honest
         return self.attack.take(dataclasses.replace(seat, known=self.threat.granted(seat.known)))

@@ -91,8 +91,8 @@ class Scenario(Registered):
             defence: what the parties do about leakage.
             seed: what all randomness derives from.
             progress: called after each round.
-            enter: asked for every chair who sits in it, once all honest parties are there; whoever does plays all rounds, and what is in
-                its chair's memory is kept at every stage. None leaves the chairs to the honest.
+            enter: asked for every seat who sits in it, once all honest parties are there; whoever does plays all rounds, and what is in
+                its seat's memory is kept at every stage. None leaves the seats to the honest.
         """
 
     @abc.abstractmethod

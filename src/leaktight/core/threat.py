@@ -122,7 +122,7 @@ class ThreatModel(Value):
     Args:
         seat: `server` sees everything sent to it, `wire` sees all messages, a participant what it is sent and sends.
         knows: what the attacker has beside the messages; `hints` are the labels of a few examples behind each message, at most
-            `HINTS` and at most half of each class; `keys` are the class keys of the others, which an active attack is handed in its chair.
+            `HINTS` and at most half of each class; `keys` are the class keys of the others, which an active attack is handed in its seat.
     """
 
     seat: str = "server"

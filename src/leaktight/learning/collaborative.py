@@ -42,7 +42,7 @@ class Sharing:
         {'weight': tensor([2., 0.]), 'bias': tensor([ 0.0000, -1.5000])}
 
     Differs from the paper: which entries "changed most" is by how far, not by how often they were updated. The server hands out
-    all parameters and the participant leaves some of them aside, so that whoever sits in its chair sees more than it takes over.
+    all parameters and the participant leaves some of them aside, so that whoever sits in its seat sees more than it takes over.
     """
 
     download: float = 1.0

@@ -65,8 +65,8 @@ class Watch:
     truths: dict[MessageKey, GroundTruth] = dataclasses.field(default_factory=dict)
     seen: Memory = dataclasses.field(default_factory=dict)
 
-    def chairs(self, enter: Enter | None = None) -> tuple[Party, Party]:
-        """Return who plays: the honest parties, watched, unless somebody takes a chair."""
+    def parties(self, enter: Enter | None = None) -> tuple[Party, Party]:
+        """Return who plays: the honest parties, watched, unless somebody takes a seat."""
         feature, label = self.feature, self.label
         # It has no labels; the place for them says so.
         known = Batch(feature.inputs, torch.full((len(feature.inputs),), -1, device=feature.inputs.device))

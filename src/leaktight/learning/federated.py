@@ -277,7 +277,7 @@ def _twin(client: Client) -> Client:
 
 
 def _seats(clients: Sequence[Client]) -> list[Seat]:
-    """Return the participants' chairs, each with what the others keep secret until they reveal it."""
+    """Return the participants' seats, each with what the others keep secret until they reveal it."""
     reveals = {client.name: client.close() for client in clients}
     known = {
         client.name: {

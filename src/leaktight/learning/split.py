@@ -203,7 +203,7 @@ class Split(Staged):
         """Train all steps under the label party's defence; keep the stages, the utility on test data and the parties' notes."""
         if enter is not None:
             raise Refusal(
-                "In split learning nobody can take a chair while the model is trained. Use an attack that only observes."
+                "In split learning nobody can take a seat while the model is trained. Use an attack that only observes."
             )
         data = self.data.load()
         feature, label = self.parties(data, defence, seed)
@@ -236,12 +236,12 @@ class Split(Staged):
         _require_room(feature, label, observation)
         initial = {name: tensor.detach().clone() for name, tensor in feature.bottom.named_parameters()}
         watch = Watch(public, feature, label)
-        chairs = watch.chairs(enter)
+        parties = watch.parties(enter)
         transcript: list[Message] = []
         for snapshot, steps in self._starts(training, observation):
             feature.restore(snapshot.memories[feature.name])
             label.restore(snapshot.memories[label.name])
-            play(*chairs, label.opening(), steps, lambda _, messages: transcript.extend(messages))
+            play(*parties, label.opening(), steps, lambda _, messages: transcript.extend(messages))
         # The last answer of the feature party is to a step that nobody observes any more.
         feature.local.memory["seen"] = {
             str(message.round): watch.seen[str(message.round)] for message in transcript if watch.seen

@@ -160,7 +160,7 @@ def among_noise(enter: Enter, rng: Stream) -> Enter:
     this one there was nothing to learn.
 
     Args:
-        enter: who takes the other chairs.
+        enter: who takes the other seats.
         rng: where the noise comes from.
     """
 

@@ -42,14 +42,14 @@ def validate_plan(plan: Plan) -> None:
                 seatable(probe, label, seats - {SERVER, WIRE})
 
 
-def seatable(probe: Probe, label: str, chairs: set[str]) -> None:
-    """Check that an attack that takes chairs finds them: nobody can train in the server's place, and the wire is no place at all."""
+def seatable(probe: Probe, label: str, seats: set[str]) -> None:
+    """Check that an attack that takes seats finds them: nobody can train in the server's place, and the wire is no place at all."""
     if isinstance(probe, Attempt):
         wanted = (*([probe.threat.seat] if probe.attack.active else []), *probe.attack.further)
         for seat in wanted:
-            if seat not in chairs:
+            if seat not in seats:
                 raise InvalidValue(
-                    f"The attack {label} must take a participant's chair, as it takes part in training. Got `{seat}` instead. {did_you_mean(seat, chairs)}"
+                    f"The attack {label} must take a participant's seat, as it takes part in training. Got `{seat}` instead. {did_you_mean(seat, seats)}"
                 )
 
 

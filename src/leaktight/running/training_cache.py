@@ -45,9 +45,9 @@ class TrainingSpec(Value):
         seed: what all randomness derives from.
         format: how the file is written.
         fingerprint: the digest of what it is made from.
-        entrant: who takes a chair in it, with the attack and the threat model; None for a training among honest parties, which all
+        entrant: who takes a seat in it, with the attack and the threat model; None for a training among honest parties, which all
             passive probes share. It is left out of the key then.
-        null: whether honest parties send noise, so that there is nothing to learn from them in any chair.
+        null: whether honest parties send noise, so that there is nothing to learn from them in any seat.
     """
 
     scenario: SerializeAsAny[Scenario]
@@ -60,7 +60,7 @@ class TrainingSpec(Value):
 
     @property
     def enter(self) -> Enter | None:
-        """Who sits in each chair; None leaves all to the honest."""
+        """Who sits in each seat; None leaves all to the honest."""
         if self.entrant is None:
             return None
         return among_noise(self.entrant.enter, stream(self.seed, "training", "null")) if self.null else self.entrant.enter

@@ -1,4 +1,4 @@
-"""Chairs: a small training in which an active attack takes part, with a class that is easy to picture."""
+"""Seats: a small training in which an active attack takes part, with a class that is easy to picture."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from torch import nn
 from leaktight.core.defence import Defence, Undefended
 from leaktight.core.local import Local
 from leaktight.core.memory import keep_memory
-from leaktight.core.random import sealed, stream
+from leaktight.core.random import global_seed, stream
 from leaktight.core.record import Status
 from leaktight.core.task import Batch, Model, Task
 from leaktight.defences import ClassKeys
@@ -42,7 +42,7 @@ PLAIN = "plain"
 
 def plain_task() -> Task:
     """Return the plain task with a softmax head."""
-    with sealed(0):
+    with global_seed(0):
         body = nn.Sequential(
             *(nn.Conv2d(1, 32, 5), nn.LeakyReLU(0.2), nn.MaxPool2d(3)),
             *(nn.Conv2d(32, 64, 5), nn.LeakyReLU(0.2), nn.MaxPool2d(2)),

@@ -16,7 +16,7 @@ from leaktight.core.local import Local
 from leaktight.core.message import Kind, Message
 from leaktight.core.party import Seat
 from leaktight.core.random import stream
-from leaktight.core.scenario import flat, nested
+from leaktight.core.scenario import flatten, unflatten
 from leaktight.core.task import Batch
 from leaktight.defences import GaussianNoise, Polarization
 from leaktight.defences.class_keys import ClassKeys
@@ -58,7 +58,7 @@ def ask(seat, number=0):
 
 
 def same(one, other):
-    one, other = flat(one), flat(other)
+    one, other = flatten(one), flatten(other)
     return one.keys() == other.keys() and all(torch.equal(torch.as_tensor(one[n]), torch.as_tensor(other[n])) for n in one)
 
 
@@ -80,7 +80,7 @@ def test_its_update_teaches_the_model_that_fakes_are_of_the_fake_class():
     sent = one.respond(message)
     fakes = seat.local.memory[SCOPE]["fakes"]
     before, after = (
-        seat.task.forward(seat.task.named(parameters), fakes).softmax(1)[:, 3].mean()
+        seat.task.forward(seat.task.model_parameters(parameters), fakes).softmax(1)[:, 3].mean()
         for parameters in (message.tensors, {name: message.tensors[name] + sent.tensors[name] for name in message.tensors})
     )
     assert after > before + 0.1
@@ -91,7 +91,7 @@ def test_its_generator_learns_to_be_taken_for_the_victims_class():
     one = party(seat, generator_steps=60, optimiser={"kind": "adam", "learning_rate": 0.01}, victim_class=1)
     one.respond(ask(seat))
     new, old = (restored(one.attack, SQUARES, Local("client-1", 0, memory=m)) for m in (seat.local.memory[SCOPE], {}))
-    parameters = seat.task.named(seat.task.public_parameters())
+    parameters = seat.task.model_parameters(seat.task.public_parameters())
     judged = [
         seat.task.forward(parameters, drawn_samples(g, 8, 50, SeededDraws(stream(0)))).softmax(1)[:, 1].mean()
         for g in (new, old)
@@ -143,7 +143,7 @@ def test_a_party_that_is_rebuilt_from_its_memory_goes_on_as_if_nothing_had_happe
     for number in range(2):
         party(first, optimiser=optimiser).respond(ask(first, number))
     assert plain(first.local.memory)
-    kept = nested({name: torch.as_tensor(value).clone() for name, value in flat(first.local.memory).items()})
+    kept = unflatten({name: torch.as_tensor(value).clone() for name, value in flatten(first.local.memory).items()})
     again = make_seat(memory=kept)
     resumed = party(again, optimiser=optimiser).respond(ask(again, 2))
     assert same(dict(resumed.tensors), dict(messages[2].tensors))
@@ -179,7 +179,7 @@ def test_steps_end_early_once_fakes_hit_for_long_enough(monkeypatch):
     seat = make_seat()
     seen = []
     one = party(seat, generator_steps=40, early_stop=0.5)
-    target = one._aim(seat.task.named(seat.task.public_parameters()), seat.local)
+    target = one._aim(seat.task.model_parameters(seat.task.public_parameters()), seat.local)
     monkeypatch.setattr(GanParty, "_aim", lambda self, parameters, own: target)
     monkeypatch.setattr(
         type(target), "hits", lambda self, outputs: seen.append(0) or torch.tensor([len(seen) > 5] * len(outputs))
@@ -236,7 +236,7 @@ def test_it_trains_along_under_other_defences(defence):
 def test_with_keys_a_random_one_is_its_own_and_nobody_elses():
     seat = make_seat(KEYS)
     one = party(seat, class_key="random")
-    parameters = seat.task.named(seat.task.public_parameters())
+    parameters = seat.task.model_parameters(seat.task.public_parameters())
     target = one._aim(parameters, seat.local)
     assert target.key.norm().item() == pytest.approx(1, abs=1e-5)
     assert torch.equal(target.key, one._aim(parameters, seat.local).key)
@@ -251,7 +251,7 @@ def test_with_keys_it_uses_what_it_was_told_of_the_victims():
     exact = torch.nn.functional.normalize(torch.randn(64, generator=stream(0)), dim=0)
     known = {"keys/client-0/0": exact, "keys/client-0/1": -exact}
     seat = make_seat(KEYS, known=known)
-    parameters = seat.task.named(seat.task.public_parameters())
+    parameters = seat.task.model_parameters(seat.task.public_parameters())
     assert torch.equal(party(seat, class_key="exact")._aim(parameters, seat.local).key, exact)
     assert torch.equal(party(seat, class_key="exact", victim_class=1)._aim(parameters, seat.local).key, -exact)
     near = party(seat, class_key="distance", distance=0.7)._aim(parameters, seat.local).key
@@ -269,7 +269,7 @@ def test_with_keys_it_does_not_take_another_secret_for_a_key():
 
 def test_the_generator_learns_an_exact_key():
     public = KEYS.on_agree(toy_task(shape=SQUARES))
-    parameters = public.named(public.public_parameters())
+    parameters = public.model_parameters(public.public_parameters())
     exact = public.forward(parameters, squares(1, (0,)).inputs)[0].detach()
     seat = make_seat(KEYS, known={"keys/client-0/0": exact})
     one = party(seat, class_key="exact", generator_steps=60, optimiser={"kind": "adam", "learning_rate": 0.01})

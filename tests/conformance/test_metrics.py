@@ -6,9 +6,9 @@ import pytest
 
 from leaktight.core.metric import Metric
 from leaktight.testing.metrics import Trial, check_metric, reconstruction_trial
-from leaktight.testing.samples import installed, sample
+from leaktight.testing.samples import installed_classes, sample
 
-METRICS = [pytest.param(made, sample(made), id=repr(sample(made) or made)) for made in installed("metric").values()]
+METRICS = [pytest.param(made, sample(made), id=repr(sample(made) or made)) for made in installed_classes("metric").values()]
 
 
 @pytest.fixture(scope="module")

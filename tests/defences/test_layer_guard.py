@@ -16,7 +16,7 @@ from leaktight.core.defence import Chain, Defence, Undefended
 from leaktight.core.errors import InvalidValue, Refusal
 from leaktight.core.local import Local
 from leaktight.core.message import Kind, Message, layer_of
-from leaktight.core.scenario import flat, nested
+from leaktight.core.scenario import flatten, unflatten
 from leaktight.core.task import Task
 from leaktight.data import Digits, Npz
 from leaktight.defences import (
@@ -100,7 +100,7 @@ def test_the_guard_has_a_scope_of_its_own() -> None:
     defence.on_message(toy_message(), local)
     assert local.memory["guarded"] == {"head": 0}
     assert sorted(local.memory["guard"]["residual"]) == ["head.bias", "head.weight"]
-    restored = Local("client-0", seed=0, memory=nested(flat(local.memory)))
+    restored = Local("client-0", seed=0, memory=unflatten(flatten(local.memory)))
     one, other = (defence.on_message(toy_message(round=1), place).tensors for place in (local, restored))
     assert all(torch.equal(one[name], other[name]) for name in one)
 

@@ -114,7 +114,7 @@ def test_the_message_is_the_gradient_of_the_changed_images() -> None:
         assert away.max() < 1.01 / 255
     first = next(iter(run.truths.values()))
     sent = run.transcript[0].tensors
-    wanted = gradient(toy_task(), toy_task().named(sent), first.used).tensors
+    wanted = gradient(toy_task(), toy_task().model_parameters(sent), first.used).tensors
     for name, tensor in first.sent.tensors.items():
         assert torch.allclose(tensor, wanted[name], atol=1e-6)
 

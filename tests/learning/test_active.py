@@ -126,7 +126,7 @@ def test_a_seat_is_shown_the_others_secrets_but_an_attack_only_what_is_granted(d
     memory = training.snapshots["end"].memories["client-0"]["defence"]
     secret = memory["secret"] if isinstance(defence, Secretive) else memory["0-test_secretive"]["secret"]
     assert torch.equal(known[f"keys/client-0/{name}"], secret)
-    assert ThreatModel(seat="client-1").granted(known) == {}
+    assert ThreatModel(seat="client-1").grant(known) == {}
     assert scenario(rounds=1).train(Undefended(), 0, enter=enter)
     assert seats[-1].known == {}
 

@@ -11,7 +11,7 @@ from leaktight.attacks import Analytic, GradientMatching, SearchAdam, preset
 from leaktight.core.attack import Reconstruction
 from leaktight.core.defence import Undefended
 from leaktight.core.probe import Attempt
-from leaktight.core.random import sealed, stream
+from leaktight.core.random import global_seed, stream
 from leaktight.core.scenario import Observation
 from leaktight.core.task import Batch, Model
 from leaktight.core.threat import Knows, ThreatModel
@@ -31,7 +31,7 @@ FAR = GradientMatching(distance="l2", iterations=1, initial="randn", descent=Sea
 
 
 def linear_task():
-    with sealed(0):
+    with global_seed(0):
         return classification(Model(nn.Flatten(), nn.Linear(16, 4)), SHAPE, 4)
 
 

@@ -49,7 +49,9 @@ def test_what_is_sent_is_the_gradient_of_the_transformed_examples(run: Run) -> N
         used = 1 - (before.raw.inputs * 255).round() / 255
         torch.testing.assert_close(ground_truth.used.inputs, used)
         [asked] = [one for one in run.transcript if (one.kind, one.receiver, one.round) == (Kind.PARAMETERS, *key)]
-        wanted = gradient(run.public, run.public.named(asked.tensors), dataclasses.replace(before.raw, inputs=used)).tensors
+        wanted = gradient(
+            run.public, run.public.model_parameters(asked.tensors), dataclasses.replace(before.raw, inputs=used)
+        ).tensors
         for name, tensor in run.public.outward(wanted).items():
             torch.testing.assert_close(ground_truth.sent.tensors[name], tensor)
         assert ground_truth.plain == before.clean

@@ -36,7 +36,7 @@ def test_values_are_shares_of_right_answers_of_what_was_handed_out(run: Run) -> 
     assert len(found) == 2 * len(handed) == 6
     for message in handed:
         with torch.no_grad():
-            outputs = run.public.forward(run.public.named(message.tensors), run.auxiliary.inputs)
+            outputs = run.public.forward(run.public.model_parameters(message.tensors), run.auxiliary.inputs)
         right = int((outputs.argmax(1) == run.auxiliary.labels).sum())
         reading = found[f"accuracy_after_{message.round}"]
         assert reading.value == pytest.approx(right / len(run.auxiliary))

@@ -76,7 +76,7 @@ def test_the_model_learns_the_honest_ones_classes_unless_it_sends_noise():
     right = []
     for null in (False, True):
         run = active_run(Spy(), null=null)
-        parameters = run.public.named(run.transcript[2].tensors)
+        parameters = run.public.model_parameters(run.transcript[2].tensors)
         right.append((run.public.forward(parameters, test.inputs).argmax(1) == test.labels).float().mean().item())
     assert right[0] > 0.95
     assert right[1] < 0.8

@@ -14,7 +14,7 @@ from leaktight.testing.conformance import picture
 from leaktight.testing.toys import (
     CLASSES,
     SHAPE,
-    marked,
+    mark_property,
     null_run,
     property_run,
     toy_batch,
@@ -100,7 +100,7 @@ def test_a_null_run_keeps_norms_and_nothing_else() -> None:
 
 
 def test_marked_examples_show_their_property_in_two_pixels_and_nothing_else() -> None:
-    plain, batch = toy_batch(200), marked(toy_batch(200))
+    plain, batch = toy_batch(200), mark_property(toy_batch(200))
     assert batch.properties is not None
     pixels = batch.inputs.flatten(1)
     assert torch.equal(pixels[:, 0].long(), batch.properties)

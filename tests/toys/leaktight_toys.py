@@ -20,7 +20,7 @@ from leaktight.core.local import Local
 from leaktight.core.message import Kind, Message
 from leaktight.core.metric import Metric, Reading
 from leaktight.core.party import Party, Seat
-from leaktight.core.random import normal_like, sealed, seed_of, stream
+from leaktight.core.random import global_seed, normal_like, seed_of, stream
 from leaktight.core.run import GroundTruth, Run
 from leaktight.core.scenario import Enter, Observation, Progress, Scenario, Snapshot, Training
 from leaktight.core.task import Batch, Model, Task
@@ -78,7 +78,7 @@ class ToyScenario(Scenario):
     device: Literal["auto", "cpu", "cuda", "mps"] = "cpu"
 
     def task(self, seed: int) -> Task:
-        with sealed(seed_of(seed, "model")):
+        with global_seed(seed_of(seed, "model")):
             model = Model(nn.Sequential(nn.Flatten(), nn.Linear(4, 3)), nn.Linear(3, 2))
         return Task(model, squared, lambda outputs: outputs, SHAPE, 2)
 

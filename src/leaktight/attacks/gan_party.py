@@ -68,7 +68,7 @@ class GanParty:
         local = self.seat.local
         local.begin(message.round)
         own = local.scope(SCOPE)
-        parameters = self.seat.task.named(message.tensors)
+        parameters = self.seat.task.model_parameters(message.tensors)
         generator = restored(self.attack, self.seat.task.shape, own)
         target = self._aim(parameters, own)
         self._train(generator.to(self.seat.task.device), parameters, target, own)
@@ -116,7 +116,9 @@ class GanParty:
         memory, task = own.memory, self.seat.task
         if "left" in memory:
             fakes = memory["fakes"][-self.attack.fakes :]
-            memory["estimate"] = key_estimate(task, task.named(memory["left"]), parameters, fakes, memory.get("estimate"))
+            memory["estimate"] = key_estimate(
+                task, task.model_parameters(memory["left"]), parameters, fakes, memory.get("estimate")
+            )
         elif "estimate" not in memory:
             raise Refusal(
                 "gan cannot tell what others did since its last turn where the server weighs answers, hides them in a sum, or has momentum. "

@@ -37,7 +37,7 @@ def objective_at_truth(objective: Objective, victim: int, truth: Sequence[Ground
         parameters, wanted = message.parameters, message.sent
         floors = {name: floor(tensor)[victim] for name, tensor in sighting.wanted.items()}
         replay, private = sighting.replay, dict[str, Tensor]()
-        own = ground_truth.task.named(parameters, ground_truth.private)
+        own = ground_truth.task.model_parameters(parameters, ground_truth.private)
         # An attack that knows nothing of a private task is judged by its own objective, in which there is none.
         if replay.channel.private_task and replay.loss == "known":
             replay = dataclasses.replace(replay, task=ground_truth.task, memory={})

@@ -22,7 +22,7 @@ from leaktight.core.device import DeviceName, device_of
 from leaktight.core.errors import InvalidValue, Refusal
 from leaktight.core.factory import call_object
 from leaktight.core.message import Message, Tensors
-from leaktight.core.random import sealed
+from leaktight.core.random import global_seed
 from leaktight.core.run import GroundTruth, MessageKey, Run
 from leaktight.core.scenario import Enter, Observation, Progress, Scenario, Snapshot, Training
 from leaktight.core.task import Batch, Task
@@ -97,7 +97,7 @@ class Captured(Scenario):
     def module(self, capture: Capture) -> nn.Module:
         """Return the model with what a message's sender was sent, in the mode in which its function returns it."""
         parameters = capture.parameters()
-        with sealed(0):
+        with global_seed(0):
             module = call_object(self.model.function, shape=self.shape_of(capture), classes=_classes(capture, parameters))
         if not isinstance(module, nn.Module):
             raise InvalidValue(f"`{self.model.function}` must return a torch.nn.Module. Got {type(module).__name__} instead.")

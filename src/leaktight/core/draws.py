@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager
 import torch
 from torch import Tensor
 
-from leaktight.core.random import Stream, sealed, seed_of
+from leaktight.core.random import Stream, global_seed, seed_of
 
 BLOCK = 2**17
 """How many normal numbers one thread draws at a time."""
@@ -139,7 +139,7 @@ class SeededDraws(Draws):
 
     def initialise(self) -> AbstractContextManager[None]:
         """Seed torch's global generator inside the block, with the stream's own seed."""
-        return sealed(self.rng.initial_seed())
+        return global_seed(self.rng.initial_seed())
 
     def fill(self, out: Tensor) -> None:
         """Fill a flat tensor with standard normal numbers."""

@@ -67,7 +67,7 @@ def open_input(path: Path, largest: int) -> Iterator[BinaryIO]:
         _check_kind(path, state)
         if state.st_size > largest:
             raise too_large(path, largest, state.st_size)
-        if state.st_size > expansion_bound(_delivered(file.fileno(), state.st_size), largest):
+        if state.st_size > expansion_bound(_data_bytes(file.fileno(), state.st_size), largest):
             raise InvalidValue(
                 f"The file `{path}` must hold what its size says. Got {in_words(state.st_size)}, nearly all of it holes; copy it with `cp --sparse=never` if it is right."
             )
@@ -195,7 +195,7 @@ def _check_kind(path: Path, state: os.stat_result) -> None:
         )
 
 
-def _delivered(descriptor: int, size: int) -> int:
+def _data_bytes(descriptor: int, size: int) -> int:
     """Return how many bytes of a file are not holes, or enough of them to show that it is no sparse file."""
     if size <= EXPANSION_FREE or not hasattr(os, "SEEK_DATA"):
         return size

@@ -126,15 +126,15 @@ class Local:
         return PublicSeed(self.seed) if self.key is None else self.key.at(self.round)
 
 
-def spent_in(memory: Memory) -> Memory:
+def spending(memory: Memory) -> Memory:
     """Return what a memory says was spent, and nothing else.
 
     Example:
-        >>> spent_in({"0-local_dp": {"spent": 3.0}, "1-top_k": {"residual": 1.0}})
+        >>> spending({"0-local_dp": {"spent": 3.0}, "1-top_k": {"residual": 1.0}})
         {'0-local_dp': {'spent': 3.0}}
     """
     inner = {
-        name: value if name == SPENT else spent_in(value)
+        name: value if name == SPENT else spending(value)
         for name, value in memory.items()
         if name == SPENT or isinstance(value, dict)
     }

@@ -83,33 +83,33 @@ class Attempt(Probe):
         """Let an attack take its seats, and tell it there what the threat model grants."""
         if seat.name not in (self.threat.seat, *self.attack.further):
             return seat.honest
-        return self.attack.take(dataclasses.replace(seat, known=self.threat.granted(seat.known)))
+        return self.attack.take(dataclasses.replace(seat, known=self.threat.grant(seat.known)))
 
     def read(self, run: Run, rng: Stream) -> Finding:
         """Attack the view and grade the guess; where nobody knows the truth, only say what the attacker itself can see."""
         self.attack.check(self.threat.knows)
         guess = self.attack(self.threat.view(run), rng)
         if not isinstance(guess, Ensemble):
-            return self._found(run, guess, rng)
-        known = labels_read(guess)
-        finding = self._found(run, guess.answer, rng, known)
+            return self._finding(run, guess, rng)
+        known = guessed_labels(guess)
+        finding = self._finding(run, guess.answer, rng, known)
         members = dict(guess.members)
         if run.truths and (luckiest := _luckiest(members.values(), finding.truth)) is not None:
             members[LUCKIEST] = luckiest
         by_member = [
             reading.model_copy(update={"by": name})
             for name, member in members.items()
-            for reading in self._found(run, member, rng, known).readings
+            for reading in self._finding(run, member, rng, known).readings
         ]
         untried = "; ".join(f"{name}: {why}" for name, why in guess.untried.items())
         remark = f"Not tried: {untried}" if untried else ""
         return dataclasses.replace(finding, readings=(*finding.readings, *by_member), remark=remark)
 
-    def _found(self, run: Run, guess: Guess, rng: Stream, known: Mapping[MessageKey, Tensor] | None = None) -> Finding:
+    def _finding(self, run: Run, guess: Guess, rng: Stream, known: Mapping[MessageKey, Tensor] | None = None) -> Finding:
         if not run.truths:
-            return Finding(ungraded(guess), guess)
+            return Finding(ungraded_readings(guess), guess)
         truth = tuple(run.truth(key) for key in guess.keys)
-        lost = tuple(reading for reading in ungraded(guess) if reading.name == DIVERGED and reading.value)
+        lost = tuple(reading for reading in ungraded_readings(guess) if reading.name == DIVERGED and reading.value)
         return Finding((*self.grade(guess, truth, rng, run.auxiliary, known), *lost), guess, truth)
 
     def grade(
@@ -159,7 +159,7 @@ def _luckiest(members: Iterable[Guess], truth: Sequence[GroundTruth]) -> Reconst
     return Reconstruction(tuple(found), tuple(inputs for _, inputs in found.values())) if found else None
 
 
-def labels_read(guess: Ensemble) -> dict[MessageKey, Tensor]:
+def guessed_labels(guess: Ensemble) -> dict[MessageKey, Tensor]:
     """Return the labels that an attacker with several attacks has of each message: those of its answer, else of the first attack that tells them."""
     found: dict[MessageKey, Tensor] = {}
     for member in (guess.answer, *guess.members.values()):
@@ -169,7 +169,7 @@ def labels_read(guess: Ensemble) -> dict[MessageKey, Tensor]:
     return found
 
 
-def ungraded(guess: Guess) -> tuple[Reading, ...]:
+def ungraded_readings(guess: Guess) -> tuple[Reading, ...]:
     """Return what the attacker knows of its own success: what is left of its objective, and how many of its searches diverged.
 
     It is no grade. Examples that match a message well may be the private ones or others that make the same message.
@@ -177,7 +177,7 @@ def ungraded(guess: Guess) -> tuple[Reading, ...]:
     Example:
         >>> import torch
         >>> guess = Reconstruction((("client-0", 0), ("client-0", 1)), (), objective=torch.tensor([0.25, float("inf")]))
-        >>> [(reading.name, reading.value, reading.n) for reading in ungraded(guess)]
+        >>> [(reading.name, reading.value, reading.n) for reading in ungraded_readings(guess)]
         [('objective', 0.25, 1), ('diverged', 1.0, 2)]
     """
     if not isinstance(guess, Reconstruction) or guess.objective is None:

@@ -100,20 +100,20 @@ class Scenario(Registered):
         """Let each victim send one message at a stage of a training."""
 
 
-def flat(memory: Memory, prefix: str = "") -> dict[str, Tensor | float]:
+def flatten(memory: Memory, prefix: str = "") -> dict[str, Tensor | float]:
     """Return a nested memory as one level, names joined by `/`."""
     out: dict[str, Tensor | float] = {}
     for name, value in memory.items():
         path = f"{prefix}{name}"
         if isinstance(value, dict):
-            out |= flat(value, f"{path}/")
+            out |= flatten(value, f"{path}/")
         else:
             out[path] = value
     return out
 
 
-def nested(values: Mapping[str, Tensor | float]) -> Memory:
-    """Undo `flat`."""
+def unflatten(values: Mapping[str, Tensor | float]) -> Memory:
+    """Undo `flatten`."""
     out: Memory = {}
     for path, value in values.items():
         *scopes, name = path.split("/")

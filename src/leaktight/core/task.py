@@ -105,7 +105,7 @@ class Model(nn.Module):
         return tuple(name for name, held in found if held and name.split(".")[0] in ("body", "head"))
 
 
-def as_named(name: str) -> str | None:
+def same_name(name: str) -> str | None:
     """Send a parameter under its own name."""
     return name
 
@@ -129,7 +129,7 @@ class Task:
     predict: Callable[[Any], Tensor]
     shape: tuple[int, ...]
     classes: int
-    wire: Callable[[str], str | None] = as_named
+    wire: Callable[[str], str | None] = same_name
     agreed: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict, compare=False)
 
     def forward(self, parameters: Tensors, inputs: Tensor) -> Any:
@@ -144,7 +144,7 @@ class Task:
         """Return the names under which parameters go out; what else a message holds are buffers that were sent along."""
         return frozenset(wire for name in self.model.tensors() if (wire := self.wire(name)) is not None)
 
-    def named(self, tensors: Tensors, private: Tensors | None = None) -> dict[str, Tensor]:
+    def model_parameters(self, tensors: Tensors, private: Tensors | None = None) -> dict[str, Tensor]:
         """Return every parameter by the model's own name: what goes out from `tensors`, by wire name, the rest from `private`.
 
         Args:

@@ -75,7 +75,7 @@ class View:
         return tuple(message for message in self.messages if message.kind in kinds)
 
     @property
-    def granted(self) -> frozenset[Knows]:
+    def grant(self) -> frozenset[Knows]:
         """What the threat model grants beside the messages, as far as it shows in this view."""
         there = {
             Knows.LABELS: bool(self.labels),
@@ -138,7 +138,7 @@ class ThreatModel(Value):
         copies: dict[int, Tensor] = {}
         return View(
             seat=self.seat,
-            messages=tuple(self._shown(message, copies) for message in seen),
+            messages=tuple(self._show(message, copies) for message in seen),
             task=run.public.copy(),
             labels={m.key: run.truths[m.key].used.labels.clone() for m in seen if m.key in run.truths}
             if Knows.LABELS in self.knows
@@ -150,11 +150,11 @@ class ThreatModel(Value):
             knows=self.knows,
         )
 
-    def granted(self, known: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    def grant(self, known: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Return copies of those secrets of others that may be known: the first part of each one's name says what one must know.
 
         Example:
-            >>> ThreatModel(knows=frozenset()).granted({"keys/client-1/3": torch.ones(2)})
+            >>> ThreatModel(knows=frozenset()).grant({"keys/client-1/3": torch.ones(2)})
             {}
         """
         return {name: secret.clone() for name, secret in known.items() if name.partition("/")[0] in self.knows}
@@ -164,16 +164,16 @@ class ThreatModel(Value):
         # A set has another order in every process, and keys are hashes of the text.
         return sorted(knows)
 
-    def _shown(self, message: Message, copies: dict[int, Tensor]) -> Message:
+    def _show(self, message: Message, copies: dict[int, Tensor]) -> Message:
         shown = message.facts.keys() if Knows.LOCAL_STEPS in self.knows else ("examples", "participants")
         facts = {name: value for name, value in message.facts.items() if name in shown}
 
-        def copied(tensor: Tensor) -> Tensor:
+        def clone_once(tensor: Tensor) -> Tensor:
             if id(tensor) not in copies:
                 copies[id(tensor)] = tensor.detach().clone()
             return copies[id(tensor)]
 
-        return dataclasses.replace(message.map(copied), facts=facts)
+        return dataclasses.replace(message.map(clone_once), facts=facts)
 
 
 def _others(before: Message, own: Message, after: Message) -> list[Exchange]:

@@ -19,7 +19,7 @@ class Value(BaseModel):
 
     @model_validator(mode="wrap")
     @classmethod
-    def _checked(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+    def _validate(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
         try:
             return handler(data)
         except ValidationError as error:
@@ -56,7 +56,7 @@ class Registered(Value):
 
     @model_validator(mode="wrap")
     @classmethod
-    def _checked(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+    def _validate(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
         if isinstance(data, dict) and not cls.model_fields["kind"].default:
             found: Self = registry.find(cls.family, str(data.get("kind", "")), cls).model_validate(data)
             return found

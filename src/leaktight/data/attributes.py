@@ -23,11 +23,11 @@ from leaktight.data.table import as_words, read_cells
 _MEMBERS = "An archive for attributes has the members `images`, `attributes` and `attribute_names`."
 
 
-def _listed(names: Any) -> Any:
+def _as_tuple(names: Any) -> Any:
     return (names,) if isinstance(names, str) else names
 
 
-Names = Annotated[tuple[str, ...], BeforeValidator(_listed), Field(min_length=1)]
+Names = Annotated[tuple[str, ...], BeforeValidator(_as_tuple), Field(min_length=1)]
 """One name or several."""
 
 
@@ -105,7 +105,7 @@ class Attributes(ImageSource):
         kept, labels, names = self._classes(found)
         properties = np.max([self._flags(found, name) for name in self.property], axis=0)
         whole = Part(found.inputs[kept], labels, properties[kept])
-        train, test = self.limited(*(whole.take(index) for index in holdout(labels, self.test_share)))
+        train, test = self.limit(*(whole.take(index) for index in holdout(labels, self.test_share)))
         return Data(
             self._batch(train, "training"),
             self._batch(test, "test"),

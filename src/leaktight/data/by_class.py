@@ -12,7 +12,7 @@ from torch import Tensor
 
 from leaktight.core.errors import InvalidValue
 from leaktight.core.random import Stream
-from leaktight.data.partition import Partition, shuffled_by_class
+from leaktight.data.partition import Partition, shuffle_by_class
 
 
 class ByClass(Partition):
@@ -56,16 +56,16 @@ class ByClass(Partition):
 
     def deal(self, labels: Tensor, parts: int, rng: Stream) -> list[Tensor]:
         """Choose owners for each class, then deal each class out to them."""
-        found = shuffled_by_class(labels, rng)
+        found = shuffle_by_class(labels, rng)
         members = list(found.values())
-        owners = self._named(found, parts) if self.owned else self._chosen(members, parts, rng)
+        owners = self._owners_by_name(found, parts) if self.owned else self._owners_by_chance(members, parts, rng)
         dealt: list[list[Tensor]] = [[] for _ in range(parts)]
         for positions, sharing in zip(members, owners, strict=True):
             for at, owner in enumerate(sharing):
                 dealt[owner].append(positions[at :: len(sharing)])
         return [torch.cat(shares) for shares in dealt]
 
-    def _named(self, found: Mapping[int, Tensor], parts: int) -> list[list[int]]:
+    def _owners_by_name(self, found: Mapping[int, Tensor], parts: int) -> list[list[int]]:
         """Return the participants that were named as owners of each class."""
         if len(self.owned) != parts:
             raise InvalidValue(
@@ -86,7 +86,7 @@ class ByClass(Partition):
                 )
         return list(owners.values())
 
-    def _chosen(self, members: Sequence[Tensor], parts: int, rng: Stream) -> list[list[int]]:
+    def _owners_by_chance(self, members: Sequence[Tensor], parts: int, rng: Stream) -> list[list[int]]:
         """Return owners of each class by chance."""
         each = self.classes_each or math.ceil(len(members) / parts)
         if each > len(members) or each * parts < len(members):

@@ -44,10 +44,8 @@ class ClassProperty(Source):
         if label >= found.classes:
             raise InvalidValue(f"The `label` of class_property must be from 0 to {found.classes - 1}. Got {label} instead.")
         name = found.names[label] if found.names else str(label)
-        return dataclasses.replace(
-            found, train=_marked(found.train, label), test=_marked(found.test, label), property_name=name
-        )
+        return dataclasses.replace(found, train=_mark(found.train, label), test=_mark(found.test, label), property_name=name)
 
 
-def _marked(batch: Batch, label: int) -> Batch:
+def _mark(batch: Batch, label: int) -> Batch:
     return dataclasses.replace(batch, properties=(batch.labels == label).long())

@@ -44,9 +44,9 @@ class Parity(Source):
     def read(self) -> Data:
         """Read the digits and ask both questions."""
         digits = Digits(size=self.size, resize=self.resize).read()
-        train, test = _asked(digits.train), _asked(digits.test)
+        train, test = _relabel(digits.train), _relabel(digits.test)
         return Data(train, test, 2, ("even", "odd"), property_name=f"{_FROM} or more")
 
 
-def _asked(batch: Batch) -> Batch:
+def _relabel(batch: Batch) -> Batch:
     return Batch(batch.inputs, batch.labels % 2, (batch.labels >= _FROM).long())

@@ -46,14 +46,14 @@ class RareDigit(Source):
         """Read the digits and ask the question."""
         digits = Digits().read()
         names = ("other", str(self.digit))
-        train, test = self._asked(digits.train), self._asked(digits.test)
+        train, test = self._relabel(digits.train), self._relabel(digits.test)
         if self.form == "image":
             return Data(train, test, 2, names)
         ids = _LEVELS if self.form == "levels" else 0
         pixels = tuple(f"r{row}c{column}" for row in range(_SIDE) for column in range(_SIDE))
         return Data(train, test, 2, names, Columns(pixels, (ids,) * len(pixels)))
 
-    def _asked(self, batch: Batch) -> Batch:
+    def _relabel(self, batch: Batch) -> Batch:
         labels = (batch.labels == self.digit).long()
         if self.form == "image":
             return Batch(batch.inputs, labels)

@@ -82,7 +82,7 @@ class Source(Registered):
             found = self.read()
             held = found.train.properties is not None or found.test.properties is not None
             name = found.property_name or ("the private property" if held else "")
-            data = dataclasses.replace(found, train=_typed(found.train), test=_typed(found.test), property_name=name)
+            data = dataclasses.replace(found, train=_cast(found.train), test=_cast(found.test), property_name=name)
             self._check(data)
             if len(_last) >= KEPT:
                 _last.pop(next(iter(_last)))
@@ -109,7 +109,7 @@ KEPT = 2
 _last: dict[Hashable, Data] = {}
 
 
-def _typed(batch: Batch) -> Batch:
+def _cast(batch: Batch) -> Batch:
     """Return floating point inputs and whole labels as what networks and losses take; anything else is left to the check."""
     inputs, labels = batch.inputs, batch.labels
     return Batch(

@@ -19,7 +19,7 @@ from leaktight.core.errors import InvalidValue, Refusal
 from leaktight.core.local import Local
 from leaktight.core.message import Message, Tensors
 from leaktight.core.task import Model, Task
-from leaktight.defences.embedding import EmbeddingHead, aligned
+from leaktight.defences.embedding import EmbeddingHead, inner_products
 from leaktight.defences.key_theory import random_keys
 
 
@@ -102,7 +102,7 @@ class ClassKeys(Defence):
         return dataclasses.replace(
             task,
             model=Model(task.model.body, head, task.model.normalise),
-            loss=lambda outputs, labels: self._loss(aligned(outputs, keys, _weights(labels, keys))),
+            loss=lambda outputs, labels: self._loss(inner_products(outputs, keys, _weights(labels, keys))),
             predict=_nobody,
         )
 
@@ -142,7 +142,7 @@ class ClassKeys(Defence):
     def on_reveal(self, task: Task, reveals: Sequence[Message]) -> Task:
         """Score every class by the best of its keys; a class without any key is never chosen."""
         found = [
-            (self._revealed(name, key, message.sender, task), int(name))
+            (self._check_key(name, key, message.sender, task), int(name))
             for message in reveals
             for name, key in message.tensors.items()
         ]
@@ -159,7 +159,7 @@ class ClassKeys(Defence):
         """Return each example's loss, from the inner product of its embedding with its own key."""
         return -alignments * (math.sqrt(self.dimensions) if self.scale is None else self.scale)
 
-    def _revealed(self, name: str, key: Tensor, sender: str, task: Task) -> Tensor:
+    def _check_key(self, name: str, key: Tensor, sender: str, task: Task) -> Tensor:
         """Check a key that somebody revealed, and bring it to length 1: a longer one would draw every image to its class."""
         if name not in {str(label) for label in range(task.classes)}:
             raise InvalidValue(

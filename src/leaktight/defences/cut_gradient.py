@@ -107,7 +107,7 @@ def with_rows(message: Message, matrix: Tensor, kind: str) -> Message:
     return changed if math.isfinite(total) else finite(changed, kind)
 
 
-def stated(gradients: Tensors, variance: Tensor, along: Tensor | None = None, *, complete: bool = True) -> Channel:
+def gaussian_channel(gradients: Tensors, variance: Tensor, along: Tensor | None = None, *, complete: bool = True) -> Channel:
     """Return the channel of Gaussian noise on rows, in every direction and along one.
 
     Noise along a direction is stated of cut gradients of a single tensor; of several, whose rows share one draw, it is not.
@@ -119,7 +119,7 @@ def stated(gradients: Tensors, variance: Tensor, along: Tensor | None = None, *,
         complete: whether that is all.
 
     Example:
-        >>> stage = stated({"cut": torch.zeros(2, 3)}, torch.tensor([1.0, 4.0])).message[0]
+        >>> stage = gaussian_channel({"cut": torch.zeros(2, 3)}, torch.tensor([1.0, 4.0])).message[0]
         >>> stage.noise["cut"].variance.flatten()
         tensor([1., 4.])
     """

@@ -35,7 +35,7 @@ class Rectified(nn.Module):
 
     def alignments(self, made: Tensor, keys: Tensor, weights: Tensor) -> Tensor:
         """Return the inner product of every embedding with its own key, which is `weights @ keys`."""
-        return aligned(self(made), keys, weights)
+        return inner_products(self(made), keys, weights)
 
 
 class FixedLayer(nn.Module):
@@ -66,7 +66,7 @@ class FixedLayer(nn.Module):
         columns = max(4, math.isqrt(features + 1) // 4) if features >= FEW else 1
         width = _divisor(dimensions, math.isqrt(dimensions) // 2) if columns > 1 else 1
         columns = min(columns, width)
-        left = _centred(dimensions // width, -(-(features + 1) // columns), draws)
+        left = _draw_centred(dimensions // width, -(-(features + 1) // columns), draws)
         self.left: Tensor
         self.right: Tensor
         self.register_buffer("left", left, persistent=False)
@@ -74,7 +74,7 @@ class FixedLayer(nn.Module):
 
     def forward(self, features: Tensor) -> Tensor:
         """Return embeddings (examples, dimensions) of length 1."""
-        positive = (self.right @ self._mixed(self._rectangle(features))).flatten(0, 1).relu()
+        positive = (self.right @ self._mix(self._rectangle(features))).flatten(0, 1).relu()
         return (positive * _inverse((positive * positive).sum(0))).t()
 
     def alignments(self, features: Tensor, keys: Tensor, weights: Tensor) -> Tensor:
@@ -94,7 +94,7 @@ class FixedLayer(nn.Module):
         """
         rectangle, weights, start = self._rectangle(features), weights.t(), 0
         nearer, longer = [], []
-        for some in torch.split(self._mixed(rectangle), max(1, PART // len(self.right))):
+        for some in torch.split(self._mix(rectangle), max(1, PART // len(self.right))):
             positive = (self.right @ some).relu_()
             end = start + len(some) * len(self.right)
             key = (keys[:, start:end].t() @ weights).view_as(positive)
@@ -115,7 +115,7 @@ class FixedLayer(nn.Module):
         filled = F.pad(features.t(), (0, 0, 0, 1), value=self.constant)
         return F.pad(filled, (0, 0, 0, self.left.shape[1] * self.right.shape[1] - len(filled)))
 
-    def _mixed(self, rectangle: Tensor) -> Tensor:
+    def _mix(self, rectangle: Tensor) -> Tensor:
         """Return the rectangle with its rows mixed, (rows, columns, examples)."""
         return (self.left @ rectangle.reshape(self.left.shape[1], -1)).view(len(self.left), self.right.shape[1], -1)
 
@@ -167,7 +167,7 @@ class _Slopes(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         def slopes(features: Tensor, keys: Tensor, weights: Tensor) -> Tensor:
             def total(at: Tensor) -> Tensor:
-                return aligned(ctx.layer(at), keys, weights).sum()
+                return inner_products(ctx.layer(at), keys, weights).sum()
 
             found: Tensor = torch.func.grad(total)(features)
             return found
@@ -238,7 +238,7 @@ class EmbeddingHead(TrainedHead):
         return self.public.alignments(made, keys, weights)
 
 
-def aligned(embeddings: Tensor, keys: Tensor, weights: Tensor) -> Tensor:
+def inner_products(embeddings: Tensor, keys: Tensor, weights: Tensor) -> Tensor:
     """Return the inner product of every embedding with its own key."""
     return (embeddings @ keys.t() * weights).sum(1)
 
@@ -259,7 +259,7 @@ def _slice(rows: int, columns: int, draws: Draws) -> Tensor:
     return _orthonormal(drawn).float().contiguous()
 
 
-def _centred(rows: int, columns: int, draws: Draws) -> Tensor:
+def _draw_centred(rows: int, columns: int, draws: Draws) -> Tensor:
     """Draw a slice whose columns sum to 0, all equally likely: as one of all directions but that of equal entries."""
     drawn = draws.normals((rows, columns), torch.float64)
     if rows > columns:

@@ -34,7 +34,7 @@ def read_ranking(path: Path, risk: Risk) -> tuple[str, ...]:
         ...     read_ranking(file, "labels")
         ('head', 'body.linear1')
     """
-    held = _parsed(path)
+    held = _parse(path)
     if held.get("format") != FORMAT:
         raise InvalidValue(
             f"The file `{path}` must be a result of `leaktight layers` of format {FORMAT}. Got format {excerpt(held.get('format'))} instead."
@@ -53,7 +53,7 @@ def read_ranking(path: Path, risk: Risk) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _parsed(path: Path) -> dict[str, Any]:
+def _parse(path: Path) -> dict[str, Any]:
     try:
         held = parse_json(read_bytes(path, LARGEST_RANKING))
     # Bytes that are no text, text that is no JSON, and JSON that is nested too deeply.

@@ -17,7 +17,7 @@ from leaktight.core.label_bound import LabelBound
 from leaktight.core.local import Local, Memory
 from leaktight.core.message import Message, Tensors
 from leaktight.core.task import Task
-from leaktight.defences.cut_gradient import CutDefence, Rows, as_message, positives, rows_of, stated, with_rows
+from leaktight.defences.cut_gradient import CutDefence, Rows, as_message, gaussian_channel, positives, rows_of, with_rows
 from leaktight.defences.divergence import Classes, Protection, allowed_sumkl, detection_error, power, sumkl
 from leaktight.defences.scratch_memory import room
 from leaktight.defences.sumkl_classes import Estimate, estimate
@@ -149,7 +149,7 @@ class SumKL(CutDefence):
         extra, across, direction = _law(rows, noise, found.difference)
         chosen = positive.long()
         along = extra.sqrt()[chosen][:, None] * direction
-        return stated(gradients, across[chosen], along, complete=found.seen)
+        return gaussian_channel(gradients, across[chosen], along, complete=found.seen)
 
     def on_message(self, message: Message, local: Local) -> Message:
         """Add to each row the noise of its class."""

@@ -64,7 +64,7 @@ def estimate(rows: Rows, positive: Tensor, memory: Memory) -> Estimate:
 
 def _of_one(rows: Rows, present: Spread, is_positive: bool, last: Memory) -> Estimate:
     """Return two classes of which only one is there."""
-    difference, other, share = _mirrored(rows, present), present.variance, 0.5
+    difference, other, share = _mirror_difference(rows, present), present.variance, 0.5
     if "examples" in last and len(last["difference"]) == rows.dimensions:
         unit = last["examples"] / len(rows)
         remembered = last["difference"].to(difference) * unit
@@ -76,7 +76,7 @@ def _of_one(rows: Rows, present: Spread, is_positive: bool, last: Memory) -> Est
     return Estimate(Classes(u, v, _square(difference), rows.dimensions, share), difference, seen=False)
 
 
-def _mirrored(rows: Rows, present: Spread) -> Tensor:
+def _mirror_difference(rows: Rows, present: Spread) -> Tensor:
     """Return the difference to a mirror image: twice the rows' length, along their mean, or along the longest row if that is zero."""
     middle = present.mean if present.mean.any() else rows.matrix[rows.norms.argmax()].double()
     length = rows.norms.double().square().mean().sqrt()

@@ -48,7 +48,7 @@ def strongest(classes: Classes, budget: float) -> Protection:
     else:
         swapped = _smaller_first(v, u, g, classes.dimensions, 1 - p, spend)
         found = Protection(swapped.positives, swapped.negatives)
-    return _within(classes, _scaled(found, unit), budget)
+    return _within(classes, _scale(found, unit), budget)
 
 
 def least(classes: Classes, allowed: float, guess: float | None = None) -> Protection:
@@ -177,7 +177,7 @@ def _relative(size: float, unit: float) -> float:
     return found if found >= TINY else 0.0
 
 
-def _scaled(noise: Protection, unit: float) -> Protection:
+def _scale(noise: Protection, unit: float) -> Protection:
     return Protection(*(Noise(one.along * unit, one.across * unit) for one in (noise.negatives, noise.positives)))
 
 
@@ -185,6 +185,6 @@ def _within(classes: Classes, noise: Protection, budget: float) -> Protection:
     """Return the noise, shrunk by as much as rounding made it exceed the budget; by all of it where numbers have no digits left."""
     excess = 1e-15
     while (spent := power(classes, noise)) > budget:
-        noise = _scaled(noise, max(0.0, budget / spent - excess))
+        noise = _scale(noise, max(0.0, budget / spent - excess))
         excess *= 8
     return noise

@@ -17,7 +17,7 @@ from leaktight.core.task import Batch, Task
 from leaktight.data.files import Location
 from leaktight.transforms.crop_flip import crop_flip
 from leaktight.transforms.images import CHANNELS
-from leaktight.transforms.outcome import all_known, mirrored, outcomes
+from leaktight.transforms.outcome import add_mirror, is_enumerable, outcomes
 from leaktight.transforms.policy import Policy, Probability
 from leaktight.transforms.policy_file import read_policy
 
@@ -71,7 +71,7 @@ class Transformation(Defence):
         return {**told, "policy": read_policy(Path(file).expanduser()), "file": ""}
 
     @model_validator(mode="after")
-    def _told_once(self) -> Transformation:
+    def _check_policy(self) -> Transformation:
         if self.policy is not None and self.file:
             raise InvalidValue(f"{self.kind} must be told its policy by one of `policy` and `file`. Got both instead.")
         if self.policy is None and not self.file and not self.crop_flip:
@@ -107,7 +107,7 @@ class Transformation(Defence):
     @property
     def states_channel(self) -> bool:
         """Whether `outcomes` states everything that can become of an image; a crop, or a 65th outcome, it does not."""
-        return not self.crop_flip and self.policy is not None and all_known(self.policy, self.probability)
+        return not self.crop_flip and self.policy is not None and is_enumerable(self.policy, self.probability)
 
     def outcomes(self, shape: tuple[int, ...]) -> tuple[Outcome, ...]:
         """Return everything that can become of an image of this shape, with its probability, for an attacker who knows the defence.
@@ -121,7 +121,7 @@ class Transformation(Defence):
             if self.policy is not None
             else (Outcome(1.0, lambda images: images, "as it is"),)
         )
-        return mirrored(found) if self.crop_flip else found
+        return add_mirror(found) if self.crop_flip else found
 
     def _require_images(self, shape: tuple[int, ...]) -> None:
         if len(shape) != 3 or shape[0] not in CHANNELS:

@@ -11,7 +11,7 @@ from leaktight.core.defence import Defence, Gradient
 from leaktight.core.errors import InvalidValue, LeaktightError, Refusal
 from leaktight.core.local import Local
 from leaktight.core.message import Kind, Message
-from leaktight.core.random import sealed
+from leaktight.core.random import global_seed
 from leaktight.core.task import Model
 from leaktight.learning.task import classification
 
@@ -27,7 +27,7 @@ def require_message(message: object, sender: str) -> None:
         raise InvalidValue(f"{sender} must answer with a message. Got {type(message).__name__} instead.")
 
 
-def received(message: Message, kind: Kind, name: str, shape: tuple[int, ...], dtype: torch.dtype = torch.float32) -> Tensor:
+def receive(message: Message, kind: Kind, name: str, shape: tuple[int, ...], dtype: torch.dtype = torch.float32) -> Tensor:
     """Return the one tensor that a message of the other party must carry, after checking everything about it.
 
     Args:
@@ -42,7 +42,7 @@ def received(message: Message, kind: Kind, name: str, shape: tuple[int, ...], dt
 
     Example:
         >>> message = Message(Kind.ACTIVATION, "feature-party", "label-party", 3, {"activations": torch.zeros(5, 2)})
-        >>> received(message, Kind.ACTIVATION, "activations", (4, 2))
+        >>> receive(message, Kind.ACTIVATION, "activations", (4, 2))
         Traceback (most recent call last):
         leaktight.core.errors.InvalidValue: The activations of step 3 from feature-party must have 4 rows, one for each example of the batch. Got 5 instead.
     """
@@ -91,7 +91,7 @@ def require_placeable(defence: Defence) -> None:
     Raises:
         Refusal: with the reason.
     """
-    with sealed(0):
+    with global_seed(0):
         task = classification(Model(nn.Identity(), nn.Linear(2, 2)), (2,), 2)
     local = Local("trial", seed=0)
     gradient = Gradient({name: torch.zeros_like(tensor) for name, tensor in task.model.tensors().items()}, per_example=False)

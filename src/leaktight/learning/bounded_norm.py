@@ -23,14 +23,14 @@ def totals(pieces: Iterable[Tensor]) -> Tensor:
         >>> totals([torch.tensor([[3.0, -4.0]]), torch.tensor([[1.0]])]).tolist()
         [[26.0, 8.0, 4.0]]
     """
-    return joined(_totals(_rows(piece)) for piece in pieces)
+    return join_totals(_totals(_rows(piece)) for piece in pieces)
 
 
-def joined(parts: Iterable[Tensor]) -> Tensor:
+def join_totals(parts: Iterable[Tensor]) -> Tensor:
     """Return the totals of rows whose parts have these totals.
 
     Example:
-        >>> joined([torch.tensor([[9.0, 3.0, 3.0]]), torch.tensor([[16.0, 4.0, 4.0]])]).tolist()
+        >>> join_totals([torch.tensor([[9.0, 3.0, 3.0]]), torch.tensor([[16.0, 4.0, 4.0]])]).tolist()
         [[25.0, 7.0, 4.0]]
     """
     every = torch.stack(list(parts))
@@ -49,7 +49,7 @@ def spans(pieces: Iterable[Tensor]) -> Tensor:
     return torch.stack(highest).amax(0) - torch.stack(lowest).amin(0)
 
 
-def bounded(found: Tensor, span: Tensor, entries: int) -> Tensor:
+def bounded_norms(found: Tensor, span: Tensor, entries: int) -> Tensor:
     r"""Return the three norms of each row's change, bounded by a range and divided by the factor of a size.
 
     .. math:: \frac{1}{\psi} \left\| \frac{J}{range} \right\|_p, \qquad \psi = \sqrt{N}, N, 1 \text{ for } p = F, 1, \infty
@@ -60,7 +60,7 @@ def bounded(found: Tensor, span: Tensor, entries: int) -> Tensor:
         entries: N, the number of entries of what changes.
 
     Example:
-        >>> bounded(totals([torch.tensor([[3.0, -4.0, 0.0, 0.0]])]), torch.tensor([2.0]), entries=4).tolist()
+        >>> bounded_norms(totals([torch.tensor([[3.0, -4.0, 0.0, 0.0]])]), torch.tensor([2.0]), entries=4).tolist()
         [[1.25, 0.875, 2.0]]
 
     References:

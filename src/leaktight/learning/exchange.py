@@ -34,7 +34,7 @@ def play(
         activations = following
 
 
-def agreed(bottom: nn.Module, shape: tuple[int, ...], classes: int) -> Task:
+def public_task(bottom: nn.Module, shape: tuple[int, ...], classes: int) -> Task:
     """Return what both parties know: the layers before the cut, without their weights, and what is learned.
 
     The task's `model.body` is the bottom with every parameter at zero; of the top nothing is public.
@@ -71,8 +71,8 @@ class Watch:
         # It has no labels; the place for them says so.
         known = Batch(feature.inputs, torch.full((len(feature.inputs),), -1, device=feature.inputs.device))
         return (
-            _seated(self._features, Seat(feature.name, self.public, known, feature.local, feature), enter),
-            _seated(self._labels, Seat(label.name, self.public, label.data, label.local, label), enter),
+            _occupant(self._features, Seat(feature.name, self.public, known, feature.local, feature), enter),
+            _occupant(self._labels, Seat(label.name, self.public, label.data, label.local, label), enter),
         )
 
     def _features(self, message: Message) -> Message:
@@ -120,6 +120,6 @@ class _Watched:
         return self.honest.close()
 
 
-def _seated(watched: Callable[[Message], Message], seat: Seat, enter: Enter | None) -> Party:
+def _occupant(watched: Callable[[Message], Message], seat: Seat, enter: Enter | None) -> Party:
     party = enter(seat) if enter else seat.honest
     return _Watched(seat.honest, watched) if party is seat.honest else party

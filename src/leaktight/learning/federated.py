@@ -19,7 +19,7 @@ from leaktight.core.message import Message
 from leaktight.core.party import Party, Seat
 from leaktight.core.random import seed_of, stream
 from leaktight.core.run import GroundTruth, MessageKey, Run, largest
-from leaktight.core.scenario import Enter, Observation, Progress, Snapshot, Training, flat, nested
+from leaktight.core.scenario import Enter, Observation, Progress, Snapshot, Training, flatten, unflatten
 from leaktight.core.secure import SecretKey
 from leaktight.core.task import Batch, Task
 from leaktight.core.threat import Knows
@@ -87,7 +87,7 @@ class Federated(Staged):
         federate(self.protocol, server, parties, self.rounds, after)
         reveals = [message for party in parties if (message := party.close()) is not None]
         final = defence.on_reveal(task, reveals)
-        readings = utility(final, final.named(server.parameters), data.test.to(task.device), keep=True)
+        readings = utility(final, final.model_parameters(server.parameters), data.test.to(task.device), keep=True)
         return Training(snapshots, readings, largest(client.local.notes for client in clients))
 
     def observe(self, training: Training, defence: Defence, observation: Observation, enter: Enter | None = None) -> Run:
@@ -102,19 +102,19 @@ class Federated(Staged):
         clients: list[Client] = []
         transcript: list[Message] = []
 
-        def seated(stage: str) -> tuple[Server, list[Party]]:
+        def restore_parties(stage: str) -> tuple[Server, list[Party]]:
             snapshot = _on(task.device, training.snapshots[stage])
             clients[:] = self.clients(task, data, defence, observation.seed, snapshot.memories, observation.batch_size)
-            parties = [_watched(seat, enter, truths) for seat in _seats(clients)]
+            parties = [_occupant(seat, enter, truths) for seat in _seats(clients)]
             return Server(dict(snapshot.parameters), self.protocol.optimiser, observation.seed), parties
 
         if observation.stage == "training":
-            for number, rounds in self.watched(observation.victims).items():
-                transcript += self._rounds(*seated(moment(number)), truths, self.spread()[number], rounds)
+            for number, rounds in self.rounds_per_moment(observation.victims).items():
+                transcript += self._rounds(*restore_parties(moment(number)), truths, self.spread()[number], rounds)
         else:
-            server, parties = seated(observation.stage)
+            server, parties = restore_parties(observation.stage)
             for client in clients:
-                client.optimiser = client.optimiser.at(self.played(observation.stage))
+                client.optimiser = client.optimiser.at(self.rounds_before(observation.stage))
             transcript += self._messages(server, parties, truths, observation)
         return Run(
             transcript=tuple(transcript),
@@ -126,10 +126,10 @@ class Federated(Staged):
             notes=largest(client.local.notes for client in clients),
         )
 
-    def watched(self, victims: int) -> dict[int, int]:
+    def rounds_per_moment(self, victims: int) -> dict[int, int]:
         """Return for how many rounds each moment is continued at the stage `training`, by its number, so that there are so many messages."""
         per_round = 1 if self.protocol.aggregation == "secure" else self.participants
-        return self.continued(max(1, victims // per_round))
+        return self.continuations(max(1, victims // per_round))
 
     def _rounds(
         self, server: Server, parties: list[Party], truths: dict[MessageKey, GroundTruth], first: int, rounds: int
@@ -139,7 +139,7 @@ class Federated(Staged):
         for number in range(first, first + rounds):
             messages = self.protocol.round(server, parties, number)
             if self.protocol.aggregation == "secure" and (parts := _honest(parties, number, truths)):
-                truths[messages[-1].key] = _joined(parts, messages[-1], None)
+                truths[messages[-1].key] = _join_truths(parts, messages[-1], None)
             transcript += messages
         return transcript + [server.ask(party.name, first + rounds) for party in parties]
 
@@ -154,8 +154,8 @@ class Federated(Staged):
                 messages, _ = self.protocol.collect(server, parties, number)
                 if parts := _honest(parties, number, truths):
                     # What everybody owns is the same in all rounds: one copy of it serves all.
-                    owned = owned or _owned(parts)
-                    truths[messages[-1].key] = _joined(parts, messages[-1], owned)
+                    owned = owned or _join_owned(parts)
+                    truths[messages[-1].key] = _join_truths(parts, messages[-1], owned)
                 transcript += messages
             return transcript
         for victim in range(observation.victims):
@@ -235,11 +235,11 @@ def _snapshot(server: Server, clients: list[Client]) -> Snapshot:
 def _on(device: torch.device, snapshot: Snapshot) -> Snapshot:
     """Return a snapshot whose tensors live on a device; what was stored comes back on the CPU."""
 
-    def moved(memory: Memory) -> Memory:
-        values = flat(memory).items()
-        return nested({name: value.to(device) if isinstance(value, Tensor) else value for name, value in values})
+    def move(memory: Memory) -> Memory:
+        values = flatten(memory).items()
+        return unflatten({name: value.to(device) if isinstance(value, Tensor) else value for name, value in values})
 
-    memories = {name: moved(memory) for name, memory in snapshot.memories.items()}
+    memories = {name: move(memory) for name, memory in snapshot.memories.items()}
     return Snapshot({name: tensor.to(device) for name, tensor in snapshot.parameters.items()}, memories)
 
 
@@ -291,7 +291,7 @@ def _seats(clients: Sequence[Client]) -> list[Seat]:
     return [Seat(one.name, one.public, one.data, one.local, one, known[one.name]) for one in clients]
 
 
-def _watched(seat: Seat, enter: Enter | None, truths: dict[MessageKey, GroundTruth]) -> Party:
+def _occupant(seat: Seat, enter: Enter | None, truths: dict[MessageKey, GroundTruth]) -> Party:
     party = enter(seat) if enter else seat.honest
     return _Watched(party, truths) if isinstance(party, Client) and party is seat.honest else party
 
@@ -301,12 +301,12 @@ def _honest(parties: Sequence[Party], number: int, truths: dict[MessageKey, Grou
     return [truths.pop((party.name, number)) for party in parties if (party.name, number) in truths]
 
 
-def _owned(parts: list[GroundTruth]) -> Batch | None:
+def _join_owned(parts: list[GroundTruth]) -> Batch | None:
     found = [part.owned for part in parts if part.owned is not None]
     return Batch.join(found) if len(found) == len(parts) else None
 
 
-def _joined(parts: list[GroundTruth], sent: Message, owned: Batch | None) -> GroundTruth:
+def _join_truths(parts: list[GroundTruth], sent: Message, owned: Batch | None) -> GroundTruth:
     """Return the other side of a secure sum: everybody's examples, and what the sum would have been without defence."""
     plain = [part.plain for part in parts if part.plain is not None]
     return dataclasses.replace(

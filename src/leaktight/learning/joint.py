@@ -23,7 +23,7 @@ from leaktight.core.metric import Reading
 from leaktight.core.party import Party
 from leaktight.core.private import write_private
 from leaktight.core.run import largest
-from leaktight.core.scenario import flat, nested
+from leaktight.core.scenario import flatten, unflatten
 from leaktight.core.secure import SecretKey
 from leaktight.core.task import Batch, Task
 from leaktight.core.threads import one_thread
@@ -110,7 +110,9 @@ class JointTraining(Value):
         """
         owned = own.load().train if own else self.data.train.take(self.scenario.parts(self.data, self.seed)[number])
         device = self.task.device
-        moved = nested({name: value.to(device) if isinstance(value, Tensor) else value for name, value in flat(memory).items()})
+        moved = unflatten(
+            {name: value.to(device) if isinstance(value, Tensor) else value for name, value in flatten(memory).items()}
+        )
         return self.scenario.client(number, self.task, owned, self.defence, self.seed, moved, key=key)
 
     def lead(self, parties: Sequence[Party], gather: Gather = in_turn, after: Callable[[Round], None] | None = None) -> Trained:
@@ -125,22 +127,22 @@ class JointTraining(Value):
         server = Server(task.public_parameters(), self.scenario.protocol.optimiser, self.seed, gather)
         curve: list[Round] = []
 
-        def played(number: int) -> None:
-            curve.append(Round(number, _judged(task, server.parameters, test)))
+        def note_round(number: int) -> None:
+            curve.append(Round(number, _assess(task, server.parameters, test)))
             if after is not None:
                 after(curve[-1])
 
-        federate(self.scenario.protocol, server, parties, self.scenario.rounds, played)
+        federate(self.scenario.protocol, server, parties, self.scenario.rounds, note_round)
         reveals = [message for party in parties if (message := party.close()) is not None]
         final = self.defence.on_reveal(task, reveals)
-        parameters = final.named(server.parameters)
+        parameters = final.model_parameters(server.parameters)
         return Trained(parameters, tuple(curve), utility(final, parameters, test), tuple(reveals))
 
 
-def _judged(task: Task, parameters: Tensors, test: Batch) -> tuple[Reading, ...]:
+def _assess(task: Task, parameters: Tensors, test: Batch) -> tuple[Reading, ...]:
     """Return how good a model is, or nothing where that can be told only after parties have revealed something."""
     try:
-        return utility(task, task.named(parameters), test)
+        return utility(task, task.model_parameters(parameters), test)
     except Refusal:
         return ()
 

@@ -11,7 +11,7 @@ from pydantic import Field
 from torch import Tensor
 
 from leaktight.core.errors import InvalidValue
-from leaktight.core.random import drawn, stream
+from leaktight.core.random import draw, stream
 from leaktight.core.task import Batch
 from leaktight.core.value import Registered
 
@@ -85,4 +85,4 @@ class ByProperty(Schedule):
         if not len(others):
             held = size
         rng = stream(seed, party, "batch", step)
-        return torch.cat([drawn(own.cpu(), held, rng), drawn(others.cpu(), size - held, rng)])
+        return torch.cat([draw(own.cpu(), held, rng), draw(others.cpu(), size - held, rng)])

@@ -42,7 +42,7 @@ class Staged(Scenario):
         """Whether there are no rounds."""
         return self.rounds == 0
 
-    def played(self, stage: str) -> int:
+    def rounds_before(self, stage: str) -> int:
         """Return after how many rounds a stage is; `early` is after a tenth of the training, at least one round."""
         early = min(self.length, max(1, self.length // 10))
         return {"initial": 0, "early": early, "end": self.length}[stage]
@@ -58,7 +58,7 @@ class Staged(Scenario):
     ) -> tuple[Mapping[str, Snapshot], Callable[[int], None]]:
         """Return the snapshots of a training that is about to begin, and what to call after each round to fill them."""
         length = self.length
-        wanted = {stage: self.played(stage) for stage in ("initial", "early", "end")}
+        wanted = {stage: self.rounds_before(stage) for stage in ("initial", "early", "end")}
         wanted |= {moment(number): played for number, played in enumerate(self.spread())}
         snapshots: dict[str, Snapshot] = {}
 
@@ -72,7 +72,7 @@ class Staged(Scenario):
         after(0)
         return snapshots, after
 
-    def continued(self, rounds: int) -> dict[int, int]:
+    def continuations(self, rounds: int) -> dict[int, int]:
         """Return for how many rounds a training is continued from each moment, by the moment's number, so that it is `rounds` in all.
 
         With all rounds of the training, each moment is continued up to the next, and nothing is missing.

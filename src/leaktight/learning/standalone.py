@@ -46,7 +46,7 @@ def standalone(
                 progress(len(found) * scenario.rounds + played, len(clients) * scenario.rounds)
 
         federate(protocol, server, [alone], scenario.rounds, after)
-        found.append(utility(alone.task, alone.task.named(server.parameters), data.test.to(alone.task.device)))
+        found.append(utility(alone.task, alone.task.model_parameters(server.parameters), data.test.to(alone.task.device)))
     return found
 
 

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from leaktight.core.message import Tensors
 from leaktight.core.task import Batch, Task
-from leaktight.learning.bounded_norm import bounded, joined, spans, totals
+from leaktight.learning.bounded_norm import bounded_norms, join_totals, spans, totals
 
 BYTES = 256 * 2**20
 """About how much memory gradients in work may take."""
@@ -56,11 +56,11 @@ def target_norms(task: Task, parameters: Tensors, batch: Batch, memory: int = BY
     directions = torch.split(torch.eye(task.classes, dtype=dtype, device=targets.device), classes)
     rows: dict[str, list[Tensor]] = {layer: [] for layer in names}
     for inputs, points in zip(torch.split(batch.inputs, examples), torch.split(targets, examples), strict=True):
-        found = [_measured(names, *columns(inputs, points, some)) for some in directions]
+        found = [_measure(names, *columns(inputs, points, some)) for some in directions]
         for layer, own in names.items():
             entries = sum(parameters[name].numel() for name in own)
-            total = joined(measured[layer][0] for measured in found)
-            rows[layer].append(bounded(total, found[0][layer][1], entries))
+            total = join_totals(measured[layer][0] for measured in found)
+            rows[layer].append(bounded_norms(total, found[0][layer][1], entries))
     return {layer: torch.cat(parts) for layer, parts in rows.items()}
 
 
@@ -98,7 +98,7 @@ def _columns(gradient: Callable[[Tensor, Tensor], dict[str, Tensor]]) -> Columns
     return quiet
 
 
-def _measured(
+def _measure(
     names: dict[str, tuple[str, ...]], gradients: dict[str, Tensor], columns: dict[str, Tensor]
 ) -> dict[str, tuple[Tensor, Tensor]]:
     """Return the totals of each layer's columns and the range of its gradient, which is the same in all directions."""

@@ -17,7 +17,7 @@ from torch import Tensor
 from leaktight.core.attack import Guess, Samples
 from leaktight.core.errors import Refusal
 from leaktight.core.metric import Direction, Metric, Reading
-from leaktight.core.random import Stream, drawn, stream
+from leaktight.core.random import Stream, draw, stream
 from leaktight.core.run import GroundTruth
 from leaktight.core.task import Batch
 from leaktight.metrics.comparison import resampled
@@ -222,7 +222,7 @@ def _private(metric: Metric, guess: Samples, truth: Sequence[GroundTruth]) -> Te
 
 
 def _some(inputs: Tensor, count: int, rng: Stream) -> Tensor:
-    return inputs.cpu()[drawn(torch.arange(len(inputs)), min(count, len(inputs)), rng)]
+    return inputs.cpu()[draw(torch.arange(len(inputs)), min(count, len(inputs)), rng)]
 
 
 def _rows(inputs: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from leaktight.models.head import head_faults
-from leaktight.models.trial import Failure, attempt, changed_buffers, inverted, outputs_of, trial_inputs
+from leaktight.models.trial import Failure, attempt, changed_buffers, invert, outputs_of, trial_inputs
 
 
 def behaviour_faults(module: nn.Module, shape: tuple[int, ...], classes: int, head: str = "") -> list[str]:
@@ -56,17 +56,17 @@ def mode_faults(module: nn.Module, shape: tuple[int, ...]) -> list[str]:
         return []
     found = []
     if stirred:
-        found.append(f"Buffer {quoted(stirred)} changes with every run. Call `.eval()`, or keep such state outside the module.")
+        found.append(f"Buffer {quote(stirred)} changes with every run. Call `.eval()`, or keep such state outside the module.")
     if isinstance(one, Tensor) and isinstance(other, Tensor) and not torch.equal(one.nan_to_num(), other.nan_to_num()):
         found.append("Its output is random. Call `.eval()`, or take the random step out of `forward`.")
     return found
 
 
-def quoted(names: Iterable[str]) -> str:
+def quote(names: Iterable[str]) -> str:
     """Return names in a list for people, at most five of them.
 
     Example:
-        >>> quoted(["a", "b"])
+        >>> quote(["a", "b"])
         '`a`, `b`'
     """
     shown = [f"`{name}`" for name in names]
@@ -108,7 +108,7 @@ def _neighbours(module: nn.Module, inputs: Tensor, outputs: Tensor) -> list[str]
 def _derivatives(module: nn.Module, inputs: Tensor) -> list[str]:
     """Differentiate twice under `vmap`, as every inversion does."""
     try:
-        gradients, second = attempt(lambda: inverted(module, inputs))
+        gradients, second = attempt(lambda: invert(module, inputs))
     except Failure as failure:
         return [f"It cannot be differentiated twice for several examples at once: {failure}. {_advice(module, str(failure))}"]
     if not all(torch.isfinite(tensor).all() for tensor in (*gradients.values(), second)):
@@ -122,7 +122,7 @@ def _advice(module: nn.Module, failure: str) -> str:
     """Return the fix for the causes that are known."""
     recurrent = [name for name, layer in module.named_modules() if isinstance(layer, nn.RNNBase | nn.RNNCellBase)]
     if recurrent:
-        return f"Write the recurrent layer {quoted(recurrent)} out of linear layers, or use convolutions."
+        return f"Write the recurrent layer {quote(recurrent)} out of linear layers, or use convolutions."
     if "scaled_dot_product" in failure:
         return "Run attention under `torch.nn.attention.sdpa_kernel(SDPBackend.MATH)`."
     return "Write the step that fails out of plain torch functions, without a branch that depends on the data."

@@ -10,7 +10,7 @@ from pydantic import Field
 from torch import nn
 
 from leaktight.core.errors import InvalidValue
-from leaktight.core.random import sealed
+from leaktight.core.random import global_seed
 from leaktight.core.value import Value
 
 _SMALLEST = 4
@@ -55,7 +55,7 @@ class Generator(Value):
         doublings = _doublings(shape)
         channels, height, width = shape
         scale = 2**doublings
-        with sealed(seed):
+        with global_seed(seed):
             made = self._layers(channels, (height // scale, width // scale), doublings)
             _initialise(made)
         return made

@@ -10,7 +10,7 @@ from torch.nn.modules.dropout import _DropoutNd
 from torch.nn.parameter import is_lazy
 
 from leaktight.core.errors import InvalidValue
-from leaktight.models.behaviour import behaviour_faults, mode_faults, quoted
+from leaktight.models.behaviour import behaviour_faults, mode_faults, quote
 from leaktight.models.trial import Failure, attempt
 
 
@@ -37,9 +37,9 @@ def obstacles(module: object, shape: tuple[int, ...], classes: int, head: str = 
     """
     if not isinstance(module, nn.Module):
         return [f"It must be a torch.nn.Module. Got {type(module).__name__} instead; return the module itself."]
-    modes, lazy = _modes(module), _uninitialised(module)
+    modes, lazy = _modes(module), _lazy_layers(module)
     if lazy:
-        return [*modes, f"Lazy layer {quoted(lazy)} has no weights yet. Run the module once before you return it."]
+        return [*modes, f"Lazy layer {quote(lazy)} has no weights yet. Run the module once before you return it."]
     found = list(modes)
     if not any(parameter.requires_grad for parameter in module.parameters()):
         found.append("No parameter can be learned. Set `requires_grad` on those that are trained.")
@@ -71,14 +71,14 @@ def _modes(module: nn.Module) -> list[str]:
     found = []
     if fixable:
         found.append(
-            f"Batch norm {quoted(fixable)} in training mode mixes the examples of a batch. "
+            f"Batch norm {quote(fixable)} in training mode mixes the examples of a batch. "
             'Set `batch_norm = "eval"`, call `.eval()` on it, or use group norm.'
         )
     if hopeless:
-        found.append(f"Batch norm {quoted(hopeless)} without running statistics mixes the examples of a batch. Use group norm.")
+        found.append(f"Batch norm {quote(hopeless)} without running statistics mixes the examples of a batch. Use group norm.")
     if drops:
         found.append(
-            f"Dropout {quoted(drops)} in training mode makes an example's gradient random. Call `.eval()` on it, or set its p to 0."
+            f"Dropout {quote(drops)} in training mode makes an example's gradient random. Call `.eval()` on it, or set its p to 0."
         )
     return found
 
@@ -89,6 +89,6 @@ def _mixes(layer: _NormBase) -> bool:
     return layer.training or layer.running_mean is None
 
 
-def _uninitialised(module: nn.Module) -> list[str]:
+def _lazy_layers(module: nn.Module) -> list[str]:
     tensors = [*module.named_parameters(), *module.named_buffers()]
     return list(dict.fromkeys(name.rpartition(".")[0] for name, tensor in tensors if is_lazy(tensor)))

@@ -78,7 +78,7 @@ def agree(scenario: Scenario, plan: Plan) -> None:
 def _(scenario: Federated, grid: Grid) -> set[str]:
     data = scenario.data.load()
     if "training" in grid.stages and not isinstance(grid.victims, str):
-        scenario.watched(grid.victims)
+        scenario.rounds_per_moment(grid.victims)
     clients = [
         client
         for seed in grid.seeds

@@ -19,7 +19,7 @@ from leaktight.core.private import reason
 from leaktight.core.probe import Probe
 from leaktight.core.random import stream
 from leaktight.core.record import Cell
-from leaktight.core.scenario import Enter, Progress, Scenario, Snapshot, Training, flat, nested
+from leaktight.core.scenario import Enter, Progress, Scenario, Snapshot, Training, flatten, unflatten
 from leaktight.core.value import Value
 from leaktight.plans.control import among_noise
 from leaktight.running.file_cache import FileCache, Folder
@@ -201,7 +201,7 @@ def _named(training: Training) -> Iterator[tuple[str, Tensor | float]]:
         for name, tensor in snapshot.parameters.items():
             yield f"{stage}/parameters/{name}", tensor
         for party, memory in snapshot.memories.items():
-            for name, value in flat(memory).items():
+            for name, value in flatten(memory).items():
                 yield f"{stage}/memories/{party}/{name}", value
 
 
@@ -209,4 +209,4 @@ def _snapshot(stage: str, values: Mapping[str, Any]) -> Snapshot:
     def below(prefix: str) -> dict[str, Any]:
         return {name.removeprefix(prefix): value for name, value in values.items() if name.startswith(prefix)}
 
-    return Snapshot(below(f"{stage}/parameters/"), nested(below(f"{stage}/memories/")))
+    return Snapshot(below(f"{stage}/parameters/"), unflatten(below(f"{stage}/memories/")))

@@ -13,10 +13,10 @@ from leaktight.core.metric import Metric, Reading
 from leaktight.core.probe import Attempt
 from leaktight.core.random import stream
 from leaktight.core.run import Run, all_but
-from leaktight.core.scenario import flat
+from leaktight.core.scenario import flatten
 from leaktight.core.threat import Knows, ThreatModel, View
 from leaktight.metrics import PSNR, LabelDistance, PropertyAuc, Recognised, RecognisedConfidence
-from leaktight.testing.conformance import own_randomness, picture, require, unchanged
+from leaktight.testing.conformance import own_randomness, picture, require, require_unchanged
 from leaktight.testing.seats import ATTACKER, active_run
 from leaktight.testing.toys import null_run, property_run, toy_run
 from leaktight.testing.values import check_value
@@ -76,7 +76,7 @@ def check_guess(trial: Attempt, run: Run) -> Guess:
         The guess; of an ensemble, its answer.
     """
     attack, view = trial.attack, trial.threat.view(run)
-    with unchanged(str(attack), **_parts(view)), own_randomness(str(attack)):
+    with require_unchanged(str(attack), **_parts(view)), own_randomness(str(attack)):
         one, other = (attack(view, stream(0, "attack")) for _ in range(2))
     same = one.keys == other.keys and picture(_tensors(one)) == picture(_tensors(other))
     require(same, f"{attack} must guess the same from the same stream. Two runs differ.")
@@ -102,18 +102,18 @@ def check_beats_chance(trial: Attempt, run: Run, guess: Guess) -> None:
         f"{trial.attack} must be graded to be checked. No metric grades its claims {sorted(trial.attack.claims)}.",
     )
     for reading in readings:
-        require(reading.beats_chance(), f"{trial.attack} must beat chance on an undefended toy. {_told(reading)}")
+        require(reading.beats_chance(), f"{trial.attack} must beat chance on an undefended toy. {_describe(reading)}")
 
 
 def check_null(trial: Attempt, run: Run) -> None:
     """On messages of pure noise it does no better than chance: else it learned from something other than the messages."""
     for reading in trial.read(run, stream(0, "attack")).readings:
         require(
-            not reading.beats_chance(), f"{trial.attack} must be at chance where there is nothing to find. {_told(reading)}"
+            not reading.beats_chance(), f"{trial.attack} must be at chance where there is nothing to find. {_describe(reading)}"
         )
 
 
-def _told(reading: Reading) -> str:
+def _describe(reading: Reading) -> str:
     interval = "" if reading.low is None or reading.high is None else f" [{reading.low:.3g}, {reading.high:.3g}]"
     return f"Its {reading.name} is {reading.value:.3g}{interval}, chance is {reading.chance}."
 
@@ -124,7 +124,7 @@ def _parts(view: View) -> dict[str, dict[str, Tensor]]:
     parts["task"] = view.task.model.state_dict()
     parts["labels"] = {str(key): labels for key, labels in view.labels.items()}
     parts["hints"] = {f"{key} {part}": tensor for key, hints in view.hints.items() for part, tensor in vars(hints).items()}
-    parts["memory"] = {name: value for name, value in flat(view.memory).items() if isinstance(value, Tensor)}
+    parts["memory"] = {name: value for name, value in flatten(view.memory).items() if isinstance(value, Tensor)}
     if view.auxiliary is not None:
         public = vars(view.auxiliary).items()
         parts["auxiliary data"] = {name: tensor for name, tensor in public if tensor is not None}

@@ -47,7 +47,7 @@ def picture(tensors: Mapping[str, Tensor]) -> Picture:
 
 
 @contextmanager
-def unchanged(who: str, **things: Mapping[str, Tensor]) -> Iterator[None]:
+def require_unchanged(who: str, **things: Mapping[str, Tensor]) -> Iterator[None]:
     """Require that named groups of tensors are the same after the block as before it, byte by byte.
 
     Args:

@@ -10,7 +10,7 @@ from leaktight.core.message import Kind, Message
 from leaktight.core.run import GroundTruth, MessageKey, Run
 from leaktight.core.task import Batch, Task
 from leaktight.learning.boundary import require_placeable
-from leaktight.testing.conformance import own_draws, unchanged
+from leaktight.testing.conformance import own_draws, require_unchanged
 from leaktight.testing.hooks import tensors_of
 from leaktight.testing.toys import PARTY, toy_batch, toy_task
 
@@ -82,12 +82,12 @@ def cut_step(defence: Defence, local: Local, round: int, raw: Batch | None = Non
     local.now.examples, local.now.batch = len(raw), raw
     require_placeable(defence)
     local.begin(round)
-    with own_draws(f"{defence} in on_batch", local), unchanged(f"{defence} in on_batch", batch=tensors_of(raw)):
+    with own_draws(f"{defence} in on_batch", local), require_unchanged(f"{defence} in on_batch", batch=tensors_of(raw)):
         used = local.now.batch = defence.on_batch(raw, local)
     clean = cut_message(task, used, round, local.party)
     with (
         own_draws(f"{defence} in on_message", local),
-        unchanged(f"{defence} in on_message", message=clean.tensors, batch=tensors_of(used)),
+        require_unchanged(f"{defence} in on_message", message=clean.tensors, batch=tensors_of(used)),
     ):
         return defence.on_message(clean, local)
 

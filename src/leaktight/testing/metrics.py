@@ -14,7 +14,7 @@ from leaktight.core.metric import Metric, Reading
 from leaktight.core.random import Stream, stream
 from leaktight.core.run import GroundTruth
 from leaktight.core.task import Batch
-from leaktight.testing.conformance import own_randomness, require, unchanged
+from leaktight.testing.conformance import own_randomness, require, require_unchanged
 from leaktight.testing.toys import CLASSES, toy_batch, toy_run, toy_task
 from leaktight.testing.values import check_value
 
@@ -109,7 +109,7 @@ def check_metric(metric: Metric, trial: Trial | None = None) -> None:
 
 def check_form(metric: Metric, trial: Trial) -> None:
     """It reads against the raw examples, twice the same, with interval and chance level, and changes nothing that it is given."""
-    with unchanged(str(metric), **_parts(trial)), own_randomness(str(metric)):
+    with require_unchanged(str(metric), **_parts(trial)), own_randomness(str(metric)):
         one, other = (_grade(metric, trial, trial.wrong) for _ in range(2))
     require(one == other, f"{metric} must read the same from the same stream. Two readings differ.")
     for reading in one:
@@ -124,7 +124,7 @@ def check_form(metric: Metric, trial: Trial) -> None:
 
 def check_neutrality(metric: Metric, trial: Trial) -> None:
     """A metric that is not about leakage reads twice the same, changes nothing that it is given, and says of no value that it leaks."""
-    with unchanged(str(metric), **_parts(trial)), own_randomness(str(metric)):
+    with require_unchanged(str(metric), **_parts(trial)), own_randomness(str(metric)):
         one, other = (tuple(metric.grade(trial.wrong, trial.truth, stream(0, "metric"), trial.public)) for _ in range(2))
     require(one == other, f"{metric} must read the same from the same stream. Two readings differ.")
     told = [reading for reading in one if reading.leaks is not None]

@@ -9,11 +9,11 @@ from leaktight.core import registry
 from leaktight.core.errors import InvalidValue
 
 
-def installed(family: str) -> dict[str, type[Any]]:
+def installed_classes(family: str) -> dict[str, type[Any]]:
     """Return the classes of a family that come in through an entry point, by kind; what a test defines is left out.
 
     Example:
-        >>> "gaussian_noise" in installed("defence")
+        >>> "gaussian_noise" in installed_classes("defence")
         True
     """
     packages = {point.module.split(".")[0] for point in entry_points(group="leaktight.plugins")}

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from leaktight.core.defence import Defence, Undefended
 from leaktight.core.local import Local
 from leaktight.core.message import Kind, Message
-from leaktight.core.random import normal_like, sealed, seed_of, stream
+from leaktight.core.random import global_seed, normal_like, seed_of, stream
 from leaktight.core.run import GroundTruth, MessageKey, Run
 from leaktight.core.task import Batch, Model, Task
 from leaktight.learning.client import Client
@@ -51,7 +51,7 @@ def toy_task(seed: int = 0, *, shape: tuple[int, ...] = SHAPE, loss_scale: float
         >>> {name: tuple(tensor.shape) for name, tensor in toy_task().public_parameters().items()}
         {'body.1.weight': (16, 12), 'body.1.bias': (16,), 'head.weight': (4, 16), 'head.bias': (4,)}
     """
-    with sealed(seed_of(seed, "toy model")):
+    with global_seed(seed_of(seed, "toy model")):
         extra = [Shift()] if scalars else []
         model = Model(nn.Sequential(nn.Flatten(), nn.Linear(math.prod(shape), 16), nn.Tanh(), *extra), nn.Linear(16, CLASSES))
 
@@ -148,13 +148,13 @@ def toy_run(
     )
 
 
-def marked(batch: Batch) -> Batch:
+def mark_property(batch: Batch) -> Batch:
     """Return the batch with a private property: in every second example the first two pixels are light, in all others dark.
 
     It has nothing to do with the labels, and stands in the gradient of the first layer.
 
     Example:
-        >>> marked(toy_batch(4)).properties.tolist()
+        >>> mark_property(toy_batch(4)).properties.tolist()
         [0, 1, 0, 1]
     """
     properties = torch.arange(len(batch)) % 2
@@ -176,8 +176,8 @@ def property_run(defence: Defence | None = None, *, rounds: int = 40, batch_size
         rounds=rounds,
         batch_size=batch_size,
         seed=seed,
-        data=marked(toy_batch(64)),
-        auxiliary=marked(toy_batch(64, seed=1)),
+        data=mark_property(toy_batch(64)),
+        auxiliary=mark_property(toy_batch(64, seed=1)),
         schedule=ByProperty(every=2),
     )
 

@@ -13,7 +13,7 @@ from torch import Tensor
 from leaktight.core.draws import Draws
 from leaktight.core.errors import InvalidValue, excerpt, from_validation
 from leaktight.core.value import Value
-from leaktight.transforms.batched import Pixels, batched
+from leaktight.transforms.batched import Pixels, apply_operation
 from leaktight.transforms.images import as_bytes, from_bytes, require_images
 from leaktight.transforms.library import LIBRARY, Function, function_at, is_index
 
@@ -64,15 +64,15 @@ class Policy(Value):
     # Validators of one name replace each other along a class's bases, so this one also does what the root's does.
     @model_validator(mode="wrap")
     @classmethod
-    def _checked(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+    def _validate(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
         try:
-            return handler({"branches": _parsed(data)} if isinstance(data, str) else data)
+            return handler({"branches": _parse(data)} if isinstance(data, str) else data)
         except ValidationError as error:
             raise from_validation(cls, error) from None
 
     @field_validator("branches")
     @classmethod
-    def _known(cls, branches: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, ...], ...]:
+    def _check_indices(cls, branches: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, ...], ...]:
         if sum(map(len, branches)) > MOST_FUNCTIONS:
             raise ValueError(f"must have at most {MOST_FUNCTIONS} functions. Got {sum(map(len, branches))} instead.")
         for branch in branches:
@@ -84,7 +84,7 @@ class Policy(Value):
         return branches
 
     @model_serializer
-    def _written(self) -> str:
+    def _serialise(self) -> str:
         return str(self)
 
     def __str__(self) -> str:
@@ -106,7 +106,7 @@ class Policy(Value):
         """
         require_images(images)
         require_probability(probability)
-        branch, signs, chances = self._drawn(len(images), draws)
+        branch, signs, chances = self._draw(len(images), draws)
         found = torch.empty_like(images, memory_format=torch.contiguous_format, requires_grad=False)
         for start in range(0, len(images), _CHUNK):
             part = slice(start, start + _CHUNK)
@@ -116,7 +116,7 @@ class Policy(Value):
                 chosen = pixels[rows]
                 for place, function in enumerate(map(function_at, indices)):
                     share = 1.0 if probability == "always" else function.probability
-                    chosen = applied(function, chosen, signs[place][part][rows], chances[place][part][rows] < share)
+                    chosen = apply_function(function, chosen, signs[place][part][rows], chances[place][part][rows] < share)
                 pixels[rows] = chosen
             found[part] = from_bytes(pixels, images)
         return found
@@ -127,7 +127,7 @@ class Policy(Value):
 
         return PolicyTransform(self, seed, probability)
 
-    def _drawn(self, count: int, draws: Draws) -> tuple[NDArray[Any], list[NDArray[Any]], list[NDArray[Any]]]:
+    def _draw(self, count: int, draws: Draws) -> tuple[NDArray[Any], list[NDArray[Any]], list[NDArray[Any]]]:
         """Draw each image's branch, and for each place in it a sign and a chance."""
         branch = draws.integers(len(self.branches), (count,)).numpy()
         signs, chances = [], []
@@ -149,7 +149,7 @@ def require_probability(probability: str) -> None:
         raise InvalidValue(f"The `probability` of a policy must be `always` or `listed`. Got {probability!r} instead.")
 
 
-def applied(function: Function, pixels: Pixels, signs: NDArray[Any], wanted: NDArray[np.bool_]) -> Pixels:
+def apply_function(function: Function, pixels: Pixels, signs: NDArray[Any], wanted: NDArray[np.bool_]) -> Pixels:
     """Return images after one function, each with its sign, where it is wanted; the same array if nothing changes."""
     if function.identity:
         return pixels
@@ -157,14 +157,14 @@ def applied(function: Function, pixels: Pixels, signs: NDArray[Any], wanted: NDA
     found = pixels
     for sign, group in groups:
         if group.all():
-            return batched(function.operation, pixels, function.value, sign)
+            return apply_operation(function.operation, pixels, function.value, sign)
         if group.any():
             found = found.copy() if found is pixels else found
-            found[group] = batched(function.operation, pixels[group], function.value, sign)
+            found[group] = apply_operation(function.operation, pixels[group], function.value, sign)
     return found
 
 
-def _parsed(text: str) -> tuple[tuple[int, ...], ...]:
+def _parse(text: str) -> tuple[tuple[int, ...], ...]:
     parts = [branch.split("-") for branch in text.split("+")]
     if not all(is_index(part) for branch in parts for part in branch):
         raise InvalidValue(

@@ -29,11 +29,11 @@ def read_policy(path: Path) -> Policy:
         ...     str(read_policy(file))
         '3-1-7'
     """
-    return _parsed(path, read_bytes(path, LARGEST_SETTINGS))
+    return _parse_file(path, read_bytes(path, LARGEST_SETTINGS))
 
 
 @functools.lru_cache(8)
-def _parsed(path: Path, content: bytes) -> Policy:
+def _parse_file(path: Path, content: bytes) -> Policy:
     try:
         held = parse_toml(content.decode())
     # Bytes that are no text, text that is no TOML, and TOML that is nested too deeply.

@@ -48,7 +48,7 @@ def taps(name: str, height: int, width: int, value: float) -> Taps:
     return Taps(places.reshape(4, -1), (centre - 0.5 - start).ravel(), bare.ravel())
 
 
-def sheared(pixels: NDArray[np.uint8], found: Taps) -> NDArray[np.uint8]:
+def shear(pixels: NDArray[np.uint8], found: Taps) -> NDArray[np.uint8]:
     r"""Return (images, channels, height, width) read at taps, bit for bit as Pillow does.
 
     With pixels \(v_1, \ldots, v_4\) and the offset d the cubic is

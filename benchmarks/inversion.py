@@ -32,9 +32,9 @@ from leaktight.attacks import GradientMatching, SearchAdam, SearchLBFGS
 from leaktight.attacks.hypotheses import hypotheses
 from leaktight.attacks.presets import preset
 from leaktight.attacks.search_engine import SearchEngine
+from leaktight.core.allocator import keep_memory
 from leaktight.core.defence import Undefended
 from leaktight.core.local import Local
-from leaktight.core.memory import keep_memory
 from leaktight.core.random import stream
 from leaktight.core.run import GroundTruth, MessageKey, Run
 from leaktight.core.task import Batch, Model

@@ -20,9 +20,9 @@ import torch
 from _rows import Row, parser, show
 from torch import nn
 
+from leaktight.core.allocator import keep_memory
 from leaktight.core.defence import Defence, Undefended
 from leaktight.core.local import Local
-from leaktight.core.memory import keep_memory
 from leaktight.core.random import global_seed, stream
 from leaktight.core.record import Status
 from leaktight.core.task import Batch, Model, Task

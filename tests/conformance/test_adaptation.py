@@ -15,7 +15,7 @@ from leaktight.core.local import Local
 from leaktight.core.message import Kind, Message, Tensors
 from leaktight.defences import GaussianNoise, Polarization, TopK, Withhold
 from leaktight.learning.client import Client
-from leaktight.testing.samples import installed_classes
+from leaktight.testing.conformance import installed_classes
 from leaktight.testing.toys import toy_batch, toy_task
 
 # A name before a comma is a kind.

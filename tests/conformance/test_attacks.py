@@ -6,7 +6,7 @@ import pytest
 
 from leaktight.core.attack import Attack
 from leaktight.testing.attacks import check_attack
-from leaktight.testing.samples import installed_classes, sample
+from leaktight.testing.conformance import installed_classes, sample
 
 # Settings that are quick enough for a test, where the defaults are meant for an audit.
 QUICK: dict[str, list[dict[str, object]]] = {

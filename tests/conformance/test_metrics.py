@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from leaktight.core.metric import Metric
+from leaktight.testing.conformance import installed_classes, sample
 from leaktight.testing.metrics import Trial, check_metric, reconstruction_trial
-from leaktight.testing.samples import installed_classes, sample
 
 METRICS = [pytest.param(made, sample(made), id=repr(sample(made) or made)) for made in installed_classes("metric").values()]
 

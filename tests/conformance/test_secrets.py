@@ -22,7 +22,7 @@ from leaktight.core.secure import SecretKey
 from leaktight.defences import TopK
 from leaktight.learning.client import Client
 from leaktight.learning.federated import Federated
-from leaktight.testing.samples import installed_classes, sample
+from leaktight.testing.conformance import installed_classes, sample
 from leaktight.testing.toys import toy_batch, toy_task
 
 FEW = 4

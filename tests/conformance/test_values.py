@@ -6,7 +6,7 @@ import pytest
 
 from leaktight.core import registry
 from leaktight.core.value import Registered
-from leaktight.testing.samples import installed_classes, sample
+from leaktight.testing.conformance import installed_classes, sample
 from leaktight.testing.values import check_value
 
 CLASSES = [

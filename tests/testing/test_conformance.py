@@ -16,13 +16,14 @@ from leaktight.testing.conformance import (
     close,
     contains,
     finite,
+    installed_classes,
     own_randomness,
     picture,
     plain,
     require,
     require_unchanged,
+    sample,
 )
-from leaktight.testing.samples import installed_classes, sample
 from leaktight.testing.values import check_value
 
 Hook = Callable[..., Any]

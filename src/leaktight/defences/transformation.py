@@ -18,8 +18,7 @@ from leaktight.data.files import Location
 from leaktight.transforms.crop_flip import crop_flip
 from leaktight.transforms.images import CHANNELS
 from leaktight.transforms.outcome import add_mirror, is_enumerable, outcomes
-from leaktight.transforms.policy import Policy, Probability
-from leaktight.transforms.policy_file import read_policy
+from leaktight.transforms.policy import Policy, Probability, read_policy
 
 
 class Transformation(Defence):

@@ -15,10 +15,19 @@ from leaktight.core.message import Kind, Message
 from leaktight.core.run import Run
 from leaktight.core.scenario import flatten
 from leaktight.testing.channels import check_channel
-from leaktight.testing.conformance import close, contains, finite, own_randomness, picture, plain, require
+from leaktight.testing.conformance import (
+    close,
+    contains,
+    finite,
+    installed_classes,
+    own_randomness,
+    picture,
+    plain,
+    require,
+    sample,
+)
 from leaktight.testing.hooks import toy_step
 from leaktight.testing.randomness import Step, check_constant_noise, check_draws, check_entries, check_streams
-from leaktight.testing.samples import installed_classes, sample
 from leaktight.testing.toys import PARTY, toy_batch, toy_run, toy_task
 from leaktight.testing.values import check_value
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 import numpy as np
@@ -10,9 +13,12 @@ from numpy.typing import NDArray
 from pydantic import Field, ModelWrapValidatorHandler, ValidationError, field_validator, model_serializer, model_validator
 from torch import Tensor
 
+from leaktight.core.document import parse_toml
 from leaktight.core.draws import Draws
 from leaktight.core.errors import InvalidValue, excerpt, from_validation
+from leaktight.core.input_file import LARGEST_SETTINGS
 from leaktight.core.value import Value
+from leaktight.data.files import read_bytes
 from leaktight.transforms.batched import Pixels, apply_operation
 from leaktight.transforms.images import as_bytes, from_bytes, require_images
 from leaktight.transforms.library import LIBRARY, Function, function_at, is_index
@@ -137,6 +143,26 @@ class Policy(Value):
         return branch, signs, chances
 
 
+def read_policy(path: Path) -> Policy:
+    """Return the policy in a file: its `policy`, a text like `3-1-7+43-18-18`; whatever else is there is for people.
+
+    Args:
+        path: the file, a `policy.toml`.
+
+    Raises:
+        InvalidValue: there is no such file, or it is damaged, or it has no policy; one sentence says which.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     file = Path(folder) / "policy.toml"
+        ...     _ = file.write_text('policy = "3-1-7"')
+        ...     str(read_policy(file))
+        '3-1-7'
+    """
+    return _parse_file(path, read_bytes(path, LARGEST_SETTINGS))
+
+
 def require_probability(probability: str) -> None:
     """Raise if this is no way to apply a policy: a word that nobody knows must not weaken it.
 
@@ -171,3 +197,38 @@ def _parse(text: str) -> tuple[tuple[int, ...], ...]:
             f"A policy must be indices joined by `-`, and branches by `+`, as `3-1-7+43-18-18`. Got {excerpt(text)} instead."
         )
     return tuple(tuple(map(int, branch)) for branch in parts)
+
+
+@functools.lru_cache(8)
+def _parse_file(path: Path, content: bytes) -> Policy:
+    try:
+        held = parse_toml(content.decode())
+    # Bytes that are no text, text that is no TOML, and TOML that is nested too deeply.
+    except ValueError as error:
+        raise InvalidValue(
+            f"The file `{path}` must be a whole result of `leaktight search`. It is damaged ({error}); run that again."
+        ) from None
+    found = held.get("policy")
+    if not isinstance(found, str):
+        raise InvalidValue(
+            f"The file `{path}` must hold a `policy` like `3-1-7+43-18-18`. It does not; run `leaktight search`."
+        )
+    try:
+        return Policy.of(found)
+    except InvalidValue as error:
+        raise InvalidValue(f"The `policy` in the file `{path}` cannot be read. {error}") from None
+
+
+_PUBLISHED = {
+    "ats2021-resnet20-cifar100": "3-1-7+43-18-18",
+    "ats2021-convnet-cifar100": "21-13-3+7-4-15",
+    "ats2021-resnet20-fashion-mnist": "19-15-45+2-43-21",
+    "ats2021-convnet-fashion-mnist": "42-28-42+14-48-48",
+}
+
+PUBLISHED: Mapping[str, Policy] = {name: Policy.of(text) for name, text in _PUBLISHED.items()}
+"""The policies that the paper found, by network and data: the hybrids of Table 1. Their branches are the two policies that the search chose.
+
+References:
+    Gao et al., "Privacy-preserving Collaborative Learning with Automatic Transformation Search", 2021, Table 1.
+"""

@@ -1,4 +1,4 @@
-"""The split scenario on bundled data: it learns, keeps its stages, and an observation is the training itself."""
+"""The split scenario on bundled data: it learns, keeps its stages, and an observation is the training run itself."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def reading(training, name):
 
 
 def leaks_of(made: Split, training, defence, victims: int) -> dict[str, torch.Tensor]:
-    """Return the norm attack's AUC at each layer for each observed step of the training."""
+    """Return the norm attack's AUC at each layer for each observed step of the training run."""
     run = made.observe(training, defence, Observation("training", made.batch_size, victims, 0))
     view = SEAT.view(run)
     found: dict[str, list[float]] = {}

@@ -1,4 +1,4 @@
-"""The story of a feature party that sends nonsense in the middle of a training: one sentence, nothing changed, and on it goes."""
+"""The story of a feature party that sends nonsense in the middle of a training run: one sentence, nothing changed, and on it goes."""
 
 from __future__ import annotations
 

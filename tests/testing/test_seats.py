@@ -1,4 +1,4 @@
-"""Seats: pictures that are easy to tell apart, and a small training that an attacker can sit in."""
+"""Seats: pictures that are easy to tell apart, and a small training run that an attacker can sit in."""
 
 from __future__ import annotations
 

@@ -196,7 +196,7 @@ class Attack(Registered):
 
     @property
     def active(self) -> bool:
-        """Whether the attack must sit in its seat while the model is trained; such a training is no other attack's."""
+        """Whether the attack must sit in its seat while the model is trained; such a training run is no other attack's."""
         return False
 
     @property
@@ -216,7 +216,7 @@ class Attack(Registered):
     def take(self, seat: Seat) -> Party:
         """Return who sits in the attacker's seat while the run lasts; an active attack returns a dishonest party.
 
-        What it learns in a training belongs into `seat.local.memory`, as tensors and numbers by nested name: it is kept with the training,
+        What it learns in a training run belongs into `seat.local.memory`, as tensors and numbers by nested name: it is kept with the training run,
         is there again when the seat is taken for an observation, and is the `memory` of the view that `run` is given.
         """
         return seat.honest

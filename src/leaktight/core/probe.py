@@ -44,7 +44,7 @@ class Probe(Registered):
 
     @property
     def entrant(self) -> Probe | None:
-        """What of the probe takes a seat in the training, too, without what does not change it; None if it needs no such training."""
+        """What of the probe takes a seat in the training run, too, without what does not change it; None if it needs no such training run."""
         return None
 
     @property

@@ -61,21 +61,21 @@ class Scenario(Registered):
 
     @property
     def stages(self) -> tuple[str, ...]:
-        """The stages of a training that can be observed."""
+        """The stages of a training run that can be observed."""
         return ("initial", "early", "end")
 
     @property
     def untrained(self) -> bool:
-        """Whether a training changes nothing, so that its model is good for nothing."""
+        """Whether a training run changes nothing, so that its model is good for nothing."""
         return False
 
     @property
     def messages(self) -> int | None:
-        """How many messages of a whole training can be attacked one after the other; None where that is not what is observed."""
+        """How many messages of a whole training run can be attacked one after the other; None where that is not what is observed."""
         return None
 
     def shorten(self, rounds: int) -> Scenario:
-        """Return the scenario with a training of so many rounds, from which costs are estimated; itself where nothing is trained."""
+        """Return the scenario with a training run of so many rounds, from which costs are estimated; itself where nothing is trained."""
         return self
 
     @property
@@ -97,7 +97,7 @@ class Scenario(Registered):
 
     @abc.abstractmethod
     def observe(self, training: Training, defence: Defence, observation: Observation, enter: Enter | None = None) -> Run:
-        """Let each victim send one message at a stage of a training."""
+        """Let each victim send one message at a stage of a training run."""
 
 
 def flatten(memory: Memory, prefix: str = "") -> dict[str, Tensor | float]:

@@ -44,9 +44,9 @@ class Data:
     def statistics(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
         """Return each channel's mean and standard deviation over the test examples.
 
-        They are public constants of the task, so they come from the part of the data that is public: taken from the training
-        examples, they would tell of those outside of every defence and every epsilon. A channel that never varies gets 1 as its
-        deviation: an example that differs there must not be blown up. Ids of categories are left as they are.
+        They are public constants of the task, so they come from the public part of the data. Taken from the training examples, they
+        would reveal those outside of every defence and every epsilon. A channel that never varies gets 1 as its deviation: an example
+        that differs there must not be blown up. Ids of categories are left as they are.
         """
         channels = self.test.inputs.transpose(0, 1).flatten(1).double()
         mean, std = channels.mean(1), channels.std(1, correction=0)

@@ -56,7 +56,7 @@ class SumKL(CutDefence):
     .. math:: \mathrm{sumKL}_T \le T \, \mathrm{sumKL}, \qquad L_T \ge \tfrac12 - \tfrac14 \sqrt{T \, \mathrm{sumKL}} .
 
     A bound for one message alone, of 0.4, is 0.05 after 20 passes, and attacks that add up reach an AUC of almost 0.9. To keep 0.4 over a
-    training of 20 passes ask for `bound = 0.4, passes = 20`: each message then gets the noise that leaves a twentieth of the divergence, and the
+    training run of 20 passes ask for `bound = 0.4, passes = 20`: each message then gets the noise that leaves a twentieth of the divergence, and the
     model learns accordingly less.
 
     What the batch does not show comes from the last one that had both classes: of a batch of one class the other class's variance,
@@ -69,7 +69,7 @@ class SumKL(CutDefence):
     Args:
         bound: \(L\), the detection error that no detector may fall below, in (0, 0.5); more is stronger. P is then the least power that
             meets it, \(\mathrm{sumKL} \le (2 - 4 L)^2 / T\). 0.4 if neither is given.
-        passes: \(T\), over how many messages about each example the bound is to hold, at least 1; more is stronger. As many as the training
+        passes: \(T\), over how many messages about each example the bound is to hold, at least 1; more is stronger. As many as the training run
             has passes bounds the whole of it; the default, 1, bounds each message by itself. It goes with a bound.
         scale: in place of a bound, the power relative to the squared distance of the means, \(P = \text{scale} \cdot \|\Delta g\|^2\), in
             [0, inf); 0 is off, more is stronger. If the means coincide, relative to the larger class's mean squared distance from them.

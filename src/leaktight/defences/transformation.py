@@ -37,7 +37,7 @@ class Transformation(Defence):
         file: the path of a `policy.toml` that `leaktight search` wrote, in place of `policy`. It is read once, when the defence is made, and
             its policy kept in its stead: what is recorded says what was applied, whatever becomes of the file.
         crop_flip: whether images are first padded by 4, cropped at random and flipped, as in the paper's training. Alone, without a
-            policy, it is the augmentation that the paper's undefended training has too.
+            policy, it is the augmentation that the paper's undefended training run has too.
         probability: `always` applies every function of a branch, as the paper's code does; `listed` each with its listed probability,
             which is weaker.
 

@@ -44,11 +44,11 @@ class Federated(Staged):
         partition: how examples are dealt out.
         participants: how many there are, at least 1.
         protocol: what happens in a round.
-        rounds: how many rounds a training takes; 0 leaves the model untrained.
+        rounds: how many rounds a training run takes; 0 leaves the model untrained.
         batch_size: examples per local step in training; the expected number under a defence that counts on Poisson sampling.
         schedule: which of its examples a participant trains on in a step. Under a defence that counts on it (`dp_sgd`), `shuffled`
             gives way to Poisson sampling; attacked messages come from the schedule's batches all the same.
-        moments: how many evenly spread moments of the training are kept for the stage `training`, which goes on from each of them
+        moments: how many evenly spread moments of the training run are kept for the stage `training`, which goes on from each of them
             (what the server's optimiser remembers starts anew there); 0 keeps none.
         normalise: whether inputs are standardised by public per-channel constants before the body.
         spare_classes: how many outputs the model has beyond the classes of the data, at least 0, for classes that only one participant
@@ -146,7 +146,7 @@ class Federated(Staged):
     def _messages(
         self, server: Server, parties: list[Party], truths: dict[MessageKey, GroundTruth], observation: Observation
     ) -> list[Message]:
-        # Rounds count on from the training's, so that no stream is used twice.
+        # Rounds count on from the training run's, so that no stream is used twice.
         transcript: list[Message] = []
         if self.protocol.aggregation == "secure":
             owned: Batch | None = None
@@ -175,7 +175,7 @@ class Federated(Staged):
     ) -> list[Client]:
         """Return the honest participants, each with its part of the data and its own Local.
 
-        A `batch_size` is given by an audit that asks for messages of such batches; without it they are the participants of a training.
+        A `batch_size` is given by an audit that asks for messages of such batches; without it they are the participants of a training run.
         """
         parts = self.parts(data, seed)
         size = batch_size or self.batch_size
@@ -223,7 +223,7 @@ class Federated(Staged):
         )
 
     def _batching(self, defence: Defence) -> Batching:
-        """Return where the batches of a training come from; a schedule that has reasons of its own keeps them."""
+        """Return where the batches of a training run come from; a schedule that has reasons of its own keeps them."""
         return "poisson" if defence.wants_poisson and isinstance(self.schedule, Shuffled) else "schedule"
 
 

@@ -39,7 +39,7 @@ MODEL_FILE, REVEAL_FILE, CURVE_FILE = "model.safetensors", "reveals.safetensors"
 
 @dataclasses.dataclass(frozen=True)
 class Round:
-    """How good the model is after some rounds: what whoever leads a training can tell while it goes on."""
+    """How good the model is after some rounds: what whoever leads a training run can tell while it goes on."""
 
     played: int
     readings: tuple[Reading, ...]
@@ -47,7 +47,7 @@ class Round:
 
 @dataclasses.dataclass(frozen=True)
 class Trained:
-    """What came of a training.
+    """What came of a training run.
 
     Args:
         parameters: of the model, by its own names.
@@ -63,7 +63,7 @@ class Trained:
 
 
 class JointTraining(Value):
-    """What all parties and the server agree on before a training: the scenario, the defence and the seed.
+    """What all parties and the server agree on before a training run: the scenario, the defence and the seed.
 
     The same value gives the same model on every engine, up to the order in which numbers are added.
 
@@ -151,7 +151,7 @@ def write_trained(folder: Path, training: JointTraining, trained: Trained, **abo
     """Write the model as safetensors, and a JSON of the settings and of how good it was after each round; `read_trained` reads them.
 
     What parties revealed at the end is in a file beside the model, by party and name: under class keys the model alone makes an embedding,
-    and the keys tell its class. Files of an earlier training there are replaced, or removed.
+    and the keys tell its class. Files of an earlier training run there are replaced, or removed.
 
     Args:
         folder: where to.

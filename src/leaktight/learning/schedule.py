@@ -28,7 +28,7 @@ class Schedule(Registered):
         Args:
             data: what the party owns.
             round: which message the step is behind.
-            step: which step, counted from the first of the training.
+            step: which step, counted from the first of the training run.
             size: how many examples.
             seed: the party's.
             party: its name.

@@ -37,7 +37,7 @@ from leaktight.statistics.auc import delong, placements
 from leaktight.statistics.outcomes import pack_ranks
 
 PASSES_TRAINED, PASSES_SEEN = "split.passes_trained", "split.passes_seen"
-"""The notes that say how often a training went through its rows, and how often the messages did that were attacked."""
+"""The notes that say how often a training run went through its rows, and how often the messages did that were attacked."""
 MOST_NUMBERS = 2**29
 """How many numbers an observation may hold: 2 GiB, and an attacker's copy of it as much again."""
 
@@ -47,16 +47,16 @@ class Split(Staged):
 
     Nothing is shared but activations and gradients at the cut; the order of examples is public. The defence under audit is the label party's.
 
-    An observation takes up the training at a stage and goes on with it, as many steps as there are victims: with the training's own
-    batch size it replays the very messages of that training. The stage `training` spreads the victims over `moments` that were
-    kept, from the first step to near the last; with as many victims as the training has steps (`victims = "all"` in a plan) it shows every
+    An observation takes up the training run at a stage and goes on with it, as many steps as there are victims: with the training run's own
+    batch size it replays the very messages of that training run. The stage `training` spreads the victims over `moments` that were
+    kept, from the first step to near the last; with as many victims as the training run has steps (`victims = "all"` in a plan) it shows every
     message of every pass, which an attacker adds up row by row.
 
     What the feature party knows of its own is in its memory, so a view from its seat has it: `memory["seen"][str(round)]` holds the `inputs`
     and the bottom's `parameters` of each step, the numbers of its `rows` and of the `pass` through all of them, for the order is public;
     `layer_gradients` makes the rest. `memory["initial"]` holds the parameters that the bottom began with.
 
-    Notes: `split.passes_trained`, how often the training went through the rows, and `split.passes_seen`, how often the observed messages did.
+    Notes: `split.passes_trained`, how often the training run went through the rows, and `split.passes_seen`, how often the observed messages did.
 
     Args:
         data: where the examples come from.
@@ -65,10 +65,10 @@ class Split(Staged):
         label_party: columns that the label party holds, beside the labels, for a wide part; `*` stands for any text, as in `I*`.
         feature_party: columns that the feature party holds; empty means all that the label party does not. A column may be with both.
         optimiser: how each party's parameters follow gradients; each keeps its own moments.
-        rounds: how many steps a training takes; 0 leaves the model untrained.
-        passes: in place of `rounds`, how often a training goes through all rows; what does not fill a batch is left out of a pass.
+        rounds: how many steps a training run takes; 0 leaves the model untrained.
+        passes: in place of `rounds`, how often a training run goes through all rows; what does not fill a batch is left out of a pass.
         batch_size: examples per step, at least 2.
-        moments: how many evenly spread moments of the training are kept for the stage `training`, at least 1.
+        moments: how many evenly spread moments of the training run are kept for the stage `training`, at least 1.
         feature_defence: what the feature party does to its activations.
         normalise: whether numbers are standardised by constants of the public part of the data.
         device: where tensors live: `cpu`, `cuda`, `mps`, or `auto`.
@@ -123,7 +123,7 @@ class Split(Staged):
 
     @property
     def length(self) -> int:
-        """How many steps a training takes: its rounds, or as many as its passes have."""
+        """How many steps a training run takes: its rounds, or as many as its passes have."""
         return self.passes * self.steps_per_pass() if self.passes else self.rounds
 
     @property
@@ -133,7 +133,7 @@ class Split(Staged):
 
     @property
     def messages(self) -> int:
-        """How many messages of a whole training can be attacked: one for each step."""
+        """How many messages of a whole training run can be attacked: one for each step."""
         return self.length
 
     def steps_per_pass(self, batch_size: int | None = None) -> int:
@@ -229,7 +229,7 @@ class Split(Staged):
         return score_readings(scores, data.test.labels, data.classes, keep=True)
 
     def observe(self, training: Training, defence: Defence, observation: Observation, enter: Enter | None = None) -> Run:
-        """Go on with a training from a stage, one step for each victim, and write down both sides of every gradient."""
+        """Go on with a training run from a stage, one step for each victim, and write down both sides of every gradient."""
         data = self.data.load()
         feature, label = self.parties(data, defence, observation.seed, observation.batch_size)
         public = public_task(feature.bottom, tuple(feature.inputs.shape[1:]), data.classes)
@@ -261,7 +261,7 @@ class Split(Staged):
         )
 
     def _starts(self, training: Training, observation: Observation) -> Iterator[tuple[Snapshot, int]]:
-        """Return where to take the training up, and for how many steps."""
+        """Return where to take the training run up, and for how many steps."""
         if observation.stage != "training":
             if observation.stage not in training.snapshots:
                 raise InvalidValue(f"There is no stage `{observation.stage}` in split learning.")

@@ -30,10 +30,10 @@ def check_attack(attack: Attack, run: Run | None = None, metrics: Sequence[Metri
     Args:
         attack: the attack.
         run: an undefended run on which it must do better than chance; None for a toy with twelve messages of one example, or with
-            forty of which half have a private property, if that is what it claims. An active attack takes part in a small training.
+            forty of which half have a private property, if that is what it claims. An active attack takes part in a small training run.
         metrics: what it is graded by; none for PSNR, label distance, property AUC, and how many samples are recognised and how surely. An
             attack that claims scores brings its own.
-        seat: where the attacker sits; empty for the server, and for an active attack in a small training the second participant.
+        seat: where the attacker sits; empty for the server, and for an active attack in a small training run the second participant.
 
     Example:
         >>> from leaktight.attacks import Analytic

@@ -1,4 +1,4 @@
-"""Seats: a small training in which an active attack takes part, with a class that is easy to picture."""
+"""Seats: a small training run in which an active attack takes part, with a class that is easy to picture."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def squares(count: int, classes: tuple[int, ...] = (0, 1, 2), seed: int = 0) -> 
 
 
 def active_run(attack: Attack, *, defence: Defence | None = None, rounds: int = 10, seed: int = 0, null: bool = False) -> Run:
-    """Return what is observed after a training of two participants, the second of whom is the attacker.
+    """Return what is observed after a training run of two participants, the second of whom is the attacker.
 
     They take turns. One message of each is observed at the end, and of the honest one its other side.
 

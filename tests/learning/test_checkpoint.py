@@ -9,7 +9,7 @@ from torch import nn
 from leaktight.core.errors import InvalidValue
 from leaktight.core.scenario import flatten, unflatten
 from leaktight.learning import Adam, DecayedSgd, Sgd
-from leaktight.learning.checkpoint import copy_state, follow, restore_state
+from leaktight.learning.checkpoint import follow, restored, saved
 
 OPTIMISERS = [Sgd(), Sgd(momentum=0.9), Adam()]
 
@@ -20,7 +20,7 @@ def trained(optimiser, steps, start=0, state=None):
     layer = nn.Linear(3, 2)
     moves = optimiser.over(layer.parameters())
     if state is not None:
-        restore_state(layer, moves, state)
+        restored(layer, moves, state)
     for step in range(start, start + steps):
         moves.zero_grad()
         (layer(torch.full((1, 3), float(step + 1))).square().sum() / 100).backward()
@@ -31,7 +31,7 @@ def trained(optimiser, steps, start=0, state=None):
 @pytest.mark.parametrize("optimiser", OPTIMISERS, ids=str)
 def test_going_on_from_a_checkpoint_is_going_on(optimiser):
     whole, _ = trained(optimiser, 6)
-    state = copy_state(*trained(optimiser, 3))
+    state = saved(*trained(optimiser, 3))
     # As a file would keep it: flat names, empty tables gone.
     resumed, _ = trained(optimiser, 3, start=3, state=unflatten(flatten(state)))
     assert all(torch.equal(one, other) for one, other in zip(whole.parameters(), resumed.parameters(), strict=True))
@@ -40,28 +40,28 @@ def test_going_on_from_a_checkpoint_is_going_on(optimiser):
 @pytest.mark.parametrize("optimiser", OPTIMISERS, ids=str)
 def test_a_checkpoint_is_a_copy_of_tensors_and_numbers(optimiser):
     layer, moves = trained(optimiser, 2)
-    state = copy_state(layer, moves)
+    state = saved(layer, moves)
     assert all(isinstance(value, torch.Tensor | float) for value in flatten(state).values())
     before = {name: value.clone() for name, value in state["model"].items()}
     with torch.no_grad():
         layer.weight.add_(1)
     assert all(torch.equal(before[name], state["model"][name]) for name in before)
-    restore_state(layer, moves, state)
+    restored(layer, moves, state)
     moves.step()
     assert all(torch.equal(before[name], state["model"][name]) for name in before)
 
 
 def test_a_new_checkpoint_forgets_the_moments_of_the_old_party():
-    fresh = copy_state(*trained(Adam(), 0))
+    fresh = saved(*trained(Adam(), 0))
     layer, moves = trained(Adam(), 4)
-    restore_state(layer, moves, fresh)
+    restored(layer, moves, fresh)
     assert not moves.state
 
 
 @pytest.mark.parametrize("change", ["missing", "shape", "more"])
 def test_another_model_s_checkpoint_is_refused(change):
     layer, moves = trained(Adam(), 1)
-    state = copy_state(layer, moves)
+    state = saved(layer, moves)
     if change == "missing":
         del state["model"]["bias"]
     elif change == "shape":
@@ -72,7 +72,7 @@ def test_another_model_s_checkpoint_is_refused(change):
     with pytest.raises(
         InvalidValue, match=r"The checkpoint must hold the parameters of this model. It differs in `(bias|scale)`"
     ):
-        restore_state(layer, moves, state)
+        restored(layer, moves, state)
     assert torch.equal(layer.weight, before)
 
 

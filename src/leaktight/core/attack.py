@@ -238,8 +238,8 @@ class Attack(Registered):
                 if not torch.isfinite(inputs).all():
                     raise LeaktightError(f"{self.kind} guessed inputs for {key} that are not finite numbers.")
         if isinstance(guess, Samples):
-            wanted, made = view.task.shape, (guess.inputs.shape[1:], guess.history.shape[2:])
-            if any(tuple(each) != wanted for each in made) or len(guess.history) != len(guess.rounds):
+            wanted, shapes = view.task.shape, (guess.inputs.shape[1:], guess.history.shape[2:])
+            if any(tuple(each) != wanted for each in shapes) or len(guess.history) != len(guess.rounds):
                 raise LeaktightError(
                     f"{self.kind} must make samples of shape {wanted}, now and in {len(guess.rounds)} rounds. "
                     f"Got {tuple(guess.inputs.shape)} and {tuple(guess.history.shape)} instead."

@@ -69,15 +69,15 @@ def make_certificates(folder: Path, names: Sequence[str], hosts: Sequence[str] =
     signer, keys = _Authority.new(days), {name: _new_key() for name in names}
     # All are signed before one is written, so that a host that makes no sense leaves nothing behind.
     signed = {name: signer.sign(name, key, hosts) for name, key in keys.items()}
-    made = {}
+    certificates = {}
     for name in names:
         place = private_folder(folder / name)
-        found = Certificate(name, place / "authority.pem", place / "certificate.pem", place / "key.pem")
-        write_private(found.authority, _text(signer.certificate))
-        write_private(found.certificate, _text(signed[name]))
-        write_private(found.key, _private_text(keys[name]))
-        made[name] = found
-    return made
+        certificate = Certificate(name, place / "authority.pem", place / "certificate.pem", place / "key.pem")
+        write_private(certificate.authority, _text(signer.certificate))
+        write_private(certificate.certificate, _text(signed[name]))
+        write_private(certificate.key, _private_text(keys[name]))
+        certificates[name] = certificate
+    return certificates
 
 
 def make_node_key(folder: Path, name: str) -> tuple[Path, Path]:

@@ -62,13 +62,13 @@ def load_object(reference: str) -> Any:
     if not is_reference(reference):
         raise InvalidValue(f"A reference to your own code must have the form `{FORM}`. Got {reference!r} instead.")
     name, _, attribute = reference.partition(":")
-    found: Any = _module(name)
+    target: Any = _module(name)
     for part in attribute.split("."):
-        inner = getattr(found, part, _MISSING)
+        inner = getattr(target, part, _MISSING)
         if inner is _MISSING:
-            raise InvalidValue(f"{_describe(found, name)} has no `{part}`. {did_you_mean(part, _own(found, name))}")
-        found = inner
-    return found
+            raise InvalidValue(f"{_describe(target, name)} has no `{part}`. {did_you_mean(part, _own(target, name))}")
+        target = inner
+    return target
 
 
 def call_object(reference: str, **offered: Any) -> Any:
@@ -165,8 +165,8 @@ def _parameters(function: Any) -> dict[str, inspect.Parameter]:
 
 def _own(owner: Any, module: str) -> list[str]:
     """Return the functions and classes that a module defines itself: what a misspelt name may have meant."""
-    made = {name: getattr(owner, name, None) for name in dir(owner) if not name.startswith("_")}
-    return [name for name, value in made.items() if callable(value) and getattr(value, "__module__", None) == module]
+    members = {name: getattr(owner, name, None) for name in dir(owner) if not name.startswith("_")}
+    return [name for name, value in members.items() if callable(value) and getattr(value, "__module__", None) == module]
 
 
 def _describe(owner: Any, module: str) -> str:

@@ -107,10 +107,10 @@ def digest_input(path: Path, largest: int) -> bytes:
     """
     try:
         with open_input(path, largest) as file:
-            found = hashlib.sha256()
+            digest = hashlib.sha256()
             while piece := file.read(_PIECE):
-                found.update(piece)
-            return found.digest()
+                digest.update(piece)
+            return digest.digest()
     except OSError as error:
         raise InvalidValue(f"The file `{path}` cannot be read: {error.strerror or error}.") from error
 
@@ -199,17 +199,17 @@ def _data_bytes(descriptor: int, size: int) -> int:
     """Return how many bytes of a file are not holes, or enough of them to show that it is no sparse file."""
     if size <= EXPANSION_FREE or not hasattr(os, "SEEK_DATA"):
         return size
-    found = end = 0
+    total = end = 0
     try:
         for _ in range(_MOST_EXTENTS):
             begin = os.lseek(descriptor, end, os.SEEK_DATA)
             end = os.lseek(descriptor, begin, os.SEEK_HOLE)
-            found += end - begin
-            if EXPANSION_LIMIT * found >= size:
-                return found
+            total += end - begin
+            if EXPANSION_LIMIT * total >= size:
+                return total
         return size
     except OSError as error:
         # There is no more data. Any other answer means that the file system does not know about holes.
-        return found if error.errno == errno.ENXIO else size
+        return total if error.errno == errno.ENXIO else size
     finally:
         os.lseek(descriptor, 0, os.SEEK_SET)

@@ -20,10 +20,10 @@ def other_users() -> list[str]:
     Root is not counted: nothing is safe from it. On macOS, people's numbers start at 501 and are found by their login shells.
     """
     ours = {0, os.getuid()}
-    accounts = {one.pw_uid: one.pw_name for one in pwd.getpwall()}
-    found = {one.pw_uid for one in pwd.getpwall() if os.path.basename(one.pw_shell) not in NO_LOGIN}
-    found |= {uid for uid in _running() if uid >= FIRST_PERSON}
-    return [accounts.get(uid, f"user {uid}") for uid in sorted(found - ours)]
+    accounts = {account.pw_uid: account.pw_name for account in pwd.getpwall()}
+    people = {account.pw_uid for account in pwd.getpwall() if os.path.basename(account.pw_shell) not in NO_LOGIN}
+    people |= {uid for uid in _running() if uid >= FIRST_PERSON}
+    return [accounts.get(uid, f"user {uid}") for uid in sorted(people - ours)]
 
 
 def require_alone(what: str, trust: bool) -> None:

@@ -143,7 +143,7 @@ class Attempt(Probe):
 
 def _luckiest(members: Iterable[Guess], truth: Sequence[GroundTruth]) -> Reconstruction | None:
     """Return for each message the guess of all attacks that is nearest to the truth; None if none guesses examples."""
-    found: dict[MessageKey, tuple[float, Tensor]] = {}
+    nearest: dict[MessageKey, tuple[float, Tensor]] = {}
     by_key = {ground_truth.sent.key: ground_truth.raw.inputs for ground_truth in truth}
     for member in members:
         if not isinstance(member, Reconstruction):
@@ -154,19 +154,19 @@ def _luckiest(members: Iterable[Guess], truth: Sequence[GroundTruth]) -> Reconst
                 continue
             # Each true example by the nearest guess: the order within a message is nobody's.
             error = torch.cdist(real.flatten(1).double().cpu(), inputs.flatten(1).double().cpu()).amin(1).sum().item()
-            if key not in found or error < found[key][0]:
-                found[key] = error, inputs
-    return Reconstruction(tuple(found), tuple(inputs for _, inputs in found.values())) if found else None
+            if key not in nearest or error < nearest[key][0]:
+                nearest[key] = error, inputs
+    return Reconstruction(tuple(nearest), tuple(inputs for _, inputs in nearest.values())) if nearest else None
 
 
 def guessed_labels(guess: Ensemble) -> dict[MessageKey, Tensor]:
     """Return the labels that an attacker with several attacks has of each message: those of its answer, else of the first attack that tells them."""
-    found: dict[MessageKey, Tensor] = {}
+    known: dict[MessageKey, Tensor] = {}
     for member in (guess.answer, *guess.members.values()):
         if isinstance(member, Labels | Reconstruction) and member.labels is not None:
             for key, labels in zip(member.keys, member.labels, strict=True):
-                found.setdefault(key, labels)
-    return found
+                known.setdefault(key, labels)
+    return known
 
 
 def ungraded_readings(guess: Guess) -> tuple[Reading, ...]:

@@ -78,7 +78,7 @@ class Run:
         if key in self.truths:
             return self.truths[key]
         sender, number = key
-        parts = [found for (party, at), found in self.truths.items() if at == number and all_but(party) != sender]
+        parts = [truth for (party, at), truth in self.truths.items() if at == number and all_but(party) != sender]
         if not parts or sender not in map(all_but, self.locals):
             raise LeaktightError(f"There is no message {key} in this run, and nobody whose others it could stand for.")
         plain = [part.plain for part in parts if part.plain is not None]
@@ -118,8 +118,8 @@ def largest(notes: Iterable[Mapping[str, float]]) -> dict[str, float]:
         >>> largest([{"epsilon": 1.0}, {"epsilon": 2.0, "clipped": 0.5}])
         {'epsilon': 2.0, 'clipped': 0.5}
     """
-    found: dict[str, float] = {}
-    for one in notes:
-        for name, value in one.items():
-            found[name] = max(value, found.get(name, value))
-    return found
+    merged: dict[str, float] = {}
+    for noted in notes:
+        for name, value in noted.items():
+            merged[name] = max(value, merged.get(name, value))
+    return merged

@@ -101,8 +101,8 @@ class Model(nn.Module):
 
     def parts(self) -> tuple[str, ...]:
         """Return the names of the modules in body and head that hold tensors, learned or fixed."""
-        found = ((name, [*module.parameters(), *module.buffers()]) for name, module in self.named_modules())
-        return tuple(name for name, held in found if held and name.split(".")[0] in ("body", "head"))
+        tensors = ((name, [*module.parameters(), *module.buffers()]) for name, module in self.named_modules())
+        return tuple(name for name, own in tensors if own and name.split(".")[0] in ("body", "head"))
 
 
 def same_name(name: str) -> str | None:
@@ -151,13 +151,13 @@ class Task:
             tensors: public parameters by wire name.
             private: parameters that stay home, by the model's name; one that is missing is taken from the model.
         """
-        found = {}
+        parameters = {}
         for name, own in self.model.tensors().items():
             wire = self.wire(name)
             if wire is not None and wire not in tensors:
                 raise InvalidValue(f"The parameter `{wire}` must be among the tensors. Got {len(tensors)} others instead.")
-            found[name] = (private or {}).get(name, own) if wire is None else tensors[wire]
-        return found
+            parameters[name] = (private or {}).get(name, own) if wire is None else tensors[wire]
+        return parameters
 
     def outward(self, tensors: Tensors) -> dict[str, Tensor]:
         """Return what goes out of tensors by the model's names, by wire name."""
@@ -166,12 +166,12 @@ class Task:
 
     def layers(self) -> dict[str, tuple[str, ...]]:
         """Return the layers that go out, by wire name from first to last, each with the model's names of its parameters."""
-        found: dict[str, tuple[str, ...]] = {}
+        layers: dict[str, tuple[str, ...]] = {}
         for name in self.model.tensors():
             wire = self.wire(name)
             if wire is not None:
-                found[layer_of(wire)] = (*found.get(layer_of(wire), ()), name)
-        return found
+                layers[layer_of(wire)] = (*layers.get(layer_of(wire), ()), name)
+        return layers
 
     def copy(self) -> Task:
         """Return the task with a model of its own."""

@@ -101,19 +101,19 @@ class View:
         """
         asked: dict[str, Message] = {}
         sent: tuple[Message, Message] | None = None  # what the seat was asked, and what it answered
-        found: list[Exchange] = []
+        exchanges: list[Exchange] = []
         for message in self.messages:
             if message.kind is Kind.PARAMETERS:
                 if message.receiver == self.seat and sent is not None:
-                    found += _others(*sent, message)
+                    exchanges += _others(*sent, message)
                     sent = None
                 asked[message.receiver] = message
             elif message.kind in (Kind.GRADIENT, Kind.UPDATE):
                 if message.sender == self.seat:
                     sent = asked[message.sender], message
                 else:
-                    found.append(Exchange(asked[message.sender].tensors, message))
-        return tuple(found)
+                    exchanges.append(Exchange(asked[message.sender].tensors, message))
+        return tuple(exchanges)
 
 
 class ThreatModel(Value):
@@ -186,10 +186,12 @@ def _others(before: Message, own: Message, after: Message) -> list[Exchange]:
         return []
     count, facts = int(before.facts.get("participants", 1)), before.facts
     gradient = own.kind is Kind.GRADIENT
-    told = count > 1 and not (gradient and ("learning_rate" not in facts or facts.get("momentum") or facts.get("adaptive")))
+    derivable = count > 1 and not (
+        gradient and ("learning_rate" not in facts or facts.get("momentum") or facts.get("adaptive"))
+    )
     # Of a tensor that nobody sends there is nothing to tell.
     change = {name: after.tensors[name] - before.tensors[name] for name in own.tensors}
-    if not told or not any(tensor.any() for tensor in change.values()):
+    if not derivable or not any(tensor.any() for tensor in change.values()):
         return []
     step = -facts["learning_rate"] if gradient else 1.0
     tensors = {name: (count * change[name] / step - tensor) / (count - 1) for name, tensor in own.tensors.items()}
@@ -203,8 +205,8 @@ def _hints(run: Run, key: MessageKey) -> Hints:
     labels = run.truths[key].raw.labels
     order = torch.randperm(len(labels), generator=stream(sender.seed if sender else 0, "hints", *key)).to(labels.device)
     shuffled = labels[order]
-    told = [
+    positions_by_class = [
         order[shuffled == label][: min(HINTS, int((labels == label).sum()) // 2)] for label in torch.unique(labels).tolist()
     ]
-    positions = torch.cat(told) if told else order
+    positions = torch.cat(positions_by_class) if positions_by_class else order
     return Hints(positions, labels[positions])

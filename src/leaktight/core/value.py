@@ -27,8 +27,8 @@ class Value(BaseModel):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the settings as plain JSON types; an infinity becomes a word, which standard JSON has no number for."""
-        found: dict[str, Any] = json.loads(self.model_dump_json(serialize_as_any=True))
-        return found
+        settings: dict[str, Any] = json.loads(self.model_dump_json(serialize_as_any=True))
+        return settings
 
     @property
     def key(self) -> str:
@@ -58,8 +58,8 @@ class Registered(Value):
     @classmethod
     def _validate(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
         if isinstance(data, dict) and not cls.model_fields["kind"].default:
-            found: Self = registry.find(cls.family, str(data.get("kind", "")), cls).model_validate(data)
-            return found
+            value: Self = registry.find(cls.family, str(data.get("kind", "")), cls).model_validate(data)
+            return value
         try:
             return handler(data)
         except ValidationError as error:

@@ -56,23 +56,23 @@ class ByClass(Partition):
 
     def deal(self, labels: Tensor, parts: int, rng: Stream) -> list[Tensor]:
         """Choose owners for each class, then deal each class out to them."""
-        found = shuffle_by_class(labels, rng)
-        members = list(found.values())
-        owners = self._owners_by_name(found, parts) if self.owned else self._owners_by_chance(members, parts, rng)
+        by_label = shuffle_by_class(labels, rng)
+        members = list(by_label.values())
+        owners = self._owners_by_name(by_label, parts) if self.owned else self._owners_by_chance(members, parts, rng)
         dealt: list[list[Tensor]] = [[] for _ in range(parts)]
         for positions, sharing in zip(members, owners, strict=True):
             for at, owner in enumerate(sharing):
                 dealt[owner].append(positions[at :: len(sharing)])
         return [torch.cat(shares) for shares in dealt]
 
-    def _owners_by_name(self, found: Mapping[int, Tensor], parts: int) -> list[list[int]]:
+    def _owners_by_name(self, positions: Mapping[int, Tensor], parts: int) -> list[list[int]]:
         """Return the participants that were named as owners of each class."""
         if len(self.owned) != parts:
             raise InvalidValue(
                 f"The `owned` of by_class must name the classes of each of {parts} participants. Got {len(self.owned)} instead."
             )
-        owners = {label: [part for part, classes in enumerate(self.owned) if label in classes] for label in found}
-        strange = sorted({label for classes in self.owned for label in classes} - found.keys())
+        owners = {label: [part for part, classes in enumerate(self.owned) if label in classes] for label in positions}
+        strange = sorted({label for classes in self.owned for label in classes} - positions.keys())
         without = [label for label, sharing in owners.items() if not sharing]
         if strange or without:
             fault = f"no example of class {strange[0]}" if strange else f"no owner of class {without[0]}"
@@ -80,9 +80,9 @@ class ByClass(Partition):
                 f"The `owned` of by_class must give every class of the data to somebody, and no other. Got {fault} instead."
             )
         for label, sharing in owners.items():
-            if len(sharing) > len(found[label]):
+            if len(sharing) > len(positions[label]):
                 raise InvalidValue(
-                    f"The `owned` of by_class must give a class to at most as many participants as it has examples. Got {len(sharing)} for the {len(found[label])} of class {label} instead."
+                    f"The `owned` of by_class must give a class to at most as many participants as it has examples. Got {len(sharing)} for the {len(positions[label])} of class {label} instead."
                 )
         return list(owners.values())
 

@@ -39,12 +39,12 @@ class ClassProperty(Source):
 
     def read(self) -> Data:
         """Read the source and mark the class."""
-        found = self.data.load()
-        label = int(found.test.labels.bincount().argmax()) if self.label is None else self.label
-        if label >= found.classes:
-            raise InvalidValue(f"The `label` of class_property must be from 0 to {found.classes - 1}. Got {label} instead.")
-        name = found.names[label] if found.names else str(label)
-        return dataclasses.replace(found, train=_mark(found.train, label), test=_mark(found.test, label), property_name=name)
+        data = self.data.load()
+        label = int(data.test.labels.bincount().argmax()) if self.label is None else self.label
+        if label >= data.classes:
+            raise InvalidValue(f"The `label` of class_property must be from 0 to {data.classes - 1}. Got {label} instead.")
+        name = data.names[label] if data.names else str(label)
+        return dataclasses.replace(data, train=_mark(data.train, label), test=_mark(data.test, label), property_name=name)
 
 
 def _mark(batch: Batch, label: int) -> Batch:

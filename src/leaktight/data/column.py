@@ -154,8 +154,8 @@ class Hashed(Column):
     def encode(self, cells: Cells) -> NDArray[np.float32]:
         """Return the ids as one column."""
         self.check(cells)
-        found = [0 if is_missing(cell) else 1 + zlib.crc32(cell.encode()) % self.buckets for cell in cells]
-        return np.array(found, dtype=np.float32)[:, np.newaxis]
+        ids = [0 if is_missing(cell) else 1 + zlib.crc32(cell.encode()) % self.buckets for cell in cells]
+        return np.array(ids, dtype=np.float32)[:, np.newaxis]
 
 
 def fit_column(

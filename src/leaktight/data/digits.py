@@ -45,15 +45,15 @@ class Digits(Source):
         """Read the digits from the scikit-learn package."""
         from sklearn.datasets import load_digits
 
-        found = load_digits()
-        images = torch.from_numpy(found.images).float().unsqueeze(1) / 16
-        every = Batch(fit(images, self.size, self.resize), torch.from_numpy(found.target).long())
-        train, test = holdout(found.target, share=0.2)
+        bunch = load_digits()
+        images = torch.from_numpy(bunch.images).float().unsqueeze(1) / 16
+        every = Batch(fit(images, self.size, self.resize), torch.from_numpy(bunch.target).long())
+        train, test = holdout(bunch.target, share=0.2)
         return Data(
             train=every.take(torch.from_numpy(train)),
             test=every.take(torch.from_numpy(test)),
             classes=10,
-            names=tuple(str(name) for name in found.target_names),
+            names=tuple(str(name) for name in bunch.target_names),
         )
 
 

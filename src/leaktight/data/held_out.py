@@ -40,6 +40,6 @@ class HeldOut(Source):
 
     def read(self) -> Data:
         """Read the source and divide its training part."""
-        found = self.data.load()
-        train, test = (torch.from_numpy(index) for index in holdout(found.train.labels.numpy(), self.share))
-        return dataclasses.replace(found, train=found.train.take(train), test=found.train.take(test))
+        data = self.data.load()
+        train, test = (torch.from_numpy(index) for index in holdout(data.train.labels.numpy(), self.share))
+        return dataclasses.replace(data, train=data.train.take(train), test=data.train.take(test))

@@ -105,19 +105,19 @@ def read_idx(path: Path, dimensions: int) -> NDArray[Any]:
 
 def _candidates(folder: Path, part: str, holds: str) -> list[Path]:
     pattern = re.compile(rf"(?:^|[-_.])(?:{_PARTS[part]})[-_]{holds}[-.]{_HOLDS[holds]}-ubyte(?:\.gz)?$", re.IGNORECASE)
-    found = [entry for entry in listing(folder) if pattern.search(entry.name)]
+    entries = [entry for entry in listing(folder) if pattern.search(entry.name)]
     # An unpacked file beside its archive is the same data.
-    names = {entry.name for entry in found}
-    return [entry for entry in found if entry.suffix != ".gz" or entry.stem not in names]
+    names = {entry.name for entry in entries}
+    return [entry for entry in entries if entry.suffix != ".gz" or entry.stem not in names]
 
 
 def _find(folder: Path, part: str, holds: str) -> Path:
-    found = _candidates(folder, part, holds)
-    if len(found) == 1:
-        return found[0]
+    candidates = _candidates(folder, part, holds)
+    if len(candidates) == 1:
+        return candidates[0]
     prefix = "train" if part == "train" else "t10k"
     usual = f"{prefix}-{holds}-{_HOLDS[holds]}-ubyte"
-    got = f"several: {', '.join(entry.name for entry in found)}" if found else "none"
+    got = f"several: {', '.join(entry.name for entry in candidates)}" if candidates else "none"
     raise InvalidValue(
         f"The folder `{folder}` must hold one file like `{usual}` or `{usual}.gz`. Got {got}; name it by `{part}_{holds}` if it is called otherwise."
     )

@@ -140,10 +140,12 @@ class Npz(ImageSource):
         return replace(train, labels=train_labels), replace(test, labels=test_labels), ids
 
     def _names(self, archive: ArrayArchive, ids: tuple[str, ...]) -> tuple[str, ...]:
-        found = self.names or next((name for name in _NAMES if name in archive.names), None)
-        if found is None:
+        member = self.names or next((name for name in _NAMES if name in archive.names), None)
+        if member is None:
             return ids
-        names = match_names(ids, archive.array(found, _MEMBERS).reshape(-1).tolist())
+        names = match_names(ids, archive.array(member, _MEMBERS).reshape(-1).tolist())
         if names is None and self.names:
-            raise InvalidValue(f"The member `{found}` of `{self.place}` must name each of the {len(ids)} classes. It does not.")
+            raise InvalidValue(
+                f"The member `{member}` of `{self.place}` must name each of the {len(ids)} classes. It does not."
+            )
         return names or ids

@@ -79,10 +79,10 @@ class Source(Registered):
         """
         wanted = (type(self), self.key, self.stamp())
         if wanted not in _last:
-            found = self.read()
-            held = found.train.properties is not None or found.test.properties is not None
-            name = found.property_name or ("the private property" if held else "")
-            data = dataclasses.replace(found, train=_cast(found.train), test=_cast(found.test), property_name=name)
+            raw = self.read()
+            has_property = raw.train.properties is not None or raw.test.properties is not None
+            name = raw.property_name or ("the private property" if has_property else "")
+            data = dataclasses.replace(raw, train=_cast(raw.train), test=_cast(raw.test), property_name=name)
             self._check(data)
             if len(_last) >= KEPT:
                 _last.pop(next(iter(_last)))
@@ -161,10 +161,10 @@ def _check(what: str, batch: Batch, classes: int, shape: tuple[int, ...]) -> Non
 
 
 def _check_properties(what: str, batch: Batch) -> None:
-    found = batch.properties
-    if found is None or found.shape != batch.labels.shape or ((found != 0) & (found != 1)).any():
+    flags = batch.properties
+    if flags is None or flags.shape != batch.labels.shape or ((flags != 0) & (flags != 1)).any():
         raise InvalidValue(f"{what} must have a property of 0 or 1 for each example. It does not; fill or drop the others.")
-    if found.min() == found.max():
+    if flags.min() == flags.max():
         raise InvalidValue(f"{what} must have examples with and without the property. All are alike; choose another property.")
 
 

@@ -42,11 +42,11 @@ def clip_each(tensors: Tensors, bound: float) -> dict[str, Tensor]:
         bound = bound * (1 - _MARGIN)
     peak, unit = _peaks_and_norms(tensors)
     long = peak * unit > bound
-    found = {}
+    clipped = {}
     for name, tensor in tensors.items():
         wide = tensor.to(_wide(tensor))
-        found[name] = torch.where(_over(long, wide), wide / _over(peak, wide) * _over(bound / unit, wide), wide)
-    return found
+        clipped[name] = torch.where(_over(long, wide), wide / _over(peak, wide) * _over(bound / unit, wide), wide)
+    return clipped
 
 
 def round_to(tensor: Tensor, dtype: torch.dtype) -> Tensor:

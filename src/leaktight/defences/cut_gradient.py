@@ -154,10 +154,10 @@ def positives(local: Local, examples: int, kind: str) -> Tensor:
         got = "no batch" if local.batch is None else f"{len(local.batch)} labels for {examples} rows"
         raise InvalidValue(f"{kind} must know the label of each row of a cut gradient. Got {got} instead.")
     labels = local.batch.labels
-    found = labels == 1
-    if labels.dim() != 1 or not bool((found | (labels == 0)).all()):
+    positive = labels == 1
+    if labels.dim() != 1 or not bool((positive | (labels == 0)).all()):
         raise Refusal(f"{kind} hides which of two classes an example has. Got labels other than 0 and 1 instead.")
-    return found
+    return positive
 
 
 def _matrix(parts: list[Tensor]) -> Tensor:

@@ -41,7 +41,7 @@ class Classes:
 
 
 @dataclasses.dataclass(frozen=True)
-class Noise:
+class ClassNoise:
     r"""The variances of the noise for one class.
 
     Args:
@@ -61,8 +61,8 @@ class Noise:
 class Protection:
     """The noise for both classes."""
 
-    negatives: Noise = Noise()
-    positives: Noise = Noise()
+    negatives: ClassNoise = ClassNoise()
+    positives: ClassNoise = ClassNoise()
 
 
 def power(classes: Classes, noise: Protection) -> float:

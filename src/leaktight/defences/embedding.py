@@ -28,14 +28,14 @@ PART = 2048
 class Rectified(nn.Module):
     """Layer norm without parameters, ReLU, length 1: of layer norm only the centring counts, since by length 1 a factor above 0 cancels."""
 
-    def forward(self, made: Tensor) -> Tensor:
+    def forward(self, outputs: Tensor) -> Tensor:
         """Return embeddings (examples, dimensions) of length 1."""
-        positive = (made - made.mean(1, keepdim=True)).relu()
+        positive = (outputs - outputs.mean(1, keepdim=True)).relu()
         return positive * _inverse((positive * positive).sum(1, keepdim=True))
 
-    def alignments(self, made: Tensor, keys: Tensor, weights: Tensor) -> Tensor:
+    def alignments(self, outputs: Tensor, keys: Tensor, weights: Tensor) -> Tensor:
         """Return the inner product of every embedding with its own key, which is `weights @ keys`."""
-        return inner_products(self(made), keys, weights)
+        return inner_products(self(outputs), keys, weights)
 
 
 class FixedLayer(nn.Module):
@@ -82,8 +82,8 @@ class FixedLayer(nn.Module):
 
         Quicker than by `forward`, for the first derivative by features too. Others take as long as by it.
         """
-        found, _ = _Alignments.apply(features, keys, weights, self)  # type: ignore[no-untyped-call]
-        return cast("Tensor", found)
+        products, _ = _Alignments.apply(features, keys, weights, self)  # type: ignore[no-untyped-call]
+        return cast("Tensor", products)
 
     def tangents(self, features: Tensor, keys: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
         r"""Return `alignments` and their slopes, (examples, features), in one pass over the dimensions that keeps none of them.
@@ -169,8 +169,8 @@ class _Slopes(torch.autograd.Function):
             def total(at: Tensor) -> Tensor:
                 return inner_products(ctx.layer(at), keys, weights).sum()
 
-            found: Tensor = torch.func.grad(total)(features)
-            return found
+            slope: Tensor = torch.func.grad(total)(features)
+            return slope
 
         pulled = torch.func.vjp(slopes, *ctx.saved_tensors)[1]
         return *pulled(grads[0]), None, None
@@ -191,8 +191,8 @@ class TrainedHead(nn.Module):
 
     def forward(self, features: Tensor) -> Tensor:
         """Return what parameters make of features, which `EmbeddingHead` scores."""
-        made: Tensor = self.last(self.before(features.flatten(1)))
-        return made
+        outputs: Tensor = self.last(self.before(features.flatten(1)))
+        return outputs
 
 
 class EmbeddingHead(TrainedHead):
@@ -228,14 +228,14 @@ class EmbeddingHead(TrainedHead):
         embeddings: Tensor = self.public(super().forward(features))
         return embeddings
 
-    def scores(self, made: Tensor, keys: Tensor) -> Tensor:
+    def scores(self, outputs: Tensor, keys: Tensor) -> Tensor:
         """Return the inner product of every embedding with every key, (examples, keys), from what the trained part made."""
-        embeddings: Tensor = self.public(made)
+        embeddings: Tensor = self.public(outputs)
         return embeddings @ keys.t()
 
-    def alignments(self, made: Tensor, keys: Tensor, weights: Tensor) -> Tensor:
+    def alignments(self, outputs: Tensor, keys: Tensor, weights: Tensor) -> Tensor:
         """Return the inner product of every embedding with `weights @ keys`, one key for each, from what the trained part made."""
-        return self.public.alignments(made, keys, weights)
+        return self.public.alignments(outputs, keys, weights)
 
 
 def inner_products(embeddings: Tensor, keys: Tensor, weights: Tensor) -> Tensor:
@@ -274,5 +274,5 @@ def _draw_centred(rows: int, columns: int, draws: Draws) -> Tensor:
 def _orthonormal(drawn: Tensor) -> Tensor:
     rows, columns = drawn.shape
     q, r = torch.linalg.qr(drawn if rows >= columns else drawn.t())
-    found: Tensor = q * r.diagonal().sign()
-    return found if rows >= columns else found.t()
+    basis: Tensor = q * r.diagonal().sign()
+    return basis if rows >= columns else basis.t()

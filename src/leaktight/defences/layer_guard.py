@@ -92,9 +92,9 @@ class LayerGuard(Defence):
 
     @model_validator(mode="after")
     def _check_source(self) -> LayerGuard:
-        told = [name for name in ("layers", "ranking", "public") if getattr(self, name)]
-        if len(told) != 1:
-            got = " and ".join(f"`{name}`" for name in told) or "none of them"
+        sources = [name for name in ("layers", "ranking", "public") if getattr(self, name)]
+        if len(sources) != 1:
+            got = " and ".join(f"`{name}`" for name in sources) or "none of them"
             raise InvalidValue(
                 f"{self.kind} must be told the riskiest layers by one of `layers`, `ranking` and `public`. Got {got} instead."
             )

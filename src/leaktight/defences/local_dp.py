@@ -107,5 +107,5 @@ def _clip(tensors: Tensors, clip: float) -> Tensors:
     """Return a message at norm `clip` if it was longer."""
     if not tensors:
         return tensors
-    one = clip_each({name: tensor[None] for name, tensor in tensors.items()}, clip)
-    return {name: tensor[0] for name, tensor in one.items()}
+    clipped = clip_each({name: tensor[None] for name, tensor in tensors.items()}, clip)
+    return {name: tensor[0] for name, tensor in clipped.items()}

@@ -142,14 +142,14 @@ class SumKL(CutDefence):
         rows, positive = rows_of(as_message(gradients), self.kind), labels == 1
         if self.scale == 0 or not rows.matrix.numel():
             return Channel()
-        found = estimate(rows, positive, {})
-        noise = self._noise(found.classes, {})
+        estimated = estimate(rows, positive, {})
+        noise = self._noise(estimated.classes, {})
         if noise == Protection():
-            return Channel(complete=found.seen)
-        extra, across, direction = _law(rows, noise, found.difference)
+            return Channel(complete=estimated.seen)
+        extra, across, direction = _law(rows, noise, estimated.difference)
         chosen = positive.long()
         along = extra.sqrt()[chosen][:, None] * direction
-        return gaussian_channel(gradients, across[chosen], along, complete=found.seen)
+        return gaussian_channel(gradients, across[chosen], along, complete=estimated.seen)
 
     def on_message(self, message: Message, local: Local) -> Message:
         """Add to each row the noise of its class."""
@@ -157,12 +157,12 @@ class SumKL(CutDefence):
         positive = positives(local, len(rows), self.kind).to(rows.matrix.device)
         if self.scale == 0 or not rows.matrix.numel():
             return message
-        found = estimate(rows, positive, local.memory)
-        noise = self._noise(found.classes, local.memory)
+        estimated = estimate(rows, positive, local.memory)
+        noise = self._noise(estimated.classes, local.memory)
         sent = message
         if noise != Protection():
-            sent = with_rows(message, _noisy(rows, positive, noise, found.difference, local), self.kind)
-        _note(found, noise, local, len(rows))
+            sent = with_rows(message, _noisy(rows, positive, noise, estimated.difference, local), self.kind)
+        _note(estimated, noise, local, len(rows))
         return sent
 
     def _noise(self, classes: Classes, memory: Memory) -> Protection:
@@ -187,7 +187,10 @@ def _law(rows: Rows, noise: Protection, difference: Tensor) -> tuple[Tensor, Ten
     by_class, device = (noise.negatives, noise.positives), rows.matrix.device
     extra, across = (
         torch.tensor(variances, dtype=torch.float64, device=device)
-        for variances in ([max(one.along - one.across, 0.0) for one in by_class], [max(one.across, 0.0) for one in by_class])
+        for variances in (
+            [max(each.along - each.across, 0.0) for each in by_class],
+            [max(each.across, 0.0) for each in by_class],
+        )
     )
     length = torch.linalg.vector_norm(difference)
     # Classes with one mean have no direction of their own: any will do.
@@ -201,23 +204,23 @@ def _noisy(rows: Rows, positive: Tensor, noise: Protection, difference: Tensor, 
     extra, _, direction = _law(rows, noise, difference)
     along = local.draws.many_normals((len(rows),), matrix) * extra.sqrt().to(matrix)[positive.long()]
     sent = torch.addr(matrix, along, direction.to(matrix), out=room(tuple(matrix.shape), matrix))
-    for which, one in enumerate(by_class):
-        if one.across > 0:
-            local.draws.add_normals(sent, (positive == bool(which)).nonzero()[:, 0], math.sqrt(one.across))
+    for which, each in enumerate(by_class):
+        if each.across > 0:
+            local.draws.add_normals(sent, (positive == bool(which)).nonzero()[:, 0], math.sqrt(each.across))
     return sent
 
 
-def _note(found: Estimate, noise: Protection, local: Local, examples: int) -> None:
+def _note(estimated: Estimate, noise: Protection, local: Local, examples: int) -> None:
     """Note what was there to tell apart and what is left; of a batch of one class, of which that is not known, only that it was one."""
-    notes, classes = local.notes, found.classes
+    notes, classes = local.notes, estimated.classes
     notes["sumkl.power"] = power(classes, noise)
-    notes["sumkl.one_class"] = notes.get("sumkl.one_class", 0.0) + (not found.seen)
-    if not found.seen:
+    notes["sumkl.one_class"] = notes.get("sumkl.one_class", 0.0) + (not estimated.seen)
+    if not estimated.seen:
         for name in ("sumkl.before", "sumkl.after", "sumkl.detection"):
             notes.pop(name, None)
         return
     # A record holds no infinity.
-    before, after = (min(sumkl(classes, one), sys.float_info.max) for one in (Protection(), noise))
+    before, after = (min(sumkl(classes, protection), sys.float_info.max) for protection in (Protection(), noise))
     detection = 1 - detection_error(after)
     notes |= {"sumkl.before": before, "sumkl.after": after, "sumkl.detection": detection}
     notes["sumkl.highest_detection"] = max(detection, notes.get("sumkl.highest_detection", detection))

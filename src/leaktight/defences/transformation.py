@@ -63,11 +63,11 @@ class Transformation(Defence):
     @model_validator(mode="before")
     @classmethod
     def _from_file(cls, data: Any) -> Any:
-        told = data if isinstance(data, dict) else {}
-        file = told.get("file")
-        if not file or told.get("policy") is not None or not isinstance(file, str | os.PathLike):
+        settings = data if isinstance(data, dict) else {}
+        file = settings.get("file")
+        if not file or settings.get("policy") is not None or not isinstance(file, str | os.PathLike):
             return data
-        return {**told, "policy": read_policy(Path(file).expanduser()), "file": ""}
+        return {**settings, "policy": read_policy(Path(file).expanduser()), "file": ""}
 
     @model_validator(mode="after")
     def _check_policy(self) -> Transformation:
@@ -115,12 +115,12 @@ class Transformation(Defence):
         finds the image as it was cropped.
         """
         self._require_images(shape)
-        found = (
+        possible = (
             outcomes(self.policy, shape, self.probability)
             if self.policy is not None
             else (Outcome(1.0, lambda images: images, "as it is"),)
         )
-        return add_mirror(found) if self.crop_flip else found
+        return add_mirror(possible) if self.crop_flip else possible
 
     def _require_images(self, shape: tuple[int, ...]) -> None:
         if len(shape) != 3 or shape[0] not in CHANNELS:

@@ -73,7 +73,7 @@ class Withhold(Defence):
             if layer in known:
                 continue
             # A part of which something goes out is a group of layers, whose own names are to be given.
-            if layer in local.parts and not any(one.startswith(f"{layer}.") for one in known):
+            if layer in local.parts and not any(other.startswith(f"{layer}.") for other in known):
                 raise Refusal(
                     f"{self.kind} leaves out layers of a message. Got `{layer}`, which another defence has kept back from it."
                 )

@@ -27,7 +27,7 @@ def require_message(message: object, sender: str) -> None:
         raise InvalidValue(f"{sender} must answer with a message. Got {type(message).__name__} instead.")
 
 
-def receive(message: Message, kind: Kind, name: str, shape: tuple[int, ...], dtype: torch.dtype = torch.float32) -> Tensor:
+def received(message: Message, kind: Kind, name: str, shape: tuple[int, ...], dtype: torch.dtype = torch.float32) -> Tensor:
     """Return the one tensor that a message of the other party must carry, after checking everything about it.
 
     Args:
@@ -42,7 +42,7 @@ def receive(message: Message, kind: Kind, name: str, shape: tuple[int, ...], dty
 
     Example:
         >>> message = Message(Kind.ACTIVATION, "feature-party", "label-party", 3, {"activations": torch.zeros(5, 2)})
-        >>> receive(message, Kind.ACTIVATION, "activations", (4, 2))
+        >>> received(message, Kind.ACTIVATION, "activations", (4, 2))
         Traceback (most recent call last):
         leaktight.core.errors.InvalidValue: The activations of step 3 from feature-party must have 4 rows, one for each example of the batch. Got 5 instead.
     """

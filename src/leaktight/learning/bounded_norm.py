@@ -49,13 +49,13 @@ def spans(pieces: Iterable[Tensor]) -> Tensor:
     return torch.stack(highest).amax(0) - torch.stack(lowest).amin(0)
 
 
-def bounded_norms(found: Tensor, span: Tensor, entries: int) -> Tensor:
+def bounded_norms(sums: Tensor, span: Tensor, entries: int) -> Tensor:
     r"""Return the three norms of each row's change, bounded by a range and divided by the factor of a size.
 
     .. math:: \frac{1}{\psi} \left\| \frac{J}{range} \right\|_p, \qquad \psi = \sqrt{N}, N, 1 \text{ for } p = F, 1, \infty
 
     Args:
-        found: the totals of each row of changes J.
+        sums: the totals of each row of changes J.
         span: the range of what changes, for each row; where it is 0 the norms are 0, where it is no number neither are they.
         entries: N, the number of entries of what changes.
 
@@ -67,7 +67,7 @@ def bounded_norms(found: Tensor, span: Tensor, entries: int) -> Tensor:
         Mo et al., Layer-wise Characterization of Latent Information Leakage in Federated Learning, 2021, eq. 10.
     """
     factors = torch.tensor([entries**0.5, entries, 1], dtype=torch.float64)
-    norms = torch.cat([found[..., :1].sqrt(), found[..., 1:]], -1) / factors
+    norms = torch.cat([sums[..., :1].sqrt(), sums[..., 1:]], -1) / factors
     span = span.double()[..., None]
     return torch.where(span == 0, 0.0, norms / torch.where(span == 0, 1.0, span))
 

@@ -15,22 +15,22 @@ from leaktight.core.local import Local, Memory
 from leaktight.learning.optimiser import Optimiser
 
 
-def copy_state(module: nn.Module, optimiser: torch.optim.Optimizer) -> Memory:
+def saved(module: nn.Module, optimiser: torch.optim.Optimizer) -> Memory:
     """Return copies of a module's parameters and of what its optimiser keeps for each: tensors and numbers by name, no pickle.
 
     Example:
         >>> layer = nn.Linear(2, 1)
-        >>> list(copy_state(layer, torch.optim.SGD(layer.parameters(), lr=0.1))["model"])
+        >>> list(saved(layer, torch.optim.SGD(layer.parameters(), lr=0.1))["model"])
         ['weight', 'bias']
     """
     return {
         "model": {name: parameter.detach().clone() for name, parameter in module.named_parameters()},
-        "optimiser": {name: _copy(optimiser.state.get(parameter, {})) for name, parameter in module.named_parameters()},
+        "optimiser": {name: _copied(optimiser.state.get(parameter, {})) for name, parameter in module.named_parameters()},
     }
 
 
-def restore_state(module: nn.Module, optimiser: torch.optim.Optimizer, state: Memory) -> None:
-    """Bring a module and its optimiser back to what `copy_state` returned.
+def restored(module: nn.Module, optimiser: torch.optim.Optimizer, state: Memory) -> None:
+    """Bring a module and its optimiser back to what `saved` returned.
 
     Raises:
         InvalidValue: the checkpoint is of another model; nothing is changed then.
@@ -48,7 +48,7 @@ def restore_state(module: nn.Module, optimiser: torch.optim.Optimizer, state: Me
             parameter.copy_(model[name])
     optimiser.state.clear()
     for name, parameter in own.items():
-        kept = _copy(moments.get(name, {}))
+        kept = _copied(moments.get(name, {}))
         if kept:
             optimiser.state[parameter] = {key: _beside(parameter, value) for key, value in kept.items()}
 
@@ -74,13 +74,13 @@ def progress(state: Memory) -> tuple[int, Memory, Tensor | None]:
 
 
 @contextmanager
-def undo_on_error(local: Local) -> Iterator[None]:
+def unchanged_by_errors(local: Local) -> Iterator[None]:
     """Bring a party's memory and notes back to what they were if the block raises.
 
     Example:
         >>> local = Local("label-party", seed=0)
         >>> try:
-        ...     with undo_on_error(local):
+        ...     with unchanged_by_errors(local):
         ...         local.scope("defence").memory["count"] = 1
         ...         raise InvalidValue("No.")
         ... except InvalidValue:
@@ -115,7 +115,7 @@ def _fits(parameter: Tensor, found: object) -> bool:
     return isinstance(found, Tensor) and found.shape == parameter.shape
 
 
-def _copy(values: Any) -> dict[str, Any]:
+def _copied(values: Any) -> dict[str, Any]:
     present = {key: value for key, value in values.items() if value is not None}
     return {key: value.detach().clone() if isinstance(value, Tensor) else value for key, value in present.items()}
 

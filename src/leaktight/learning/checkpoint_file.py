@@ -1,4 +1,4 @@
-"""Checkpoint files: a party's state on disk, for its owner alone, so that a training run outlives its process."""
+"""Checkpoint files: a party's state on disk, for its owner alone, so that a training outlives its process."""
 
 from __future__ import annotations
 

@@ -141,8 +141,8 @@ class Client:
         # Nobody is in an empty batch, so that there is nothing to change.
         used = self.local.now.batch = self.defence.on_batch(raw, self._own()) if len(raw) else raw
         require_each_once(self.defence, raw, used)
-        found = gradient(self.task, leaves, used, per_example=self.defence.per_example)
-        tensors = dict(self.defence.on_gradient(found, self._own()).mean().tensors)
+        gradients = gradient(self.task, leaves, used, per_example=self.defence.per_example)
+        tensors = dict(self.defence.on_gradient(gradients, self._own()).mean().tensors)
         for name, leaf in leaves.items():
             moves = self.shares is Kind.UPDATE or self.task.wire(name) is None
             leaf.grad = tensors[name].detach() if moves else None

@@ -61,17 +61,17 @@ class Sharing:
 
     def select_upload(self, update: Tensors, local: Local) -> dict[str, Tensor]:
         """Return what is handed in of an update, by wire name."""
-        found = dict(update)
+        upload = dict(update)
         if self.upload < 1:
             magnitudes = {name: tensor.abs() for name, tensor in update.items()}
             if self.choice == "random":
                 draws = local.named_draws("upload", local.round)
                 magnitudes = {name: _random_magnitudes(tensor, draws) for name, tensor in update.items()}
             masks = largest(magnitudes, self.upload)
-            found = {name: torch.where(masks[name], tensor, torch.zeros_like(tensor)) for name, tensor in update.items()}
+            upload = {name: torch.where(masks[name], tensor, torch.zeros_like(tensor)) for name, tensor in update.items()}
         if self.clip is None:
-            return found
-        return {name: tensor.clamp(-self.clip, self.clip) for name, tensor in found.items()}
+            return upload
+        return {name: tensor.clamp(-self.clip, self.clip) for name, tensor in upload.items()}
 
     def remember(self, served: Tensors, start: Tensors, end: Tensors, sent: Tensors, local: Local) -> None:
         """Keep what the next download is compared with.

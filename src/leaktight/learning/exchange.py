@@ -77,36 +77,36 @@ class Watch:
 
     def _features(self, message: Message) -> Message:
         party = self.feature
-        found = party.respond(message)
+        activations = party.respond(message)
         parameters = {name: tensor.detach().clone() for name, tensor in party.bottom.named_parameters()}
-        self.seen[str(found.round)] = {
-            "inputs": party.rows(found.round),
+        self.seen[str(activations.round)] = {
+            "inputs": party.rows(activations.round),
             "parameters": parameters,
-            "rows": party.order.at(found.round).clone(),
-            "pass": float(party.order.pass_of(found.round)),
+            "rows": party.order.at(activations.round).clone(),
+            "pass": float(party.order.pass_of(activations.round)),
         }
-        return found
+        return activations
 
     def _labels(self, message: Message) -> Message:
         party = self.label
-        found = party.answer(message)
-        plain = found.clean if found.used is found.raw else None
-        self.truths[found.sent.key] = GroundTruth(
+        answer = party.answer(message)
+        plain = answer.clean if answer.used is answer.raw else None
+        self.truths[answer.sent.key] = GroundTruth(
             self.public,
-            found.raw,
-            found.used,
-            found.clean,
-            found.sent,
+            answer.raw,
+            answer.used,
+            answer.clean,
+            answer.sent,
             plain,
             party.data,
-            found.losses,
+            answer.losses,
             bound=party.defence.label_bound,
         )
-        return found.sent
+        return answer.sent
 
 
 @dataclasses.dataclass(frozen=True)
-class _Watched:
+class _WatchedParty:
     """An honest party that is watched."""
 
     honest: Party
@@ -122,4 +122,4 @@ class _Watched:
 
 def _occupant(watched: Callable[[Message], Message], seat: Seat, enter: Enter | None) -> Party:
     party = enter(seat) if enter else seat.honest
-    return _Watched(seat.honest, watched) if party is seat.honest else party
+    return _WatchedParty(seat.honest, watched) if party is seat.honest else party

@@ -18,11 +18,11 @@ from leaktight.learning.boundary import (
     FEATURE_PARTY,
     GRADIENT,
     LABEL_PARTY,
-    receive,
+    received,
     require_message,
     require_placeable,
 )
-from leaktight.learning.checkpoint import copy_state, follow, forget, progress, restore_state, undo_on_error
+from leaktight.learning.checkpoint import follow, forget, progress, restored, saved, unchanged_by_errors
 from leaktight.learning.optimiser import Adam, Optimiser
 from leaktight.learning.order import Order
 
@@ -105,7 +105,7 @@ class FeatureParty:
         parts = []
         for number, at in enumerate(range(0, len(inputs), size)):
             local.begin(number)
-            sent = self._defend(inputs[at : at + size], made[at : at + size], local)
+            sent = self._defended(inputs[at : at + size], made[at : at + size], local)
             parts.append(sent.tensors[ACTIVATIONS])
         return torch.cat(parts)
 
@@ -113,12 +113,12 @@ class FeatureParty:
         """Return a checkpoint of everything that changes: tensors and numbers, by nested name."""
         sent = {} if self._sent is None else {"sent": self._sent.tensors[ACTIVATIONS].clone()}
         memory = copy.deepcopy(self.local.memory)
-        return {**copy_state(self.bottom, self._steps), "step": float(self.step), "memory": memory, **sent}
+        return {**saved(self.bottom, self._steps), "step": float(self.step), "memory": memory, **sent}
 
     def restore(self, state: Memory) -> None:
         """Go on from a checkpoint. Without what was `sent`, the awaited step's activations are made anew."""
         step, memory, sent = progress(state)
-        restore_state(self.bottom, self._steps, state)
+        restored(self.bottom, self._steps, state)
         self.step = step
         self.local.memory.clear()
         self.local.memory.update(memory)
@@ -129,7 +129,7 @@ class FeatureParty:
         if self._made is None:
             self._made = self.bottom(self.rows(self.step))
         made = self._made
-        gradient = receive(message, Kind.CUT_GRADIENT, GRADIENT, tuple(made.shape), made.dtype)
+        gradient = received(message, Kind.CUT_GRADIENT, GRADIENT, tuple(made.shape), made.dtype)
         forget(self._learned)
         torch.autograd.backward(made, gradient.to(made.device))
         follow(self._steps, self.optimiser, self.step)
@@ -140,10 +140,10 @@ class FeatureParty:
         self.local.begin(self.step)
         rows = self.rows(self.step)
         self._made = self.bottom(rows)
-        with undo_on_error(self.local):
-            return self._defend(rows, self._made.detach(), self.local)
+        with unchanged_by_errors(self.local):
+            return self._defended(rows, self._made.detach(), self.local)
 
-    def _defend(self, rows: Tensor, made: Tensor, local: Local) -> Message:
+    def _defended(self, rows: Tensor, made: Tensor, local: Local) -> Message:
         # It has no labels; the place for them says so.
         local.now.batch = Batch(rows, torch.full((len(rows),), -1, device=rows.device))
         return self.defence.on_message(self._message(made), local.scope("defence"))

@@ -244,7 +244,7 @@ def _on(device: torch.device, snapshot: Snapshot) -> Snapshot:
 
 
 @dataclasses.dataclass(frozen=True)
-class _Watched:
+class _WatchedParty:
     """An honest participant whose other side is written down, where neither it nor who may take its seat can reach it."""
 
     client: Client
@@ -256,12 +256,12 @@ class _Watched:
 
     def respond(self, message: Message) -> Message:
         twin = None if isinstance(self.client.defence, Undefended) else _twin(self.client)
-        found = self.client.answer(message)
-        plain = found.clean if twin is None else twin.respond(message)
-        self.truths[found.sent.key] = dataclasses.replace(
-            found, plain=plain, owned=self.client.data, revealed=self.client.reveals()
+        ground_truth = self.client.answer(message)
+        plain = ground_truth.clean if twin is None else twin.respond(message)
+        self.truths[ground_truth.sent.key] = dataclasses.replace(
+            ground_truth, plain=plain, owned=self.client.data, revealed=self.client.reveals()
         )
-        return found.sent
+        return ground_truth.sent
 
     def close(self) -> Message | None:
         return self.client.close()
@@ -288,12 +288,12 @@ def _seats(clients: Sequence[Client]) -> list[Seat]:
         }
         for client in clients
     }
-    return [Seat(one.name, one.public, one.data, one.local, one, known[one.name]) for one in clients]
+    return [Seat(client.name, client.public, client.data, client.local, client, known[client.name]) for client in clients]
 
 
 def _occupant(seat: Seat, enter: Enter | None, truths: dict[MessageKey, GroundTruth]) -> Party:
     party = enter(seat) if enter else seat.honest
-    return _Watched(party, truths) if isinstance(party, Client) and party is seat.honest else party
+    return _WatchedParty(party, truths) if isinstance(party, Client) and party is seat.honest else party
 
 
 def _honest(parties: Sequence[Party], number: int, truths: dict[MessageKey, GroundTruth]) -> list[GroundTruth]:
@@ -302,8 +302,8 @@ def _honest(parties: Sequence[Party], number: int, truths: dict[MessageKey, Grou
 
 
 def _join_owned(parts: list[GroundTruth]) -> Batch | None:
-    found = [part.owned for part in parts if part.owned is not None]
-    return Batch.join(found) if len(found) == len(parts) else None
+    owned = [part.owned for part in parts if part.owned is not None]
+    return Batch.join(owned) if len(owned) == len(parts) else None
 
 
 def _join_truths(parts: list[GroundTruth], sent: Message, owned: Batch | None) -> GroundTruth:

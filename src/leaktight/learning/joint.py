@@ -164,13 +164,13 @@ def write_trained(folder: Path, training: JointTraining, trained: Trained, **abo
     if trained.reveals:
         revealed = {f"{one.sender}/{name}": tensor for one in trained.reveals for name, tensor in one.tensors.items()}
         write_private(folder / REVEAL_FILE, _content(revealed))
-    told = {
+    summary = {
         **about,
         "training": training.to_dict(),
         "rounds": [{"round": one.played, "utility": [r.to_dict() for r in one.readings]} for one in trained.curve],
         "utility": [reading.to_dict() for reading in trained.utility],
     }
-    write_private(folder / CURVE_FILE, (json.dumps(told, indent=2) + "\n").encode())
+    write_private(folder / CURVE_FILE, (json.dumps(summary, indent=2) + "\n").encode())
 
 
 def _content(tensors: Tensors) -> bytes:

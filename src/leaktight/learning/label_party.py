@@ -20,12 +20,12 @@ from leaktight.learning.boundary import (
     FEATURE_PARTY,
     GRADIENT,
     LABEL_PARTY,
-    receive,
+    received,
     require_finite,
     require_message,
     require_placeable,
 )
-from leaktight.learning.checkpoint import copy_state, follow, forget, progress, restore_state, undo_on_error
+from leaktight.learning.checkpoint import follow, forget, progress, restored, saved, unchanged_by_errors
 from leaktight.learning.optimiser import Adam, Optimiser
 from leaktight.learning.order import Order
 from leaktight.learning.task import cross_entropy
@@ -124,8 +124,8 @@ class LabelParty:
                 f"{self.name} awaits the activations of step {self.step}. Got those of step {message.round} instead; resume both parties from one step."
             )
         index = self.order.at(self.step).to(self.labels.device)
-        activations = receive(message, Kind.ACTIVATION, ACTIVATIONS, (len(index), *self.shape), self.data.inputs.dtype)
-        with undo_on_error(self.local):
+        activations = received(message, Kind.ACTIVATION, ACTIVATIONS, (len(index), *self.shape), self.data.inputs.dtype)
+        with unchanged_by_errors(self.local):
             return self._step(index, activations.to(index.device))
 
     def _step(self, index: Tensor, activations: Tensor) -> Answer:
@@ -146,7 +146,7 @@ class LabelParty:
                 require_finite(tensor, f"The gradients of {self.name} in step {self.step}")
         sent = self.defence.on_message(clean, self._own())
         if sent is not clean:
-            receive(sent, Kind.CUT_GRADIENT, GRADIENT, tuple(leaf.shape), leaf.dtype)
+            received(sent, Kind.CUT_GRADIENT, GRADIENT, tuple(leaf.shape), leaf.dtype)
         follow(self._steps, self.optimiser, self.step)
         self.step += 1
         self._sent = sent
@@ -169,12 +169,12 @@ class LabelParty:
         """Return a checkpoint of everything that changes: tensors and numbers, by nested name."""
         sent = {} if self._sent is None else {"sent": self._sent.tensors[GRADIENT].clone()}
         memory = copy.deepcopy(self.local.memory)
-        return {**copy_state(self.top, self._steps), "step": float(self.step), "memory": memory, **sent}
+        return {**saved(self.top, self._steps), "step": float(self.step), "memory": memory, **sent}
 
     def restore(self, state: Memory) -> None:
         """Go on from a checkpoint. Without what was `sent`, the last answer cannot be repeated."""
         step, memory, sent = progress(state)
-        restore_state(self.top, self._steps, state)
+        restored(self.top, self._steps, state)
         self.step = step
         self.local.memory.clear()
         self.local.memory.update(memory)

@@ -81,8 +81,8 @@ class ByProperty(Schedule):
         own, others = (data.properties == 1).nonzero()[:, 0], (data.properties == 0).nonzero()[:, 0]
         block, place = divmod(round, self.every)
         chosen = torch.randint(self.every, (), generator=stream(seed, party, "property", block)).item()
-        held = max(1, math.floor(self.share * size + 0.5)) if place == chosen and len(own) else 0
+        count = max(1, math.floor(self.share * size + 0.5)) if place == chosen and len(own) else 0
         if not len(others):
-            held = size
+            count = size
         rng = stream(seed, party, "batch", step)
-        return torch.cat([draw(own.cpu(), held, rng), draw(others.cpu(), size - held, rng)])
+        return torch.cat([draw(own.cpu(), count, rng), draw(others.cpu(), size - count, rng)])

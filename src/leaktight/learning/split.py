@@ -142,24 +142,24 @@ class Split(Staged):
 
     def halves(self, data: Data, root: Root) -> Halves:
         """Return the model in two halves, on the device, with its initial weights."""
-        ours, theirs = self.column_positions(data)
+        ours, theirs = self.deal_columns(data)
         statistics = data.statistics() if self.normalise else None
         if ours is None:
             inputs: Columns | tuple[int, ...] = data.shape
         else:
             inputs = _columns_of(data).take(ours)
-        made = halves(
+        cut = halves(
             self.model,
             inputs,
             data.classes,
             root.derive("model"),
             cut=self.cut,
             own=_columns_of(data).take(theirs) if theirs else None,
-            statistics=_take(statistics, ours),
-            own_statistics=_take(statistics, theirs),
+            statistics=_take_statistics(statistics, ours),
+            own_statistics=_take_statistics(statistics, theirs),
         )
         device = device_of(self.device)
-        return Halves(made.bottom.to(device), made.top.to(device), made.shape)
+        return Halves(cut.bottom.to(device), cut.top.to(device), cut.shape)
 
     def parties(
         self, data: Data, defence: Defence, seed: int, batch_size: int | None = None
@@ -169,11 +169,11 @@ class Split(Staged):
         The order's seed is what both know; each Local has a seed of its own, so that neither party can draw the other's noise again. In
         an audit all of them follow from one number; parties of real life choose theirs at random.
         """
-        made, device = self.halves(data, PublicSeed(seed)), device_of(self.device)
-        features, own = self.divide_inputs(data.train.inputs)
+        cut, device = self.halves(data, PublicSeed(seed)), device_of(self.device)
+        features, own = self.divide_rows(data.train.inputs)
         count, size, public = len(data.train), batch_size or self.batch_size, seed_of(seed, "order")
         feature = FeatureParty(
-            bottom=made.bottom,
+            bottom=cut.bottom,
             inputs=features.to(device),
             order=Order(count, size, public),
             local=Local(FEATURE_PARTY, seed_of(seed, FEATURE_PARTY, "secret")),
@@ -181,20 +181,20 @@ class Split(Staged):
             defence=self.feature_defence,
         )
         label = LabelParty(
-            top=made.top,
+            top=cut.top,
             labels=data.train.labels.to(device),
             order=Order(count, size, public),
             local=Local(LABEL_PARTY, seed_of(seed, LABEL_PARTY, "secret")),
-            shape=made.shape,
+            shape=cut.shape,
             inputs=None if own is None else own.to(device),
             optimiser=self.optimiser,
             defence=defence,
         )
         return feature, label
 
-    def divide_inputs(self, inputs: Tensor) -> tuple[Tensor, Tensor | None]:
+    def divide_rows(self, inputs: Tensor) -> tuple[Tensor, Tensor | None]:
         """Return what the feature party and what the label party holds of rows; None for a label party without features."""
-        ours, theirs = self.column_positions(self.data.load())
+        ours, theirs = self.deal_columns(self.data.load())
         if ours is None:
             return inputs, None
         return inputs[:, list(ours)], inputs[:, list(theirs)] if theirs else None
@@ -210,23 +210,23 @@ class Split(Staged):
         snapshots, after = self.keeper(lambda: _snapshot(feature, label), progress)
         losses: list[Tensor] = []
 
-        def took(played: int, messages: tuple[Message, Message]) -> None:
+        def after_step(played: int, messages: tuple[Message, Message]) -> None:
             after(played)
             if label.last is not None:
                 losses.append(label.last.loss)
 
-        play(feature, label, label.opening(), self.length, took)
+        play(feature, label, label.opening(), self.length, after_step)
         notes = largest(party.local.notes for party in (feature, label))
         notes[PASSES_TRAINED] = self.length / self.steps_per_pass()
         return Training(snapshots, (*self.utility(feature, label, data), *_training_loss(losses)), notes)
 
     def utility(self, feature: FeatureParty, label: LabelParty, data: Data) -> tuple[Reading, ...]:
         """Return test AUC, for two classes, and accuracy of what the two parties can predict together."""
-        features, own = self.divide_inputs(data.test.inputs)
+        features, own = self.divide_rows(data.test.inputs)
         device = device_of(self.device)
         activations = feature.features(features.to(device))
         scores = label.scores(activations, None if own is None else own.to(device)).cpu()
-        return score_readings(scores, data.test.labels, data.classes, keep=True)
+        return grade(scores, data.test.labels, data.classes, keep=True)
 
     def observe(self, training: Training, defence: Defence, observation: Observation, enter: Enter | None = None) -> Run:
         """Go on with a training run from a stage, one step for each victim, and write down both sides of every gradient."""
@@ -249,7 +249,7 @@ class Split(Staged):
         feature.local.memory["initial"] = initial
         notes = largest(party.local.notes for party in (feature, label))
         notes[PASSES_SEEN] = observation.victims / self.steps_per_pass(observation.batch_size)
-        features, _ = self.divide_inputs(data.test.inputs)
+        features, _ = self.divide_rows(data.test.inputs)
         return Run(
             transcript=tuple(transcript),
             public=public,
@@ -270,7 +270,7 @@ class Split(Staged):
         for number, steps in self.continuations(observation.victims).items():
             yield training.snapshots[moment(number)], steps
 
-    def column_positions(self, data: Data) -> tuple[tuple[int, ...] | None, tuple[int, ...]]:
+    def deal_columns(self, data: Data) -> tuple[tuple[int, ...] | None, tuple[int, ...]]:
         """Return the positions that the feature party and that the label party holds; None for images, which stay whole."""
         if len(data.shape) != 1:
             if self.label_party or self.feature_party:
@@ -286,7 +286,7 @@ class Split(Staged):
         return ours, theirs
 
 
-def score_readings(scores: Tensor, labels: Tensor, classes: int, keep: bool = False) -> tuple[Reading, ...]:
+def grade(scores: Tensor, labels: Tensor, classes: int, keep: bool = False) -> tuple[Reading, ...]:
     """Return AUC, for two classes, and accuracy of class scores.
 
     Args:
@@ -296,7 +296,7 @@ def score_readings(scores: Tensor, labels: Tensor, classes: int, keep: bool = Fa
         keep: whether readings say what became of each example, for a comparison with another model on the same ones.
 
     Example:
-        >>> [reading.name for reading in score_readings(torch.eye(2), torch.tensor([0, 1]), classes=2)]
+        >>> [reading.name for reading in grade(torch.eye(2), torch.tensor([0, 1]), classes=2)]
         ['auc', 'accuracy']
     """
     share = accuracy_reading(hits(scores, labels), labels, keep)
@@ -342,7 +342,7 @@ def _columns_of(data: Data) -> Columns:
     return data.columns or Columns.plain(data.shape[0])
 
 
-def _take(statistics: Statistics | None, positions: tuple[int, ...] | None) -> Statistics | None:
+def _take_statistics(statistics: Statistics | None, positions: tuple[int, ...] | None) -> Statistics | None:
     if statistics is None or positions is None:
         return statistics
     mean, std = statistics

@@ -63,9 +63,9 @@ class Staged(Scenario):
         snapshots: dict[str, Snapshot] = {}
 
         def after(played: int) -> None:
-            found = take() if played in wanted.values() else None
-            if found is not None:
-                snapshots.update({stage: found for stage, at in wanted.items() if at == played})
+            snapshot = take() if played in wanted.values() else None
+            if snapshot is not None:
+                snapshots.update({stage: snapshot for stage, at in wanted.items() if at == played})
             if progress is not None and played:
                 progress(played, length)
 
@@ -78,7 +78,9 @@ class Staged(Scenario):
         With all rounds of the training run, each moment is continued up to the next, and nothing is missing.
         """
         if not self.moments:
-            raise InvalidValue("The stage `training` needs moments of the training run. Set `moments` of the scenario to 10, say.")
+            raise InvalidValue(
+                "The stage `training` needs moments of the training run. Set `moments` of the scenario to 10, say."
+            )
         starts, length = self.spread(), self.length
         if rounds == length:
             ends = (*starts[1:], length)

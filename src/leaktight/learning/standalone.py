@@ -36,18 +36,18 @@ def standalone(
     data = scenario.data.load()
     protocol = FedAvg(optimiser=scenario.protocol.optimiser, local_steps=scenario.protocol.local_steps)
     clients = scenario.clients(scenario.task(data, seed), data, Undefended(), seed)[:sample]
-    found: list[tuple[Reading, ...]] = []
+    readings: list[tuple[Reading, ...]] = []
     for client in clients:
         alone = dataclasses.replace(client, shares=Kind.UPDATE)
         server = Server(alone.task.public_parameters())
 
         def after(played: int) -> None:
             if progress is not None:
-                progress(len(found) * scenario.rounds + played, len(clients) * scenario.rounds)
+                progress(len(readings) * scenario.rounds + played, len(clients) * scenario.rounds)
 
         federate(protocol, server, [alone], scenario.rounds, after)
-        found.append(utility(alone.task, alone.task.model_parameters(server.parameters), data.test.to(alone.task.device)))
-    return found
+        readings.append(utility(alone.task, alone.task.model_parameters(server.parameters), data.test.to(alone.task.device)))
+    return readings
 
 
 class Standalone(Scenario):

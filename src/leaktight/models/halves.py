@@ -179,8 +179,8 @@ def _parts(
 ) -> tuple[_Layers, _Layers, nn.Module]:
     """Return the layers before the cut, those after it, and the head."""
     with draws.initialise():
-        made = network.of_columns(inputs, classes) if isinstance(inputs, Columns) else network.parts(inputs, classes)
-    body, head = made
+        parts = network.of_columns(inputs, classes) if isinstance(inputs, Columns) else network.parts(inputs, classes)
+    body, head = parts
     layers = OrderedDict(body.named_children()) if isinstance(body, nn.Sequential) else OrderedDict(body=body)
     return *_cut(network, layers, cut), head
 

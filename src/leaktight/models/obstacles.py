@@ -42,25 +42,25 @@ def obstacles(module: object, shape: tuple[int, ...], classes: int, head: str = 
     modes, lazy = _modes(module), _lazy_layers(module)
     if lazy:
         return [*modes, f"Lazy layer {_quote(lazy)} has no weights yet. Run the module once before you return it."]
-    found = list(modes)
+    faults = list(modes)
     if not any(parameter.requires_grad for parameter in module.parameters()):
-        found.append("No parameter can be learned. Set `requires_grad` on those that are trained.")
+        faults.append("No parameter can be learned. Set `requires_grad` on those that are trained.")
     try:
         copied = attempt(lambda: copy.deepcopy(module))
     except Failure as failure:
-        return [*found, f"It cannot be copied: {failure}. Hold tensors as parameters or buffers, and nothing open or locked."]
+        return [*faults, f"It cannot be copied: {failure}. Hold tensors as parameters or buffers, and nothing open or locked."]
     if modes:
         copied.eval()
     else:
-        found += _mode_faults(copied, shape)
-    return found + _behaviour_faults(copied, shape, classes, head)
+        faults += _mode_faults(copied, shape)
+    return faults + _behaviour_faults(copied, shape, classes, head)
 
 
 def require_none(what: str, module: object, shape: tuple[int, ...], classes: int, head: str = "") -> nn.Module:
     """Return the module, or raise one `InvalidValue` that lists every obstacle."""
-    found = obstacles(module, shape, classes, head)
-    if found or not isinstance(module, nn.Module):
-        raise InvalidValue("\n- ".join([f"{what} cannot be audited as it is:", *found]))
+    faults = obstacles(module, shape, classes, head)
+    if faults or not isinstance(module, nn.Module):
+        raise InvalidValue("\n- ".join([f"{what} cannot be audited as it is:", *faults]))
     return module
 
 
@@ -70,19 +70,21 @@ def _modes(module: nn.Module) -> list[str]:
     fixable = [name for name, layer in norms.items() if layer.track_running_stats]
     hopeless = [name for name in norms if name not in fixable]
     drops = [name for name, layer in module.named_modules() if isinstance(layer, _DropoutNd) and layer.training and layer.p > 0]
-    found = []
+    faults = []
     if fixable:
-        found.append(
+        faults.append(
             f"Batch norm {_quote(fixable)} in training mode mixes the examples of a batch. "
             'Set `batch_norm = "eval"`, call `.eval()` on it, or use group norm.'
         )
     if hopeless:
-        found.append(f"Batch norm {_quote(hopeless)} without running statistics mixes the examples of a batch. Use group norm.")
+        faults.append(
+            f"Batch norm {_quote(hopeless)} without running statistics mixes the examples of a batch. Use group norm."
+        )
     if drops:
-        found.append(
+        faults.append(
             f"Dropout {_quote(drops)} in training mode makes an example's gradient random. Call `.eval()` on it, or set its p to 0."
         )
-    return found
+    return faults
 
 
 def _mixes(layer: _NormBase) -> bool:
@@ -115,10 +117,10 @@ def _behaviour_faults(module: nn.Module, shape: tuple[int, ...], classes: int, h
     except Failure as failure:
         return [f"It does not run on examples of shape {shape}: {failure}. Check the shape that it expects."]
     wrong = _form(outputs, len(inputs), classes)
-    found = wrong + head_faults(module, inputs, head)
+    faults = wrong + head_faults(module, inputs, head)
     if wrong or not isinstance(outputs, Tensor):
-        return found
-    return found + _neighbours(module, inputs, outputs) + _derivatives(module, inputs)
+        return faults
+    return faults + _neighbours(module, inputs, outputs) + _derivatives(module, inputs)
 
 
 def _mode_faults(module: nn.Module, shape: tuple[int, ...]) -> list[str]:
@@ -134,16 +136,18 @@ def _mode_faults(module: nn.Module, shape: tuple[int, ...]) -> list[str]:
     inputs = trial_inputs(module, shape)
     try:
         stirred = changed_buffers(module, inputs)
-        one, other = (outputs_of(copy.deepcopy(module), inputs, seed) for seed in (1, 2))
+        first, second = (outputs_of(copy.deepcopy(module), inputs, seed) for seed in (1, 2))
     except Failure:
         # `_behaviour_faults` says why.
         return []
-    found = []
+    faults = []
     if stirred:
-        found.append(f"Buffer {_quote(stirred)} changes with every run. Call `.eval()`, or keep such state outside the module.")
-    if isinstance(one, Tensor) and isinstance(other, Tensor) and not torch.equal(one.nan_to_num(), other.nan_to_num()):
-        found.append("Its output is random. Call `.eval()`, or take the random step out of `forward`.")
-    return found
+        faults.append(
+            f"Buffer {_quote(stirred)} changes with every run. Call `.eval()`, or keep such state outside the module."
+        )
+    if isinstance(first, Tensor) and isinstance(second, Tensor) and not torch.equal(first.nan_to_num(), second.nan_to_num()):
+        faults.append("Its output is random. Call `.eval()`, or take the random step out of `forward`.")
+    return faults
 
 
 def _form(outputs: object, count: int, classes: int) -> list[str]:
@@ -159,23 +163,23 @@ def _form(outputs: object, count: int, classes: int) -> list[str]:
 
 def _neighbours(module: nn.Module, inputs: Tensor, outputs: Tensor) -> list[str]:
     """Check that examples are left as they are and do not meet in the batch."""
-    found = []
+    faults = []
     given = inputs.clone()
     attempt(lambda: module(given))
     if not torch.equal(given, inputs):
-        found.append("It changes its input in place. Use `inplace=False` in its first layer.")
+        faults.append("It changes its input in place. Use `inplace=False` in its first layer.")
     try:
         alone = outputs_of(module, inputs[:1])
     except Failure as failure:
-        return [*found, f"It does not run on a single example: {failure}. Avoid `squeeze()` and batch statistics."]
+        return [*faults, f"It does not run on a single example: {failure}. Avoid `squeeze()` and batch statistics."]
     wrong = _form(alone, 1, outputs.shape[1])
     if wrong or not isinstance(alone, Tensor):
-        return [*found, "Its output has another form for a single example. Avoid `squeeze()`."]
+        return [*faults, "Its output has another form for a single example. Avoid `squeeze()`."]
     if not torch.allclose(alone, outputs[:1], rtol=1e-3, atol=1e-5):
-        found.append(
+        faults.append(
             "Its output for one example depends on the others in the batch. Normalise within each example, as group norm does."
         )
-    return found
+    return faults
 
 
 def _derivatives(module: nn.Module, inputs: Tensor) -> list[str]:

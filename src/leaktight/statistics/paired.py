@@ -85,7 +85,7 @@ def paired_interval(pairs: Sequence[Pair], values: Sequence[float], level: float
         Zou and Donner, Construction of Confidence Limits about Effect Measures: a General Approach, 2008 (half-widths of a sum).
         Satterthwaite, An Approximate Distribution of Estimates of Variance Components, 1946.
     """
-    if not pairs or len(pairs) != len(values) or not all(one.matches(pairs[0][0]) for pair in pairs for one in pair):
+    if not pairs or len(pairs) != len(values) or not all(outcomes.matches(pairs[0][0]) for pair in pairs for outcomes in pair):
         raise InvalidValue("A paired interval needs the outcomes of the same rows for each difference. Got others instead.")
     if min(map(len, pairs[0][0].groups)) < 2:
         return None, None

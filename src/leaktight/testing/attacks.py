@@ -77,21 +77,22 @@ def check_guess(trial: Attempt, run: Run) -> Guess:
     """
     attack, view = trial.attack, trial.threat.view(run)
     with require_unchanged(str(attack), **_parts(view)), own_randomness(str(attack)):
-        one, other = (attack(view, stream(0, "attack")) for _ in range(2))
-    same = one.keys == other.keys and picture(_tensors(one)) == picture(_tensors(other))
+        first, second = (attack(view, stream(0, "attack")) for _ in range(2))
+    same = first.keys == second.keys and picture(_tensors(first)) == picture(_tensors(second))
     require(same, f"{attack} must guess the same from the same stream. Two runs differ.")
     known = {message.key for message in view.messages} | {exchange.sent.key for exchange in view.exchanges()}
     known |= {(all_but(view.seat), message.round) for message in view.messages}
-    strange = [key for key in one.keys if key not in known]
+    strange = [key for key in first.keys if key not in known]
     require(
-        bool(one.keys) and not strange, f"{attack} must guess about the messages in view. Got {strange or 'no guess'} instead."
+        bool(first.keys) and not strange,
+        f"{attack} must guess about the messages in view. Got {strange or 'no guess'} instead.",
     )
-    if isinstance(one, Ensemble):
-        one = one.answer
+    if isinstance(first, Ensemble):
+        first = first.answer
     speaks = {Reconstruction: {"inputs", "labels"}, Labels: {"labels"}, PropertyScores: {"property"}, Samples: {"samples"}}
-    claimed = speaks.get(type(one), {"scores"})
-    require(bool(attack.claims & claimed), f"{attack} must say in `claims` what its {type(one).__name__} speaks of.")
-    return one
+    claimed = speaks.get(type(first), {"scores"})
+    require(bool(attack.claims & claimed), f"{attack} must say in `claims` what its {type(first).__name__} speaks of.")
+    return first
 
 
 def check_beats_chance(trial: Attempt, run: Run, guess: Guess) -> None:
@@ -133,15 +134,15 @@ def _parts(view: View) -> dict[str, dict[str, Tensor]]:
 
 def _tensors(guess: Guess) -> dict[str, Tensor]:
     """Return every tensor of a guess, by its place."""
-    found: dict[str, Tensor] = {}
+    tensors: dict[str, Tensor] = {}
     for field in dataclasses.fields(guess):
         value = getattr(guess, field.name)
         if isinstance(value, Tensor):
-            found[field.name] = value
+            tensors[field.name] = value
         elif isinstance(value, tuple):
-            found |= {f"{field.name} {place}": each for place, each in enumerate(value) if isinstance(each, Tensor)}
+            tensors |= {f"{field.name} {place}": each for place, each in enumerate(value) if isinstance(each, Tensor)}
         inner = {"": value} if isinstance(value, Guess) else value if isinstance(value, Mapping) else {}
-        for name, one in inner.items():
-            if isinstance(one, Guess):
-                found |= {f"{field.name} {name} {part}": tensor for part, tensor in _tensors(one).items()}
-    return found
+        for name, guess_part in inner.items():
+            if isinstance(guess_part, Guess):
+                tensors |= {f"{field.name} {name} {part}": tensor for part, tensor in _tensors(guess_part).items()}
+    return tensors

@@ -63,8 +63,8 @@ def cut_run(
         used = local.now.batch = defence.on_batch(raw, local)
         clean = cut_message(task, used, number)
         ask = Message(Kind.ACTIVATION, PEER, PARTY, number, {"cut": task.model.features(used.inputs).detach()})
-        found = truths[clean.key] = GroundTruth(task, raw, used, clean, defence.on_message(clean, local))
-        transcript += [ask, found.sent]
+        ground_truth = truths[clean.key] = GroundTruth(task, raw, used, clean, defence.on_message(clean, local))
+        transcript += [ask, ground_truth.sent]
     reveals = defence.on_close(local)
     transcript += [Message(Kind.REVEAL, PARTY, PEER, rounds, reveals)] if reveals else []
     return Run(tuple(transcript), task, defence, truths, {PARTY: local}, notes=dict(local.notes))

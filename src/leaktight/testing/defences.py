@@ -167,7 +167,7 @@ def check_extremes(defence: Defence, play: Play = toy_run) -> None:
 
 def check_chains(defence: Defence, play: Play = toy_run) -> None:
     """Before and after every other installed defence it sends a message of the same form, or refuses."""
-    others = [sample(made) for kind, made in installed_classes("defence").items() if kind != defence.kind]
+    others = [sample(final) for kind, final in installed_classes("defence").items() if kind != defence.kind]
     for other in filter(None, others):
         for links in ((defence, other), (other, defence)):
             try:

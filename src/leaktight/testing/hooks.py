@@ -41,12 +41,12 @@ def toy_step(defence: Defence, local: Local, round: int, raw: Batch | None = Non
         used = local.now.batch = defence.on_batch(raw, local)
     initial = own.model.tensors()
     private = local.memory.setdefault("private", {name: tensor for name, tensor in initial.items() if own.wire(name) is None})
-    found = gradient(own, {**initial, **private}, used, per_example=defence.per_example)
+    gradients = gradient(own, {**initial, **private}, used, per_example=defence.per_example)
     with (
         own_draws(f"{defence} in on_gradient", local),
-        require_unchanged(f"{defence} in on_gradient", gradient=found.tensors, batch=tensors_of(used)),
+        require_unchanged(f"{defence} in on_gradient", gradient=gradients.tensors, batch=tensors_of(used)),
     ):
-        mean = defence.on_gradient(found, local).mean().tensors
+        mean = defence.on_gradient(gradients, local).mean().tensors
     wired = own.outward(mean)
     message = Message(Kind.GRADIENT, local.party, "server", round, wired, {"examples": float(len(used))})
     with (

@@ -72,9 +72,9 @@ def check_entries(defence: Defence, step: Step = toy_step) -> None:
     # On cut gradients noise may be on some rows, or along each.
     if defence.promise is None or sent.kind is Kind.CUT_GRADIENT:
         return
-    one, other = sent(), sent(seed=1)
-    for name in _differences(one, other):
-        noise = (one[name] - other[name]).flatten()
+    first, second = sent(), sent(seed=1)
+    for name in _differences(first, second):
+        noise = (first[name] - second[name]).flatten()
         if len(noise) < _FEW:
             continue
         most = max(1, int(_SAME * len(noise)))
@@ -124,11 +124,11 @@ def _secrets(defence: Defence, step: Step, key: SecretKey) -> Memory:
     """Return what a party drew for itself before it saw its first message: tensors in memory with something to tell."""
     local = Local(PARTY, 0, key=key)
     step(defence, local, 0, toy_batch())
-    found = {name: value for name, value in flatten(local.memory).items() if isinstance(value, Tensor)}
+    tensors = {name: value for name, value in flatten(local.memory).items() if isinstance(value, Tensor)}
     public = _public(defence, step)
     return {
         name: value
-        for name, value in found.items()
+        for name, value in tensors.items()
         if SPENT not in name.split("/") and len(torch.unique(value)) > 1 and name not in public
     }
 

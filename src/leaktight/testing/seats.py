@@ -66,10 +66,12 @@ def active_run(attack: Attack, *, defence: Defence | None = None, rounds: int = 
     public = defence.on_agree(toy_task(seed, shape=SQUARES))
     clients = [_client(name, public, defence, seed) for name in OWNED]
     enter = Attempt(attack=attack, threat=ThreatModel(seat=ATTACKER, knows=attack.needs)).enter
-    seated = among_noise(enter, stream(seed, "null")) if null else enter
+    if null:
+        enter = among_noise(enter, stream(seed, "null"))
     keys = {f"keys/{VICTIM}/{name}": tensor for name, tensor in defence.on_close(clients[0].local.scope("defence")).items()}
     parties: list[Party] = [
-        seated(Seat(one.name, public, one.data, one.local, one, keys if one.name == ATTACKER else {})) for one in clients
+        enter(Seat(client.name, public, client.data, client.local, client, keys if client.name == ATTACKER else {}))
+        for client in clients
     ]
     server, protocol = Server(public.public_parameters(), Sgd()), RoundRobin()
     for number in range(rounds):
@@ -77,7 +79,7 @@ def active_run(attack: Attack, *, defence: Defence | None = None, rounds: int = 
     truths: dict[MessageKey, GroundTruth] = {}
     honest = clients[0]
     # Whoever is watched sends noise in the last round too, if there is to be nothing to learn.
-    watched = seated(Seat(honest.name, public, honest.data, honest.local, _Watched(honest, truths)))
+    watched = enter(Seat(honest.name, public, honest.data, honest.local, _WatchedParty(honest, truths)))
     transcript = protocol.round(server, [watched, parties[1]], rounds)
     return Run(
         transcript=tuple(transcript),
@@ -95,7 +97,7 @@ def _client(name: str, public: Task, defence: Defence, seed: int) -> Client:
 
 
 @dataclasses.dataclass(frozen=True)
-class _Watched:
+class _WatchedParty:
     """An honest participant whose other side is written down."""
 
     client: Client
@@ -106,9 +108,11 @@ class _Watched:
         return self.client.name
 
     def respond(self, message: Message) -> Message:
-        found = self.client.answer(message)
-        self.truths[found.sent.key] = dataclasses.replace(found, owned=self.client.data, revealed=self.client.reveals())
-        return found.sent
+        ground_truth = self.client.answer(message)
+        self.truths[ground_truth.sent.key] = dataclasses.replace(
+            ground_truth, owned=self.client.data, revealed=self.client.reveals()
+        )
+        return ground_truth.sent
 
     def close(self) -> None:
         return None

@@ -80,8 +80,8 @@ def toy_message(task: Task | None = None, batch: Batch | None = None, round: int
         True
     """
     task, batch = task or toy_task(), batch or toy_batch()
-    found = gradient(task, task.model.tensors(), batch)
-    return Message(Kind.GRADIENT, PARTY, "server", round, found.tensors, {"examples": float(len(batch))})
+    gradients = gradient(task, task.model.tensors(), batch)
+    return Message(Kind.GRADIENT, PARTY, "server", round, gradients.tensors, {"examples": float(len(batch))})
 
 
 def toy_parameters(task: Task, seed: int = 0) -> dict[str, Tensor]:
@@ -132,9 +132,9 @@ def toy_run(
     truths: dict[MessageKey, GroundTruth] = {}
     for number in range(rounds):
         ask = Message(Kind.PARAMETERS, "server", PARTY, number, {name: tensor.clone() for name, tensor in parameters.items()})
-        found = client.answer(ask)
-        truths[found.sent.key] = found
-        transcript += [ask, found.sent]
+        ground_truth = client.answer(ask)
+        truths[ground_truth.sent.key] = ground_truth
+        transcript += [ask, ground_truth.sent]
     reveal = client.close()
     transcript += [reveal] if reveal else []
     return Run(

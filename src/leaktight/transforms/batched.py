@@ -64,9 +64,9 @@ def source_pixels(name: str, height: int, width: int, value: float) -> NDArray[n
 
 def _move(pixels: Pixels, places: NDArray[np.int64]) -> Pixels:
     flat, bare = pixels.reshape(*pixels.shape[:2], -1), places >= 0
-    found = np.take(flat, np.where(bare, 0, -1 - places), axis=2)
-    np.copyto(found, places.astype(np.uint8), where=bare)
-    return found.reshape(pixels.shape)
+    moved = np.take(flat, np.where(bare, 0, -1 - places), axis=2)
+    np.copyto(moved, places.astype(np.uint8), where=bare)
+    return moved.reshape(pixels.shape)
 
 
 def as_image(pixels: Pixels) -> Image.Image:

@@ -69,15 +69,15 @@ def _mover(name: str, shape: tuple[int, ...], value: float) -> Change:
     index, fill = torch.where(bare, 0, -1 - places), torch.where(bare, places, 0)
 
     def move(pixels: Tensor) -> Tensor:
-        found = pixels.flatten(-2).index_select(-1, index.to(pixels.device))
-        return torch.where(bare.to(pixels.device), fill.to(pixels.device, pixels.dtype), found).view(pixels.shape)
+        moved = pixels.flatten(-2).index_select(-1, index.to(pixels.device))
+        return torch.where(bare.to(pixels.device), fill.to(pixels.device, pixels.dtype), moved).view(pixels.shape)
 
     return move
 
 
 def _shearer(name: str, shape: tuple[int, ...], value: float) -> Change:
-    found = taps(name, shape[1], shape[2], value)
-    places, offset, bare = torch.from_numpy(found.places), torch.from_numpy(found.offset), torch.from_numpy(found.bare)
+    sources = taps(name, shape[1], shape[2], value)
+    places, offset, bare = torch.from_numpy(sources.places), torch.from_numpy(sources.offset), torch.from_numpy(sources.bare)
 
     def shear(pixels: Tensor) -> Tensor:
         flat, d = pixels.flatten(-2), offset.to(pixels.device, pixels.dtype)
@@ -136,8 +136,8 @@ def _equalize(pixels: Tensor, value: float) -> Tensor:
     counts = torch.zeros_like(levels[..., :1]).expand(*levels.shape[:-1], 256).scatter_add(-1, levels, torch.ones_like(levels))
     below = counts.cumsum(-1) - counts
     step = (levels.shape[-1] - counts.gather(-1, levels.amax(-1, keepdim=True))) // 255
-    found = ((step // 2 + below.gather(-1, levels)) // step.clamp(min=1)).clamp(max=255)
-    spread = torch.where(step == 0, levels, found).view(pixels.shape)
+    level = ((step // 2 + below.gather(-1, levels)) // step.clamp(min=1)).clamp(max=255)
+    spread = torch.where(step == 0, levels, level).view(pixels.shape)
     return pixels + (spread.to(pixels.dtype) - pixels.detach())
 
 

@@ -58,19 +58,22 @@ def _weights(policy: Policy, grey: bool, probability: Probability) -> dict[tuple
     return {steps: weight for steps, weight in weights.items() if weight > 0}
 
 
-def add_mirror(found: tuple[Outcome, ...]) -> tuple[Outcome, ...]:
+def add_mirror(plain: tuple[Outcome, ...]) -> tuple[Outcome, ...]:
     """Return outcomes of images that are seen in a mirror every other time, before anything else is done to them.
 
     Example:
         >>> [(one.weight, one.name) for one in add_mirror(outcomes(Policy.of("0"), (1, 8, 8)))]
         [(0.5, '0'), (0.5, 'mirrored 0')]
     """
-    pairs = [(Outcome(one.weight / 2, one.change, one.name), _after_mirror(one)) for one in found[: MOST_OUTCOMES // 2]]
+    pairs = [
+        (Outcome(outcome.weight / 2, outcome.change, outcome.name), _after_mirror(outcome))
+        for outcome in plain[: MOST_OUTCOMES // 2]
+    ]
     return tuple(itertools.chain.from_iterable(pairs))
 
 
-def _after_mirror(one: Outcome) -> Outcome:
-    return Outcome(one.weight / 2, lambda images: one.change(images.flip(-1)), f"mirrored {one.name}")
+def _after_mirror(outcome: Outcome) -> Outcome:
+    return Outcome(outcome.weight / 2, lambda images: outcome.change(images.flip(-1)), f"mirrored {outcome.name}")
 
 
 def _paths(branch: tuple[int, ...], grey: bool, probability: Probability) -> Iterator[tuple[float, tuple[Step, ...]]]:

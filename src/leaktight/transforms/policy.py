@@ -113,7 +113,7 @@ class Policy(Value):
         require_images(images)
         require_probability(probability)
         branch, signs, chances = self._draw(len(images), draws)
-        found = torch.empty_like(images, memory_format=torch.contiguous_format, requires_grad=False)
+        changed = torch.empty_like(images, memory_format=torch.contiguous_format, requires_grad=False)
         for start in range(0, len(images), _CHUNK):
             part = slice(start, start + _CHUNK)
             pixels = as_bytes(images[part])
@@ -124,8 +124,8 @@ class Policy(Value):
                     share = 1.0 if probability == "always" else function.probability
                     chosen = apply_function(function, chosen, signs[place][part][rows], chances[place][part][rows] < share)
                 pixels[rows] = chosen
-            found[part] = from_bytes(pixels, images)
-        return found
+            changed[part] = from_bytes(pixels, images)
+        return changed
 
     def transform(self, seed: int | None = None, probability: Probability = "always") -> PolicyTransform:
         """Return the policy as a transform of single images, for a plain PyTorch `Dataset`; a seed makes it repeatable."""
@@ -180,14 +180,14 @@ def apply_function(function: Function, pixels: Pixels, signs: NDArray[Any], want
     if function.identity:
         return pixels
     groups = [(sign, wanted & (signs == sign)) for sign in (1, -1)] if function.signed else [(1, wanted)]
-    found = pixels
+    changed = pixels
     for sign, group in groups:
         if group.all():
             return apply_operation(function.operation, pixels, function.value, sign)
         if group.any():
-            found = found.copy() if found is pixels else found
-            found[group] = apply_operation(function.operation, pixels[group], function.value, sign)
-    return found
+            changed = changed.copy() if changed is pixels else changed
+            changed[group] = apply_operation(function.operation, pixels[group], function.value, sign)
+    return changed
 
 
 def _parse(text: str) -> tuple[tuple[int, ...], ...]:
@@ -202,19 +202,19 @@ def _parse(text: str) -> tuple[tuple[int, ...], ...]:
 @functools.lru_cache(8)
 def _parse_file(path: Path, content: bytes) -> Policy:
     try:
-        held = parse_toml(content.decode())
+        settings = parse_toml(content.decode())
     # Bytes that are no text, text that is no TOML, and TOML that is nested too deeply.
     except ValueError as error:
         raise InvalidValue(
             f"The file `{path}` must be a whole result of `leaktight search`. It is damaged ({error}); run that again."
         ) from None
-    found = held.get("policy")
-    if not isinstance(found, str):
+    policy = settings.get("policy")
+    if not isinstance(policy, str):
         raise InvalidValue(
             f"The file `{path}` must hold a `policy` like `3-1-7+43-18-18`. It does not; run `leaktight search`."
         )
     try:
-        return Policy.of(found)
+        return Policy.of(policy)
     except InvalidValue as error:
         raise InvalidValue(f"The `policy` in the file `{path}` cannot be read. {error}") from None
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from leaktight.core.errors import InvalidValue
 from leaktight.core.local import Memory
 from leaktight.core.message import Kind, Message
-from leaktight.learning.boundary import ACTIVATIONS, FEATURE_PARTY, GRADIENT, receive
+from leaktight.learning.boundary import ACTIVATIONS, FEATURE_PARTY, GRADIENT, received
 from leaktight.learning.feature_party import FeatureParty
 from leaktight.models.halves import feature_half
 from leaktight.wire.compression import compressed
@@ -113,7 +113,7 @@ class FeatureSide(Side):
             raise PeerFault(f"{self.peer} must send the gradient of step {party.step}. Got that of step {frame.step} instead.")
         if frame.step == party.step:
             try:
-                receive(message, Kind.CUT_GRADIENT, GRADIENT, (self.common.batch_size, *self._shape))
+                received(message, Kind.CUT_GRADIENT, GRADIENT, (self.common.batch_size, *self._shape))
             except InvalidValue as error:
                 raise PeerFault(str(error)) from None
             self.answered.check(frame.step, frame.payload, "the gradient", self.peer)

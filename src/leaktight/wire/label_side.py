@@ -14,9 +14,9 @@ from leaktight.core.errors import InvalidValue
 from leaktight.core.local import Memory
 from leaktight.core.message import Kind, Message
 from leaktight.data.columns import Columns
-from leaktight.learning.boundary import ACTIVATIONS, LABEL_PARTY, receive
+from leaktight.learning.boundary import ACTIVATIONS, LABEL_PARTY, received
 from leaktight.learning.label_party import LabelParty
-from leaktight.learning.split import score_readings
+from leaktight.learning.split import grade
 from leaktight.models.halves import Top, label_half
 from leaktight.wire.compression import expanded
 from leaktight.wire.fault import Lost, PeerFault
@@ -155,7 +155,7 @@ class LabelSide(Side):
         facts = {"examples": float(rows)}
         message = Message(Kind.ACTIVATION, self.peer, self.role, frame.step, tensors, facts)
         try:
-            receive(message, Kind.ACTIVATION, ACTIVATIONS, (rows, *shape))
+            received(message, Kind.ACTIVATION, ACTIVATIONS, (rows, *shape))
         except InvalidValue as error:
             raise PeerFault(str(error)) from None
         return message
@@ -173,4 +173,4 @@ class LabelSide(Side):
             own = test.inputs[at : at + size].to(self.device)
             activations = self._message(frame, len(own), party.shape).tensors[ACTIVATIONS].to(self.device)
             parts.append(party.scores(activations, own).cpu())
-        self.readings = score_readings(torch.cat(parts), test.labels, self.half.classes)
+        self.readings = grade(torch.cat(parts), test.labels, self.half.classes)

@@ -70,7 +70,7 @@ class Scores(Guess):
 
 @dataclasses.dataclass(frozen=True)
 class RowScores:
-    """How likely each row of the feature party is positive, as the messages of several passes tell together.
+    """How likely each row of the feature party is positive, judged by the messages of several passes together.
 
     Args:
         rows: for each message a number for each example behind it, the same wherever the row is, from 0.
@@ -88,7 +88,7 @@ class RowScores:
 
 @dataclasses.dataclass(frozen=True)
 class LabelScores(Scores):
-    """How likely each example behind a message is positive, as the gradients at some layers tell.
+    """How likely each example behind a message is positive, judged by the gradients at some layers.
 
     Args:
         keys: the messages that were attacked.
@@ -108,7 +108,7 @@ class LabelScores(Scores):
 
 @dataclasses.dataclass(frozen=True)
 class PropertyScores(Guess):
-    """How likely the examples behind each message hold a private property, as the tensors of some layers tell.
+    """How likely the examples behind each message have a private property, judged by the tensors of some layers.
 
     Args:
         keys: the messages that were attacked.
@@ -196,21 +196,21 @@ class Attack(Registered):
 
     @property
     def active(self) -> bool:
-        """Whether the attack must sit in its seat while the model is trained; such a training run is no other attack's."""
+        """Whether the attack must take its seat while the model is trained; no other attack shares that training run."""
         return False
 
     @property
     def further(self) -> tuple[str, ...]:
-        """The seats that the attack takes beside that of the threat model: its `accomplices`, if it has such a field."""
+        """The seats that the attack takes in addition to that of the threat model: its `accomplices`, if it has that field."""
         return tuple(dict(self).get("accomplices", ()))
 
     def member(self, name: str) -> Attack:
-        """Return the attack of this name among those that this one tries together; an attack by itself is its only member."""
+        """Return the attack of this name among those that this one combines; a single attack is its own only member."""
         return self
 
     @property
     def joins(self) -> bool:
-        """Whether it makes one answer of several messages about the same examples, over which what a defence draws anew averages out."""
+        """Whether it combines several messages about the same examples: noise that a defence draws anew then averages out."""
         return self.active
 
     def take(self, seat: Seat) -> Party:

@@ -1,4 +1,4 @@
-"""Budgets: an epsilon with everything that it means nothing without. The one place that puts an epsilon into words.
+"""Budgets: an epsilon with everything it needs to mean something. Only this file puts an epsilon into words.
 
 A defence that accounts for differential privacy notes `NAME.epsilon` and `NAME.delta`, and what the account rests on:
 `NAME.sample_rate` where batches came from Poisson sampling, `NAME.participations` where an example's steps were counted without any
@@ -18,7 +18,7 @@ _PARTS = (EPSILON, DELTA, SAMPLE_RATE, PARTICIPATIONS, REPEATS, MESSAGES)
 
 @dataclasses.dataclass(frozen=True)
 class Budget:
-    """What one defence spent; as text, it never shows epsilon without delta, the assumption, and what kind of number it is.
+    """What one defence spent. Its text never shows epsilon without delta, the assumption, and what kind of number it is.
 
     Args:
         defence: the name that the defence notes under.

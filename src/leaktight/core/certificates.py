@@ -1,4 +1,4 @@
-"""Certificates: what machines that talk over TLS know each other by, made by one command and without an authority to look after."""
+"""Certificates: how machines that talk over TLS recognise each other. One command makes them, and leaves no authority to look after."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LONGEST = 36_500
 
 @dataclasses.dataclass(frozen=True)
 class Certificate:
-    """Where one party's three files are; its folder is what that party gets, over a road that nobody else can read.
+    """Where one party's three files are. That party gets the folder, by a way that nobody else can read.
 
     Args:
         name: whose it is; the certificate says so.
@@ -81,7 +81,7 @@ def make_certificates(folder: Path, names: Sequence[str], hosts: Sequence[str] =
 
 
 def make_node_key(folder: Path, name: str) -> tuple[Path, Path]:
-    """Make a key that a node proves by who it is, as Flower's SuperNodes do: ECDSA over P-384 in OpenSSH's form.
+    """Make a key by which a node proves its identity, as Flower's SuperNodes do: ECDSA over P-384 in OpenSSH's form.
 
     Args:
         folder: where the two files go.

@@ -75,7 +75,7 @@ class Defence(Registered):
 
     @property
     def wants_poisson(self) -> bool:
-        """Whether its parties train on batches by Poisson sampling, where a scenario may draw them so: its promise is stronger then."""
+        """Whether its parties should draw batches by Poisson sampling where the scenario allows it: its promise is then stronger."""
         return False
 
     @property
@@ -106,7 +106,7 @@ class Defence(Registered):
 
     @property
     def redraws(self) -> bool:
-        """Whether two messages about the same examples differ because something is drawn anew: an attacker who joins them learns more."""
+        """Whether something is drawn anew for each message: an attacker who combines messages about the same examples then learns more."""
         return self.promise is not None
 
     @property
@@ -135,7 +135,7 @@ class Defence(Registered):
         return frozenset(hook for hook in HOOKS if getattr(type(self), hook) is not getattr(Defence, hook))
 
     def stamp(self) -> Hashable:
-        """Return something that changes when what the defence reads from elsewhere changes although its settings do not."""
+        """Return something that changes with what the defence reads from elsewhere, such as a file, even if its settings stay the same."""
         return None
 
     def with_strength(self, value: float) -> Self:

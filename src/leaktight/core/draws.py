@@ -1,4 +1,4 @@
-"""Draws: the random numbers that a party asks its `Local` for, whatever stands behind them."""
+"""Draws: the random numbers that a party asks its `Local` for, whether from a seed or from a secret key."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Draws(abc.ABC):
         """Do some work on each block, with the stream that its numbers come from and the number of its thread."""
 
     def private_normals(self, shape: Sequence[int], dtype: torch.dtype = torch.float32) -> Tensor:
-        """Draw standard normal numbers for a guarantee: as `normals`, unless floating point could undo them."""
+        """Draw standard normal numbers for a privacy guarantee: as `normals`, unless floating point could undo them."""
         return self.normals(shape, dtype)
 
     def normal_like(self, tensor: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""A person's own code, named as `package.module:function`: found, and called with what it asks for."""
+"""A person's own code, named as `package.module:function`: it is imported, and called with the arguments it names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Input files: what a person or a peer gives is opened in one place, and never costs more memory than its stated bound.
+"""Input files: what a person or a peer supplies is opened here alone, and never takes more memory than its stated bound.
 
 Only regular files are opened: a named pipe or a device could block for ever or never end. Links are followed. A file with a size
 beyond its bound is not read. Neither holes nor compression make a small file large: what it expands to is bounded by what was

@@ -1,4 +1,4 @@
-"""Other users of this machine: whoever could reach a port of loopback that has no authentication."""
+"""Other users of this machine, who could reach a loopback port that has no authentication."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FIRST_PERSON = 1000
 
 
 def other_users() -> list[str]:
-    """Return who else may run programs here: accounts with a login shell, and whose processes run that are no service of the system.
+    """Return who else may run programs here: accounts with a login shell, and owners of running processes that are no system service.
 
     Root is not counted: nothing is safe from it. On macOS, people's numbers start at 501 and are found by their login shells.
     """
@@ -27,7 +27,7 @@ def other_users() -> list[str]:
 
 
 def require_alone(what: str, trust: bool) -> None:
-    """Raise if something would be open to other users of this machine, and there are some whom nobody trusts.
+    """Raise if something would be open to other users of this machine whom the caller does not trust.
 
     Args:
         what: what would be open to them, as the subject of a sentence.

@@ -44,12 +44,12 @@ class Probe(Registered):
 
     @property
     def entrant(self) -> Probe | None:
-        """What of the probe takes a seat in the training run, too, without what does not change it; None if it needs no such training run."""
+        """The part of the probe that takes a seat in the training run, without what does not change that run; None if it takes none."""
         return None
 
     @property
     def draws(self) -> str:
-        """What the probe's random draws are named by: probes of one name draw the same, so that they are compared on the same examples."""
+        """The name of the probe's random stream. Probes of one name draw the same, and so are compared on the same examples."""
         return self.key
 
     def enter(self, seat: Seat) -> Party:
@@ -142,7 +142,7 @@ class Attempt(Probe):
 
 
 def _luckiest(members: Iterable[Guess], truth: Sequence[GroundTruth]) -> Reconstruction | None:
-    """Return for each message the guess of all attacks that is nearest to the truth; None if none guesses examples."""
+    """Return for each message the guess nearest to the truth, over all attacks; None if none guesses examples."""
     nearest: dict[MessageKey, tuple[float, Tensor]] = {}
     by_key = {ground_truth.sent.key: ground_truth.raw.inputs for ground_truth in truth}
     for member in members:
@@ -160,7 +160,7 @@ def _luckiest(members: Iterable[Guess], truth: Sequence[GroundTruth]) -> Reconst
 
 
 def guessed_labels(guess: Ensemble) -> dict[MessageKey, Tensor]:
-    """Return the labels that an attacker with several attacks has of each message: those of its answer, else of the first attack that tells them."""
+    """Return the labels that an attacker with several attacks has for each message: its answer's, else those of the first attack with any."""
     known: dict[MessageKey, Tensor] = {}
     for member in (guess.answer, *guess.members.values()):
         if isinstance(member, Labels | Reconstruction) and member.labels is not None:

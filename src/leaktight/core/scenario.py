@@ -66,21 +66,21 @@ class Scenario(Registered):
 
     @property
     def untrained(self) -> bool:
-        """Whether a training run changes nothing, so that its model is good for nothing."""
+        """Whether training changes nothing, so that the model is useless."""
         return False
 
     @property
     def messages(self) -> int | None:
-        """How many messages of a whole training run can be attacked one after the other; None where that is not what is observed."""
+        """How many messages of a whole training run can be attacked one after the other; None if they are not observed like that."""
         return None
 
     def shorten(self, rounds: int) -> Scenario:
-        """Return the scenario with a training run of so many rounds, from which costs are estimated; itself where nothing is trained."""
+        """Return the scenario with so many rounds of training, to estimate costs by; itself where nothing is trained."""
         return self
 
     @property
     def baseline(self) -> Defence:
-        """What every other defence is compared with, and where an attack is tried on noise: no defence, wherever messages are made here."""
+        """What other defences are compared with, and where an attack is tried on noise: no defence, unless messages come from elsewhere."""
         return Undefended()
 
     @abc.abstractmethod

@@ -141,7 +141,7 @@ class Task:
         return self.outward(self.model.tensors())
 
     def wires(self) -> frozenset[str]:
-        """Return the names under which parameters go out; what else a message holds are buffers that were sent along."""
+        """Return the names under which parameters go out; anything else in a message is a buffer that was sent along."""
         return frozenset(wire for name in self.model.tensors() if (wire := self.wire(name)) is not None)
 
     def model_parameters(self, tensors: Tensors, private: Tensors | None = None) -> dict[str, Tensor]:

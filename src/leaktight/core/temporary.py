@@ -1,4 +1,4 @@
-"""Temporary folders for private files: gone after the block, and after the process, however that ended."""
+"""Temporary folders for private files: removed after the block, or after the process, however it ended."""
 
 from __future__ import annotations
 

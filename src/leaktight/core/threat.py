@@ -94,7 +94,7 @@ class View:
         return dataclasses.replace(self, messages=tuple(seen))
 
     def exchanges(self) -> tuple[Exchange, ...]:
-        """Return every gradient or update that others shared, with the parameters it answers; nobody attacks himself.
+        """Return every gradient or update that others shared, with the parameters it answers; nobody attacks themselves.
 
         A participant sees none of these. From the parameters of two rounds, and what it sent itself, it can tell the mean of what all
         others sent in the first of them, if it knows how the server steps: that is returned as one message, by `all_but(seat)`.
@@ -151,7 +151,7 @@ class ThreatModel(Value):
         )
 
     def grant(self, known: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Return copies of those secrets of others that may be known: the first part of each one's name says what one must know.
+        """Return copies of the others' secrets that this threat model grants: the first part of a secret's name says by what knowledge.
 
         Example:
             >>> ThreatModel(knows=frozenset()).grant({"keys/client-1/3": torch.ones(2)})
@@ -177,7 +177,7 @@ class ThreatModel(Value):
 
 
 def _others(before: Message, own: Message, after: Message) -> list[Exchange]:
-    r"""Return the mean of what all others sent in the round of a participant's own message; nothing if it cannot be told.
+    r"""Return the mean of what all others sent in the round of a participant's own message; nothing if it cannot be derived.
 
     With parameters \(\theta_t\), n participants, own message m and step s (minus the learning rate for gradients, 1 for updates), the server
     makes \(\theta_{t+1} = \theta_t + s \, (m + (n - 1) \bar m) / n\), so \(\bar m = (n (\theta_{t+1} - \theta_t) / s - m) / (n - 1)\).

@@ -26,7 +26,7 @@ class Value(BaseModel):
             raise from_validation(cls, error) from None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the settings as plain JSON types; an infinity becomes a word, which standard JSON has no number for."""
+        """Return the settings as plain JSON types; infinity becomes a word, as standard JSON has no number for it."""
         settings: dict[str, Any] = json.loads(self.model_dump_json(serialize_as_any=True))
         return settings
 

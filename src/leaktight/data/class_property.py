@@ -1,4 +1,4 @@
-"""A class in the place of the private property: what is asked about properties can then be asked about labels."""
+"""Class property: membership of a class as the private property, so that property attacks can be asked about labels."""
 
 from __future__ import annotations
 

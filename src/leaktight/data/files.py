@@ -28,7 +28,7 @@ def _as_text(path: Any) -> Any:
 
 
 def _serialise(path: str, about: SerializationInfo) -> str:
-    # The whole path goes: folders tell of people and projects, and the last part may be a folder.
+    # The whole path goes: folders reveal people and projects, and the last part may be a folder.
     return "withheld" if path and about.context == PASSED_ON else path
 
 

@@ -1,4 +1,4 @@
-"""The message that a label party sends in split learning: one row of numbers per example of the batch."""
+"""Cut gradients: the messages of a label party in split learning, one row of numbers per example of the batch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Embedding: features to many dimensions and to length 1, by a layer that is learned, or by a public one that nobody trains."""
+"""Embedding: features mapped to many dimensions and length 1, by a learned layer or by a public one that nobody trains."""
 
 from __future__ import annotations
 
@@ -196,7 +196,7 @@ class TrainedHead(nn.Module):
 
 
 class EmbeddingHead(TrainedHead):
-    """A trained part, and a public part without parameters that brings what it made to many dimensions and length 1.
+    """A trained part, and a public part without parameters that maps its output to many dimensions and length 1.
 
     Args:
         features: how many come in.
@@ -229,12 +229,12 @@ class EmbeddingHead(TrainedHead):
         return embeddings
 
     def scores(self, outputs: Tensor, keys: Tensor) -> Tensor:
-        """Return the inner product of every embedding with every key, (examples, keys), from what the trained part made."""
+        """Return the inner product of every embedding with every key, (examples, keys), from the output of the trained part."""
         embeddings: Tensor = self.public(outputs)
         return embeddings @ keys.t()
 
     def alignments(self, outputs: Tensor, keys: Tensor, weights: Tensor) -> Tensor:
-        """Return the inner product of every embedding with `weights @ keys`, one key for each, from what the trained part made."""
+        """Return the inner product of every embedding with `weights @ keys`, one key for each, from the output of the trained part."""
         return self.public.alignments(outputs, keys, weights)
 
 

@@ -21,7 +21,7 @@ def read_ranking(path: Path, risk: Risk) -> tuple[str, ...]:
 
     Args:
         path: the file, a `layers.json`.
-        risk: what they are ranked by: how much they tell of a `property`, of the inputs (`reconstruction`), or of the `labels`.
+        risk: what they are ranked by: how much they reveal of a `property`, of the inputs (`reconstruction`), or of the `labels`.
 
     Raises:
         InvalidValue: there is no such file, or it is damaged, or it has no such ranking; one sentence says which.

@@ -24,7 +24,7 @@ class Withhold(Defence):
 
     All participants withhold the same layers, and the server keeps their parameters as they are: these layers stay at their initial
     values, whatever the others learn around them. In the local steps behind an update they move along, and that is dropped with the
-    message. Nothing is said about a withheld layer, but the other layers' gradients come from the same examples and tell of them all the same.
+    message. Nothing is said about a withheld layer, but the other layers' gradients come from the same examples and still reveal them.
 
     Args:
         layers: which layers, by wire name without its last part, as `body.linear1`; empty for all that there are, so that nothing goes

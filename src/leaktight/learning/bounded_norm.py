@@ -1,4 +1,4 @@
-"""Bounded norms: how large a change is beside what changes, comparable between layers of any size."""
+"""Bounded norms: how large a change is relative to what changes, comparable between layers of any size."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def totals(pieces: Iterable[Tensor]) -> Tensor:
 
 
 def join_totals(parts: Iterable[Tensor]) -> Tensor:
-    """Return the totals of rows whose parts have these totals.
+    """Return the totals of whole rows from the totals of their parts.
 
     Example:
         >>> join_totals([torch.tensor([[9.0, 3.0, 3.0]]), torch.tensor([[16.0, 4.0, 4.0]])]).tolist()
@@ -50,7 +50,7 @@ def spans(pieces: Iterable[Tensor]) -> Tensor:
 
 
 def bounded_norms(sums: Tensor, span: Tensor, entries: int) -> Tensor:
-    r"""Return the three norms of each row's change, bounded by a range and divided by the factor of a size.
+    r"""Return the three norms of each row's change, divided by the range of what changes and by a factor of its size.
 
     .. math:: \frac{1}{\psi} \left\| \frac{J}{range} \right\|_p, \qquad \psi = \sqrt{N}, N, 1 \text{ for } p = F, 1, \infty
 

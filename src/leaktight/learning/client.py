@@ -79,7 +79,7 @@ class Client:
         return self.answer(message).sent
 
     def answer(self, message: Message) -> GroundTruth:
-        """Respond, and return both sides of the answer; only the party itself and an audit may see the other one."""
+        """Respond, and return both sides of the answer; only the party itself and an audit may see the private one."""
         self.local.begin(message.round)
         taken = self.sharing.select_download(message.tensors, self.local)
         start = self.task.model_parameters(taken, self.local.memory.get("private"))

@@ -1,4 +1,4 @@
-"""Selective sharing: the part of the parameters that a participant takes from the server, and the part of its changes it hands in."""
+"""Selective sharing: which parameters a participant takes from the server, and which of its changes it hands in."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The exchange of split learning: messages back and forth, and what an audit writes down beside them."""
+"""The exchange of split learning: messages back and forth, and what an audit records besides them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def play(
 
 
 def public_task(bottom: nn.Module, shape: tuple[int, ...], classes: int) -> Task:
-    """Return what both parties know: the layers before the cut, without their weights, and what is learned.
+    """Return what both parties know: the layers before the cut, without their weights, and the shape of the task.
 
     The task's `model.body` is the bottom with every parameter at zero; of the top nothing is public.
     """
@@ -48,7 +48,7 @@ def public_task(bottom: nn.Module, shape: tuple[int, ...], classes: int) -> Task
 
 @dataclasses.dataclass
 class Watch:
-    """Writes down what an audit needs beside the messages, where neither party nor who may take its seat can reach it.
+    """Records what an audit needs besides the messages, out of reach of both parties and of whoever takes their seats.
 
     Args:
         public: what both parties know.

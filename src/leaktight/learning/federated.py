@@ -127,7 +127,7 @@ class Federated(Staged):
         )
 
     def rounds_per_moment(self, victims: int) -> dict[int, int]:
-        """Return for how many rounds each moment is continued at the stage `training`, by its number, so that there are so many messages."""
+        """Return how many rounds follow each moment, by its number, for so many messages at the stage `training`."""
         per_round = 1 if self.protocol.aggregation == "secure" else self.participants
         return self.continuations(max(1, victims // per_round))
 
@@ -204,7 +204,7 @@ class Federated(Staged):
         batch_size: int | None = None,
         key: SecretKey | None = None,
     ) -> Client:
-        """Return one honest participant with what it owns, and what it remembers if it took part before; with a key, if its messages leave."""
+        """Return one honest participant with its data, and its memory if it took part before; with a key if its messages really leave."""
         size, name = batch_size or self.batch_size, f"client-{number}"
         bound = None if key is None else bind_key(key, name, defence)
         return Client(
@@ -223,7 +223,7 @@ class Federated(Staged):
         )
 
     def _batching(self, defence: Defence) -> Batching:
-        """Return where the batches of a training run come from; a schedule that has reasons of its own keeps them."""
+        """Return how batches are drawn in training; a schedule with reasons of its own keeps its way."""
         return "poisson" if defence.wants_poisson and isinstance(self.schedule, Shuffled) else "schedule"
 
 
@@ -245,7 +245,7 @@ def _on(device: torch.device, snapshot: Snapshot) -> Snapshot:
 
 @dataclasses.dataclass(frozen=True)
 class _WatchedParty:
-    """An honest participant whose other side is written down, where neither it nor who may take its seat can reach it."""
+    """An honest participant whose ground truth is recorded, out of reach of itself and of whoever takes its seat."""
 
     client: Client
     truths: dict[MessageKey, GroundTruth]
@@ -307,7 +307,7 @@ def _join_owned(parts: list[GroundTruth]) -> Batch | None:
 
 
 def _join_truths(parts: list[GroundTruth], sent: Message, owned: Batch | None) -> GroundTruth:
-    """Return the other side of a secure sum: everybody's examples, and what the sum would have been without defence."""
+    """Return the ground truth of a secure sum: everybody's examples, and the sum without any defence."""
     plain = [part.plain for part in parts if part.plain is not None]
     return dataclasses.replace(
         parts[0],

@@ -1,4 +1,4 @@
-"""Joint training: one federated training under one defence, wherever its parties are."""
+"""Joint training: one federated training run under one defence, wherever its parties are."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ MODEL_FILE, REVEAL_FILE, CURVE_FILE = "model.safetensors", "reveals.safetensors"
 
 @dataclasses.dataclass(frozen=True)
 class Round:
-    """How good the model is after some rounds: what whoever leads a training run can tell while it goes on."""
+    """How good the model is after some rounds, for whoever leads a training run."""
 
     played: int
     readings: tuple[Reading, ...]
@@ -140,7 +140,7 @@ class JointTraining(Value):
 
 
 def _assess(task: Task, parameters: Tensors, test: Batch) -> tuple[Reading, ...]:
-    """Return how good a model is, or nothing where that can be told only after parties have revealed something."""
+    """Return how good a model is; nothing if that cannot be known before parties have revealed something."""
     try:
         return utility(task, task.model_parameters(parameters), test)
     except Refusal:
@@ -148,7 +148,7 @@ def _assess(task: Task, parameters: Tensors, test: Batch) -> tuple[Reading, ...]
 
 
 def write_trained(folder: Path, training: JointTraining, trained: Trained, **about: Any) -> None:
-    """Write the model as safetensors, and a JSON of the settings and of how good it was after each round; `read_trained` reads them.
+    """Write the model as safetensors, with its settings and its utility after each round as JSON; `read_trained` reads them.
 
     What parties revealed at the end is in a file beside the model, by party and name: under class keys the model alone makes an embedding,
     and the keys tell its class. Files of an earlier training run there are replaced, or removed.

@@ -1,4 +1,4 @@
-"""Gradients at the layers before the cut, one for each example: what a feature party can make of a gradient at the cut."""
+"""Gradients at the layers before the cut, one for each example, which a feature party computes from the gradient at the cut."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class Split(Staged):
 
     Nothing is shared but activations and gradients at the cut; the order of examples is public. The defence under audit is the label party's.
 
-    An observation takes up the training run at a stage and goes on with it, as many steps as there are victims: with the training run's own
+    An observation resumes the training run at a stage, for as many steps as there are victims: with the training run's own
     batch size it replays the very messages of that training run. The stage `training` spreads the victims over `moments` that were
     kept, from the first step to near the last; with as many victims as the training run has steps (`victims = "all"` in a plan) it shows every
     message of every pass, which an attacker adds up row by row.
@@ -193,7 +193,7 @@ class Split(Staged):
         return feature, label
 
     def divide_rows(self, inputs: Tensor) -> tuple[Tensor, Tensor | None]:
-        """Return what the feature party and what the label party holds of rows; None for a label party without features."""
+        """Return the feature party's and the label party's columns of rows; None for a label party without features."""
         ours, theirs = self.deal_columns(self.data.load())
         if ours is None:
             return inputs, None
@@ -229,7 +229,7 @@ class Split(Staged):
         return grade(scores, data.test.labels, data.classes, keep=True)
 
     def observe(self, training: Training, defence: Defence, observation: Observation, enter: Enter | None = None) -> Run:
-        """Go on with a training run from a stage, one step for each victim, and write down both sides of every gradient."""
+        """Resume a training run from a stage, one step for each victim, and record both sides of every gradient."""
         data = self.data.load()
         feature, label = self.parties(data, defence, observation.seed, observation.batch_size)
         public = public_task(feature.bottom, tuple(feature.inputs.shape[1:]), data.classes)
@@ -271,7 +271,7 @@ class Split(Staged):
             yield training.snapshots[moment(number)], steps
 
     def deal_columns(self, data: Data) -> tuple[tuple[int, ...] | None, tuple[int, ...]]:
-        """Return the positions that the feature party and that the label party holds; None for images, which stay whole."""
+        """Return the positions of the feature party's and of the label party's columns; None for images, which stay whole."""
         if len(data.shape) != 1:
             if self.label_party or self.feature_party:
                 raise InvalidValue(f"The columns of split must be left out for images. Got data of shape {data.shape} instead.")

@@ -43,7 +43,7 @@ class Staged(Scenario):
         return self.rounds == 0
 
     def rounds_before(self, stage: str) -> int:
-        """Return after how many rounds a stage is; `early` is after a tenth of the training run, at least one round."""
+        """Return how many rounds come before a stage; `early` is after a tenth of the training run, at least one round."""
         early = min(self.length, max(1, self.length // 10))
         return {"initial": 0, "early": early, "end": self.length}[stage]
 
@@ -56,7 +56,7 @@ class Staged(Scenario):
     def keeper(
         self, take: Callable[[], Snapshot], progress: Progress | None
     ) -> tuple[Mapping[str, Snapshot], Callable[[int], None]]:
-        """Return the snapshots of a training run that is about to begin, and what to call after each round to fill them."""
+        """Return the snapshots of a training run that is about to begin, and the function that fills them after each round."""
         length = self.length
         wanted = {stage: self.rounds_before(stage) for stage in ("initial", "early", "end")}
         wanted |= {moment(number): played for number, played in enumerate(self.spread())}
@@ -73,9 +73,9 @@ class Staged(Scenario):
         return snapshots, after
 
     def continuations(self, rounds: int) -> dict[int, int]:
-        """Return for how many rounds a training run is continued from each moment, by the moment's number, so that it is `rounds` in all.
+        """Return how many rounds follow each moment, by the moment's number, `rounds` in all.
 
-        With all rounds of the training run, each moment is continued up to the next, and nothing is missing.
+        If that is all rounds of the training run, each moment runs up to the next, and nothing is missing.
         """
         if not self.moments:
             raise InvalidValue(

@@ -51,7 +51,7 @@ def standalone(
 
 
 class Standalone(Scenario):
-    """The participants of a federation, each on its own: how good a model is that shares nothing.
+    """The participants of a federation, each on its own: how good models are without sharing.
 
     Its utility is the mean over participants, with an interval from resampling them. No message is ever sent in training; what
     can be observed is what the federation would send at its start.

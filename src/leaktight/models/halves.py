@@ -65,7 +65,7 @@ def halves(
     statistics: Statistics | None = None,
     own_statistics: Statistics | None = None,
 ) -> Halves:
-    """Return a network cut in two. Each half's initial weights come from a stream of its own, so neither tells of the other's.
+    """Return a network cut in two. Each half's initial weights come from a stream of its own, so neither reveals anything about the other's.
 
     Two parties that trust each other less than one process trusts itself each call it with a seed of their own, and keep their half.
 

@@ -21,7 +21,7 @@ def obstacles(module: object, shape: tuple[int, ...], classes: int, head: str = 
 
     Layers are looked at first. Then a copy runs on random examples, also differentiated twice under `vmap` as attacks do it:
     what fails there is an obstacle, and what works (an activation in place, a weight shared by two layers) is none. Layers
-    in training mode are reported once, and the trial goes on in evaluation mode, so that they do not hide what else is wrong.
+    in training mode are reported once, and the trial continues in evaluation mode, so that they do not hide what else is wrong.
 
     Args:
         module: what is to be audited; it is not changed.

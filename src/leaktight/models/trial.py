@@ -1,4 +1,4 @@
-"""Trials: a module is run the way training and attacks will run it, and what happens is told."""
+"""Trials: a module is run the way training and attacks will run it, and what happens is reported."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Failure(Exception):
 
 
 def attempt(run: Callable[[], Result]) -> Result:
-    """Run someone else's code, with its random draws sealed off, and turn whatever it raises into a `Failure`."""
+    """Run someone else's code, with random draws of its own, and turn whatever it raises into a `Failure`."""
     try:
         with global_seed(0), warnings.catch_warnings():
             # A layer without a batching rule is slow and still right.

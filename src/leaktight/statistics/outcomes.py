@@ -1,4 +1,4 @@
-"""Outcomes: what became of each test row under one model, packed to lie beside a reading, so that two models can be compared row by row."""
+"""Outcomes: each test row's result under one model, packed into a reading, so that two models can be compared row by row."""
 
 from __future__ import annotations
 

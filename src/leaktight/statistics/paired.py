@@ -67,7 +67,7 @@ def paired_interval(pairs: Sequence[Pair], values: Sequence[float], level: float
 
     The second counts training runs as a sample too. With c the mean covariance over rows between two seeds and \(s^2\) the variance of the k
     differences, it is \(t \sqrt{c + s^2 / k}\), where t has Satterthwaite's degrees of freedom \((k - 1) ((c + s^2/k) / (s^2/k))^2\): with two or
-    three seeds it is wide, because so few training runs tell little of the next.
+    three seeds it is wide, because so few training runs say little about the next.
 
     Args:
         pairs: for each seed the outcomes of the better and of the other model.

@@ -1,4 +1,4 @@
-"""One local step, hook by hook, watched: what a hook may not do shows between its input before and after."""
+"""One local step, hook by hook: each hook's input is compared before and after, so that forbidden changes show."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every defence promises of its random numbers: its Local's, new in each message, on every tensor and every entry."""
+"""What every defence promises about its random numbers: drawn from its Local, anew for each message, for every entry of every tensor."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ def _client(name: str, public: Task, defence: Defence, seed: int) -> Client:
 
 @dataclasses.dataclass(frozen=True)
 class _WatchedParty:
-    """An honest participant whose other side is written down."""
+    """An honest participant whose ground truth is recorded."""
 
     client: Client
     truths: dict[MessageKey, GroundTruth]

@@ -10,7 +10,7 @@ from leaktight.core.attack import Attack
 from leaktight.core.defence import Defence, Undefended
 from leaktight.core.local import Local
 from leaktight.core.message import Kind, Message
-from leaktight.core.party import Party, Seat
+from leaktight.core.party import Enter, Party, Seat
 from leaktight.core.probe import Attempt
 from leaktight.core.random import stream
 from leaktight.core.run import GroundTruth, MessageKey, Run
@@ -65,7 +65,7 @@ def active_run(attack: Attack, *, defence: Defence | None = None, rounds: int = 
     defence = defence or Undefended()
     public = defence.on_agree(toy_task(seed, shape=SQUARES))
     clients = [_client(name, public, defence, seed) for name in OWNED]
-    enter = Attempt(attack=attack, threat=ThreatModel(seat=ATTACKER, knows=attack.needs)).enter
+    enter: Enter = Attempt(attack=attack, threat=ThreatModel(seat=ATTACKER, knows=attack.needs)).enter
     if null:
         enter = among_noise(enter, stream(seed, "null"))
     keys = {f"keys/{VICTIM}/{name}": tensor for name, tensor in defence.on_close(clients[0].local.scope("defence")).items()}

@@ -10,10 +10,11 @@ from leaktight.core.attack import Attack
 from leaktight.core.defence import Defence, Undefended
 from leaktight.core.local import Local
 from leaktight.core.message import Kind, Message
-from leaktight.core.party import Enter, Party, Seat
+from leaktight.core.party import Party, Seat
 from leaktight.core.probe import Attempt
 from leaktight.core.random import stream
 from leaktight.core.run import GroundTruth, MessageKey, Run
+from leaktight.core.scenario import Enter
 from leaktight.core.task import Batch, Task
 from leaktight.core.threat import ThreatModel
 from leaktight.learning.client import Client

@@ -31,7 +31,7 @@ from torch import Tensor
 from leaktight.core.random import stream
 from leaktight.core.task import Batch, Task
 from leaktight.learning import classification
-from leaktight.learning.bounded_norm import bounded, spans, totals
+from leaktight.learning.bounded_norm import bounded_norms, spans, totals
 from leaktight.learning.target_jacobian import target_norms
 from leaktight.models import MLP, Network, VGG11Net
 
@@ -111,7 +111,7 @@ def sensitivity_rows(repeats: int = 5) -> list[Row]:
             start = time.perf_counter()
             gradient, jacobian = problem.reverse(layer)
             seconds = time.perf_counter() - start
-            expected = bounded(totals([jacobian.reshape(1, -1)]), spans([gradient[None]]), entries)
+            expected = bounded_norms(totals([jacobian.reshape(1, -1)]), spans([gradient[None]]), entries)
             apart = max(apart, ((norms[layer] - expected) / expected).abs().max().item())
             whole.append(layer)
         else:

@@ -32,9 +32,9 @@ from leaktight.attacks import GradientMatching, SearchAdam, SearchLBFGS
 from leaktight.attacks.hypotheses import hypotheses
 from leaktight.attacks.presets import preset
 from leaktight.attacks.search_engine import SearchEngine
+from leaktight.core.allocator import keep_memory
 from leaktight.core.defence import Undefended
 from leaktight.core.local import Local
-from leaktight.core.memory import keep_memory
 from leaktight.core.random import stream
 from leaktight.core.run import GroundTruth, MessageKey, Run
 from leaktight.core.task import Batch, Model
@@ -81,16 +81,16 @@ def observe(network: Network, images: Batch) -> Run:
     """Let each victim send the gradient of one image."""
     task = classification(network.build(SHAPE, CLASSES, seed=0), SHAPE, CLASSES)
     server = Server(task.public_parameters())
-    inside: dict[MessageKey, GroundTruth] = {}
+    truths: dict[MessageKey, GroundTruth] = {}
     transcript = []
     for number in range(VICTIMS):
         one = images.take(torch.tensor([number]))
         client = Client(f"client-{number}", task, one, Undefended(), Local(f"client-{number}", seed=0), batch_size=1)
         ask = server.ask(client.name, 0)
         found = client.answer(ask)
-        inside[found.sent.key] = found
+        truths[found.sent.key] = found
         transcript += [ask, found.sent]
-    return Run(tuple(transcript), task, Undefended(), inside)
+    return Run(tuple(transcript), task, Undefended(), truths)
 
 
 def noise() -> Tensor:
@@ -111,7 +111,7 @@ def part(attack: GradientMatching, network: Network, images: Batch, places: rang
     run = observe(network, images)
     view = ThreatModel(knows=frozenset({Knows.LABELS, Knows.DEFENCE})).view(run)
     group = [view.exchanges()[place] for place in places]
-    truth = torch.cat([found.raw.inputs for found in run.inside.values()])[places.start : places.stop]
+    truth = torch.cat([found.raw.inputs for found in run.truths.values()])[places.start : places.stop]
     seen: list[tuple[float, Tensor, Tensor]] = []
     watched = 0.0
     start = time.perf_counter()
@@ -206,8 +206,8 @@ def time_to_wanted(pool: Pool, images: Batch) -> list[Row]:
     assert isinstance(lean, GradientMatching)
     assert isinstance(whole, GradientMatching)
     run = observe(DLNet(), images)
-    inside, starts = list(run.inside.values()), noise()
-    truth = torch.cat([found.raw.inputs for found in inside])
+    truths, starts = list(run.truths.values()), noise()
+    truth = torch.cat([found.raw.inputs for found in truths])
 
     def race(attack: GradientMatching) -> tuple[float, float, Tensor]:
         parts = batched(pool, attack, DLNet(), images)
@@ -217,7 +217,7 @@ def time_to_wanted(pool: Pool, images: Batch) -> list[Row]:
 
     races = [race(lean) for _ in range(ROUNDS)]
     searches = [race(whole) for _ in range(ROUNDS)]
-    loops = [loop_to_wanted(dlg, run.public.model, inside[place], starts[place]) for place in range(LOOPED)]
+    loops = [loop_to_wanted(dlg, run.public.model, truths[place], starts[place]) for place in range(LOOPED)]
     needed = torch.tensor([evaluations for _, evaluations in loops]).median().item()
     # The loop's best pace, as the engine's best race: another program on the machine slows a loop with several threads the most.
     paces = [seconds / evaluations for seconds, evaluations in loops if evaluations < torch.inf]
@@ -239,8 +239,8 @@ def time_to_wanted(pool: Pool, images: Batch) -> list[Row]:
 def cost(pool: Pool, images: Batch, name: str, network: Network, attack: GradientMatching, bar: float) -> list[Row]:
     """Compare what an evaluation costs, with the same starts and as many evaluations."""
     run, starts, looped = observe(network, images), noise(), 4
-    inside = list(run.inside.values())[:looped]
-    truth = torch.cat([found.raw.inputs for found in run.inside.values()])[:looped]
+    truths = list(run.truths.values())[:looped]
+    truth = torch.cat([found.raw.inputs for found in run.truths.values()])[:looped]
     evaluations = attack.iterations * attack.descent.evaluations
     answers: dict[str, Tensor] = {}
     memory = 0.0
@@ -254,7 +254,7 @@ def cost(pool: Pool, images: Batch, name: str, network: Network, attack: Gradien
 
     def loop() -> float:
         begun = time.perf_counter()
-        last = [list(plain(attack, run.public.model, *pair))[-1] for pair in zip(inside, starts, strict=False)]
+        last = [list(plain(attack, run.public.model, *pair))[-1] for pair in zip(truths, starts, strict=False)]
         seconds = time.perf_counter() - begun
         answers["loop"] = torch.cat(last)
         return 1000 * seconds / looped / evaluations

@@ -4,7 +4,7 @@ The body is that of the public experiments on MNIST: two convolutions of 5x5 wit
 linear layer of 256 units, on batches of 128 images of 28x28. A step is forward, backward and an optimiser's step with momentum, as a participant
 takes it, in a process that keeps freed memory, as the command line does. All heads are measured in turn; the median of each counts, and ratios are of the times in the same turn.
 
-The attack is that of `leaktight reproduce class-keys --scale small` on the plain framework: training with the attacker in its chair, samples and all
+The attack is that of `leaktight reproduce class-keys --scale small` on the plain framework: training with the attacker in its seat, samples and all
 their scores. It needs MNIST in a folder: `--data path/to/data`, with a sub-folder `mnist`.
 """
 
@@ -20,10 +20,10 @@ import torch
 from _rows import Row, parser, show
 from torch import nn
 
+from leaktight.core.allocator import keep_memory
 from leaktight.core.defence import Defence, Undefended
 from leaktight.core.local import Local
-from leaktight.core.memory import keep_memory
-from leaktight.core.random import sealed, stream
+from leaktight.core.random import global_seed, stream
 from leaktight.core.record import Status
 from leaktight.core.task import Batch, Model, Task
 from leaktight.defences import ClassKeys
@@ -42,7 +42,7 @@ PLAIN = "plain"
 
 def plain_task() -> Task:
     """Return the plain task with a softmax head."""
-    with sealed(0):
+    with global_seed(0):
         body = nn.Sequential(
             *(nn.Conv2d(1, 32, 5), nn.LeakyReLU(0.2), nn.MaxPool2d(3)),
             *(nn.Conv2d(32, 64, 5), nn.LeakyReLU(0.2), nn.MaxPool2d(2)),

@@ -13,7 +13,7 @@ from collections.abc import Callable
 import torch
 from _rows import Row, parser, show
 
-from leaktight.core.memory import keep_memory
+from leaktight.core.allocator import keep_memory
 from leaktight.core.random import stream
 from leaktight.core.secure import SecretKey
 

@@ -154,7 +154,7 @@ class Images:
 def observe(case: Case, images: Images) -> Run:
     """Let participants with a batch each answer the server."""
     task = case.defence.on_agree(images.task(case))
-    server, inside, transcript = Server(task.public_parameters()), dict[MessageKey, GroundTruth](), list[Message]()
+    server, truths, transcript = Server(task.public_parameters()), dict[MessageKey, GroundTruth](), list[Message]()
     for start in range(FIRST, FIRST + case.images, case.batch):
         name = f"client-{start}"
         client = Client(
@@ -171,9 +171,9 @@ def observe(case: Case, images: Images) -> Run:
         for number in range(case.rounds):
             ask = server.ask(name, number)
             found = client.answer(ask)
-            inside[found.sent.key] = found
+            truths[found.sent.key] = found
             transcript += [ask, found.sent]
-    return Run(tuple(transcript), task, case.defence, inside)
+    return Run(tuple(transcript), task, case.defence, truths)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -36,16 +36,16 @@ from leaktight.models import MLP, DLNet, Network
 def observed(network: Network, data: Data, victims: int, batch: int) -> Run:
     """Let each victim send the gradient of its own images."""
     task = classification(network.build(data.shape, data.classes, seed=0), data.shape, data.classes)
-    server, inside, transcript = Server(task.public_parameters()), dict[MessageKey, GroundTruth](), []
+    server, truths, transcript = Server(task.public_parameters()), dict[MessageKey, GroundTruth](), []
     for number in range(victims):
         owned = data.test.take(torch.arange(number * batch, (number + 1) * batch))
         name = f"client-{number}"
         client = Client(name, task, Batch(owned.inputs, owned.labels), Undefended(), Local(name, seed=0), batch_size=batch)
         ask = server.ask(name, 0)
         found = client.answer(ask)
-        inside[found.sent.key] = found
+        truths[found.sent.key] = found
         transcript += [ask, found.sent]
-    return Run(tuple(transcript), task, Undefended(), inside)
+    return Run(tuple(transcript), task, Undefended(), truths)
 
 
 def measure(attack: Attack, run: Run) -> tuple[torch.Tensor, float]:
@@ -56,13 +56,13 @@ def measure(attack: Attack, run: Run) -> tuple[torch.Tensor, float]:
     if not isinstance(guess, Reconstruction):
         raise TypeError(f"{attack} does not reconstruct.")
     pairs = zip(guess.keys, guess.inputs, strict=True)
-    each = [psnr(arrange(inputs.clamp(0, 1), run.inside[key].raw.inputs), run.inside[key].raw.inputs) for key, inputs in pairs]
+    each = [psnr(arrange(inputs.clamp(0, 1), run.truths[key].raw.inputs), run.truths[key].raw.inputs) for key, inputs in pairs]
     return torch.cat(each), seconds
 
 
 def rank(run: Run) -> tuple[int, int]:
     """Return how many directions of the first message's images its gradient shows, in double precision, and how many there are."""
-    found = next(iter(run.inside.values()))
+    found = next(iter(run.truths.values()))
     task = dataclasses.replace(run.public, model=copy.deepcopy(run.public.model).double())
     parameters, pixels = task.model.tensors(), found.used.inputs.double().flatten()
 

@@ -30,7 +30,7 @@ from torch import Tensor, nn
 from leaktight.core.defence import Defence
 from leaktight.core.local import Local
 from leaktight.core.message import Kind, Message
-from leaktight.core.random import sealed, stream
+from leaktight.core.random import global_seed, stream
 from leaktight.core.secure import SecretKey
 from leaktight.core.task import Batch
 from leaktight.defences import IsotropicNoise, MaxNorm, SumKL
@@ -86,7 +86,7 @@ class Step:
     def __init__(self) -> None:
         self.truth = torch.randn(NUMBERS, generator=stream(0, "truth")) / NUMBERS**0.5
         self.draw(0)
-        with sealed(0):
+        with global_seed(0):
             self.embedding = nn.Embedding(BUCKETS * WORDS, 4)
             self.bottom, self.last = _layers(NUMBERS + 4 * WORDS, 3), nn.Linear(WIDTH, 1)
             self.top = nn.Sequential(_layers(WIDTH, 3), self.last)

@@ -53,7 +53,7 @@ def observe():
         defence = defence or Undefended()
         task = defence.on_agree(classification(network(shape, classes, bias, normalise), shape, classes))
         generator = torch.Generator().manual_seed(seed)
-        transcript, inside, owned = [], {}, {}
+        transcript, truths, owned = [], {}, {}
         for number in range(victims):
             count = batch * steps
             chosen = torch.randint(classes, (count,), generator=generator) if labels is None else torch.tensor(labels)
@@ -73,9 +73,9 @@ def observe():
             for turn in range(rounds):
                 ask = Server(task.public_parameters()).ask(client.name, turn)
                 found = client.answer(ask)
-                inside[found.sent.key], owned[client.name] = found, client.local
+                truths[found.sent.key], owned[client.name] = found, client.local
                 transcript += [ask, found.sent]
-        return Run(tuple(transcript), task, defence, inside, owned)
+        return Run(tuple(transcript), task, defence, truths, owned)
 
     return build
 
@@ -120,15 +120,15 @@ def relu_run():
         defence = defence or Undefended()
         task = defence.on_agree(classification(MLP(hidden=(96,)).build(shape, classes, seed=seed), shape, classes))
         generator = torch.Generator().manual_seed(seed)
-        transcript, inside = [], {}
+        transcript, truths = [], {}
         for number in range(victims):
             data = Batch(torch.rand(batch, *shape, generator=generator), torch.randint(classes, (batch,), generator=generator))
             local = Local(f"client-{number}", seed=0)
             client = Client(local.party, task, data, defence, local, batch_size=batch, shares=shares)
             ask = Server(task.public_parameters()).ask(client.name, 0)
             found = client.answer(ask)
-            inside[found.sent.key] = found
+            truths[found.sent.key] = found
             transcript += [ask, found.sent]
-        return Run(tuple(transcript), task, defence, inside)
+        return Run(tuple(transcript), task, defence, truths)
 
     return build

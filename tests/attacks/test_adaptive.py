@@ -36,7 +36,7 @@ def changed(attack, **changes):
 def errors(guess, run) -> torch.Tensor:
     """The mean squared error of each message; these hold one example."""
     pairs = zip(guess.keys, guess.inputs, strict=True)
-    return torch.stack([(inputs - run.inside[key].raw.inputs).square().mean() for key, inputs in pairs])
+    return torch.stack([(inputs - run.truths[key].raw.inputs).square().mean() for key, inputs in pairs])
 
 
 class Scaled(Defence):
@@ -91,7 +91,7 @@ def test_it_recovers_what_a_private_head_hides_from_the_plain_attack(observe, la
     assert errors(plain, run).median() > 1e-3
     assert errors(knowing, run).median() < 1e-6
     for row, key in enumerate(knowing.keys):
-        assert labels == "given" or torch.equal(knowing.labels[row], run.inside[key].used.labels)
+        assert labels == "given" or torch.equal(knowing.labels[row], run.truths[key].used.labels)
 
 
 def test_a_free_loss_needs_to_know_nothing_of_what_is_private(observe):

@@ -31,7 +31,7 @@ KNOWS = ThreatModel(knows=frozenset({Knows.DEFENCE, Knows.LOCAL_STEPS}))
 
 def errors(guess, run):
     """Return the largest error of each message's answers, each against its nearest example."""
-    pairs = zip(guess.inputs, (run.inside[key].raw.inputs for key in guess.keys), strict=True)
+    pairs = zip(guess.inputs, (run.truths[key].raw.inputs for key in guess.keys), strict=True)
     return torch.stack([torch.cdist(one.flatten(1), truth.flatten(1), p=torch.inf).amin(1).max() for one, truth in pairs])
 
 
@@ -79,7 +79,7 @@ def test_what_was_tampered_with_is_not_certified(observe, change):
 def test_its_label_comes_along(observe, shares):
     run = observe(victims=6, shares=shares)
     guess = Analytic()(PLAIN.view(run), stream(0))
-    assert [int(one) for one in guess.labels] == [int(inside.raw.labels) for inside in run.inside.values()]
+    assert [int(one) for one in guess.labels] == [int(ground_truth.raw.labels) for ground_truth in run.truths.values()]
 
 
 @pytest.mark.parametrize("shares", [Kind.GRADIENT, Kind.UPDATE])
@@ -114,7 +114,7 @@ def test_all_rows_together_beat_noise(observe):
         weight, bias = exchange.sent.tensors["body.1.weight"], exchange.sent.tensors["body.1.bias"]
         best = bias.abs().argmax()
         inputs = (weight[best] / bias[best]).view(1, 6, 6).clamp(0, 1)
-        rows.append(PSNR().measure(inputs[None], run.inside[exchange.sent.key].raw.inputs)[0])
+        rows.append(PSNR().measure(inputs[None], run.truths[exchange.sent.key].raw.inputs)[0])
     assert psnr(run) > torch.stack(rows).mean() + 5
 
 
@@ -131,8 +131,8 @@ def test_only_entries_that_came_count(observe, defence):
     run = observe(victims=6, defence=defence)
     guess = Analytic()(KNOWS.view(run), stream(0))
     for key, inputs in zip(guess.keys, guess.inputs, strict=True):
-        came = (run.inside[key].sent.tensors["body.1.weight"] != 0).any(0).view(1, 6, 6)
-        assert (inputs - run.inside[key].raw.inputs)[0][came].abs().max() < 1e-3
+        came = (run.truths[key].sent.tensors["body.1.weight"] != 0).any(0).view(1, 6, 6)
+        assert (inputs - run.truths[key].raw.inputs)[0][came].abs().max() < 1e-3
     assert psnr(run, PLAIN) > 30
 
 

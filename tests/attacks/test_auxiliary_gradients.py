@@ -9,7 +9,7 @@ from torch import nn
 
 from leaktight.attacks import auxiliary_gradients
 from leaktight.attacks.auxiliary_gradients import batch_gradients
-from leaktight.core.random import sealed
+from leaktight.core.random import global_seed
 from leaktight.core.task import Batch, Model, Normalise
 from leaktight.learning import classification, gradient
 from leaktight.models import MLP, FaceAlexNet, ResNet20
@@ -114,7 +114,7 @@ BODIES = {
 
 
 def built(body, classes=3):
-    with sealed(3):
+    with global_seed(3):
         made = body()
         width = made(torch.rand(2, *IMAGE)).shape[1]
         model = Model(made, nn.Linear(width, classes), Normalise((0.5, 0.4), (0.3, 0.2)))

@@ -29,8 +29,8 @@ def judged(observe):
 
 
 def truth_of(run, model):
-    inside = [run.truth(exchange.sent.key) for exchange in model.exchanges]
-    return [one.raw.inputs for one in inside], [one.raw.labels for one in inside], inside
+    truths = [run.truth(exchange.sent.key) for exchange in model.exchanges]
+    return [one.raw.inputs for one in truths], [one.raw.labels for one in truths], truths
 
 
 @pytest.mark.parametrize("defence", DEFENCES, ids=str)
@@ -44,8 +44,8 @@ def test_the_truth_scores_better_than_a_blank(judged, defence, batch):
 
 def test_the_score_of_the_truth_is_what_metrics_are_told(judged):
     run, model = judged(GaussianNoise(std=0.001))
-    inputs, labels, inside = truth_of(run, model)
-    assert torch.allclose(model.score(inputs, labels).double(), model.at_truth(inside).double(), rtol=1e-4)
+    inputs, labels, truths = truth_of(run, model)
+    assert torch.allclose(model.score(inputs, labels).double(), model.at_truth(truths).double(), rtol=1e-4)
 
 
 def test_a_short_search_for_secrets_says_nothing_about_the_truth(judged):

@@ -62,7 +62,7 @@ def read(run, readings=1, **settings):
 
 def true_features(run, layer):
     """Return what a layer saw of each message's examples, by rising label."""
-    task, found = run.public, run.inside.values()
+    task, found = run.public, run.truths.values()
     inputs = [one.raw.inputs[one.raw.labels.argsort(stable=True)] for one in found]
     return [layer_inputs(task, task.public_parameters(), one, layer).detach() for one in inputs]
 
@@ -181,14 +181,14 @@ def test_a_search_from_the_features_is_ahead_of_one_from_the_prior():
 def test_the_public_head_alone_shows_an_image_and_a_free_loss_no_less():
     """Of a private loss that drowns the body nothing has to be known."""
     run = convolutional([4], Polarization(alpha2=5.0))
-    [inside] = run.inside.values()
+    [ground_truth] = run.truths.values()
     settings = {"iterations": 60, "restarts": 2, "phases": 1}
     head, free = (preset(name, **settings)(KNOWS.view(run), stream(0)) for name in ("public-head", "free-loss"))
-    blind = (inside.raw.inputs - 0.5).square().mean()
-    errors = [(guess.inputs[0] - inside.raw.inputs).square().mean().item() for guess in (head, free)]
+    blind = (ground_truth.raw.inputs - 0.5).square().mean()
+    errors = [(guess.inputs[0] - ground_truth.raw.inputs).square().mean().item() for guess in (head, free)]
     assert max(errors) < 0.1 * blind
     assert [guess.labels[0].tolist() for guess in (head, free)] == [[4], [4]]
-    assert free.judge([inside]).isfinite().all()
+    assert free.judge([ground_truth]).isfinite().all()
 
 
 @pytest.mark.parametrize("name", ["free-loss", "public-head"])

@@ -30,7 +30,9 @@ def test_each_example_gets_its_own_label(rectified, factor):
 def test_a_private_loss_does_not_hide_which_label_is_whose(relu_run, shares):
     run = relu_run(batch=4, defence=Polarization(alpha2=100.0), shares=shares)
     guess = Analytic()(ThreatModel().view(run), stream(0))
-    for inputs, labels, certified, inside in zip(guess.inputs, guess.labels, guess.certified, run.inside.values(), strict=True):
+    for inputs, labels, certified, ground_truth in zip(
+        guess.inputs, guess.labels, guess.certified, run.truths.values(), strict=True
+    ):
         assert certified.all()
-        nearest = torch.cdist(inputs.flatten(1), inside.raw.inputs.flatten(1)).argmin(1)
-        assert torch.equal(labels, inside.raw.labels[nearest])
+        nearest = torch.cdist(inputs.flatten(1), ground_truth.raw.inputs.flatten(1)).argmin(1)
+        assert torch.equal(labels, ground_truth.raw.labels[nearest])

@@ -17,7 +17,7 @@ JOINED = EACH.model_copy(update={"messages": "joined"})
 
 def errors(guess, run) -> torch.Tensor:
     pairs = zip(guess.keys, guess.inputs, strict=True)
-    return torch.stack([(inputs - run.inside[key].raw.inputs).square().mean() for key, inputs in pairs])
+    return torch.stack([(inputs - run.truths[key].raw.inputs).square().mean() for key, inputs in pairs])
 
 
 def test_four_noisy_messages_tell_four_times_as_much_as_one(observe):

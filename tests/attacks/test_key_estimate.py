@@ -54,7 +54,7 @@ def test_it_points_to_the_keys_that_others_train_for():
         victim, before, earlier = participant("client-0", (0, 1), seed), PUBLIC.public_parameters(), None
         for number in range(3):
             after = answered(victim, before, number)
-            earlier = key_estimate(PUBLIC, PUBLIC.named(before), PUBLIC.named(after), IMAGES, earlier)
+            earlier = key_estimate(PUBLIC, PUBLIC.model_parameters(before), PUBLIC.model_parameters(after), IMAGES, earlier)
             before = after
         overlaps.append((F.normalize(earlier, dim=0) @ keys_of(victim)).item())
         absent.append((F.normalize(earlier, dim=0) @ keys_of(participant("client-2", (0, 1), seed))).item())
@@ -154,7 +154,7 @@ def test_an_attacker_follows_its_estimate_from_the_second_turn_on_and_needs_to_b
     assert estimates[0] is None
     assert not torch.equal(estimates[1], estimates[2])
     own = honest.local.scope(SCOPE)
-    target = party._aim(PUBLIC.named(answered(victim, parameters, 3)), own)
+    target = party._aim(PUBLIC.model_parameters(answered(victim, parameters, 3)), own)
     assert torch.equal(target.key, F.normalize(own.memory["estimate"], dim=0))
     assert not torch.equal(own.memory["estimate"], estimates[2])
 
@@ -182,5 +182,5 @@ def test_an_attacker_alone_falls_back_on_a_random_key():
     party = GanParty(attack, Seat("client-1", PUBLIC, honest.data, honest.local, honest, {}))
     asked = ask("client-1", PUBLIC.public_parameters())
     parameters = left_behind(asked, party.respond(asked))
-    target = party._aim(PUBLIC.named(parameters), honest.local.scope(SCOPE))
+    target = party._aim(PUBLIC.model_parameters(parameters), honest.local.scope(SCOPE))
     assert torch.equal(target.key, random_keys(1, 64, party._chance("key"))[0])

@@ -89,7 +89,7 @@ def test_the_plain_attack_finds_the_changed_image_and_the_knowing_one_the_origin
 
 def test_each_outcome_is_tried_and_the_draw_is_found(observe):
     run = observe(victims=6, defence=Shade())
-    drawn = {bool((inside.used.inputs != inside.raw.inputs)[..., 0].all()) for inside in run.inside.values()}
+    drawn = {bool((ground_truth.used.inputs != ground_truth.raw.inputs)[..., 0].all()) for ground_truth in run.truths.values()}
     assert drawn == {True, False}
     # Without a box a candidate for the wrong half can be brighter than white, and fits as well.
     knowing, plain = (quality(changed(attack, box=True, initial="uniform"), run)[0] for attack in (KNOWING, PLAIN))
@@ -163,7 +163,7 @@ def test_published_functions_can_be_searched_through_and_one_outcome_is_the_true
     assert attack(view, stream(0)).objective.isfinite().all()
     [(_, victims)] = attack.cases(view, view.exchanges(), stream(0))
     for row, exchange in enumerate(view.exchanges()):
-        raw, wanted = run.inside[exchange.sent.key].raw.inputs, exchange.sent.tensors
+        raw, wanted = run.truths[exchange.sent.key].raw.inputs, exchange.sent.tensors
         choices = torch.eye(len(victims.replay.channel.outcomes))[:, None]
         beliefs = [victims.replay(exchange.parameters, raw, victims.targets[row], {}, choice) for choice in choices]
         assert min(DISTANCES["cosine"](belief.means, wanted) for belief in beliefs) < 1e-4
@@ -185,7 +185,7 @@ def test_chunks_change_nothing(observe, monkeypatch):
 
 def public(run, **settings):
     """Return the run with public examples: for each private one the same image, but for noise."""
-    raws = [inside.raw for inside in run.inside.values()]
+    raws = [ground_truth.raw for ground_truth in run.truths.values()]
     noise = 0.05 * torch.randn(len(raws), 1, *raws[0].inputs.shape[1:], generator=torch.Generator().manual_seed(1))
     near = [Batch(raw.inputs + extra, raw.labels) for raw, extra in zip(raws, noise, strict=True)]
     return dataclasses.replace(run, auxiliary=Batch.join(near), **settings)

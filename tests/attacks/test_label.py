@@ -20,7 +20,7 @@ def read(run):
     view = ThreatModel().view(run)
     for exchange in view.exchanges():
         found = read_labels(Replay.of(view.task, exchange.sent), exchange.parameters, exchange.sent.tensors, stream(0))
-        yield found, run.inside[exchange.sent.key].used.labels.sort().values
+        yield found, run.truths[exchange.sent.key].used.labels.sort().values
 
 
 @pytest.mark.parametrize("bias", [True, False])
@@ -54,7 +54,7 @@ def test_labels_behind_steps_come_in_the_order_of_the_steps(observe, optimiser):
         view = ThreatModel().view(run)
         for exchange in view.exchanges():
             found = read_labels(Replay.of(view.task, exchange.sent), exchange.parameters, exchange.sent.tensors, stream(0))
-            right.append((found == run.inside[exchange.sent.key].used.labels).float().mean().item())
+            right.append((found == run.truths[exchange.sent.key].used.labels).float().mean().item())
     assert sum(right) / len(right) > 0.8
 
 

@@ -55,8 +55,8 @@ def readings(attack, run):
     return Attempt(attack=attack, threat=THREAT, metrics=(LeakAUC(),)).read(run, stream(0, "attack")).readings
 
 
-def exchanged(inside):
-    return dataclasses.replace(inside, raw=Batch(inside.raw.inputs, 1 - inside.raw.labels))
+def exchanged(ground_truth):
+    return dataclasses.replace(ground_truth, raw=Batch(ground_truth.raw.inputs, 1 - ground_truth.raw.labels))
 
 
 @pytest.mark.parametrize("attack", ALL, ids=str)
@@ -115,7 +115,7 @@ def test_the_cut_alone_needs_no_blind_guess(view):
 
 def test_common_positives_leak_as_much_to_whom_the_balance_is_known_or_not(run):
     # The same gradients, with the names of the classes exchanged.
-    turned = dataclasses.replace(run, inside={key: exchanged(inside) for key, inside in run.inside.items()})
+    turned = dataclasses.replace(run, truths={key: exchanged(ground_truth) for key, ground_truth in run.truths.items()})
     rare, wrong, known, unknown = (
         readings(GradientNorm(rare=rare), played)[0]
         for rare, played in (("positive", run), ("positive", turned), ("negative", turned), ("unknown", turned))

@@ -36,7 +36,7 @@ def test_one_label_is_read_exactly_under_any_private_head(observe, defence):
     guess = LabelReading()(ThreatModel().view(run), stream(0))
     assert isinstance(guess, Labels)
     for key, labels in zip(guess.keys, guess.labels, strict=True):
-        assert torch.equal(labels, run.inside[key].used.labels)
+        assert torch.equal(labels, run.truths[key].used.labels)
 
 
 def test_a_private_head_changes_no_count(observe):
@@ -66,7 +66,7 @@ def test_it_says_the_same_as_matching_that_reads_labels(observe):
 def test_updates_of_several_steps_are_read(observe):
     run = observe(victims=4, batch=1, steps=2, rate=0.01, labels=[1, 3], defence=Polarization())
     guess = LabelReading()(ThreatModel().view(run), stream(0))
-    truth = [run.inside[key] for key in guess.keys]
+    truth = [run.truths[key] for key in guess.keys]
     assert LabelDistance().grade(guess, truth, stream(0))[0].value <= 0.25
 
 

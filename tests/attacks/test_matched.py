@@ -22,7 +22,7 @@ KNOWING = GradientMatching(
 
 def errors(guess, run) -> torch.Tensor:
     pairs = zip(guess.keys, guess.inputs, strict=True)
-    return torch.stack([(inputs - run.inside[key].raw.inputs).square().mean() for key, inputs in pairs])
+    return torch.stack([(inputs - run.truths[key].raw.inputs).square().mean() for key, inputs in pairs])
 
 
 @pytest.mark.parametrize("defence", [TopK(share=0.5), Pruning(rate=0.5)], ids=str)
@@ -49,7 +49,7 @@ def test_entries_that_did_not_come_narrow_the_search(observe):
         problem = each.problem(hypotheses(victims, 4, stream(0)))
         points = SearchEngine(problem, KNOWING.search(4)).run(KNOWING.starts(each, 4, stream(0)), len(victims)).points
         inputs = torch.func.vmap(each.unpack)(points, victims.targets)[1]
-        truth = torch.stack([run.inside[exchange.sent.key].raw.inputs for exchange in view.exchanges()])
+        truth = torch.stack([run.truths[exchange.sent.key].raw.inputs for exchange in view.exchanges()])
         found.append((inputs - truth).square().mean((1, 2, 3, 4)).median())
     assert found[0] < 0.5 * found[1]
 

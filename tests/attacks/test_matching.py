@@ -23,7 +23,7 @@ def error(guess, run) -> float:
     """The mean squared error of the best pairing by nearest truth."""
     worst = []
     for key, inputs in zip(guess.keys, guess.inputs, strict=True):
-        truth = run.inside[key].raw.inputs
+        truth = run.truths[key].raw.inputs
         worst.append(torch.cdist(inputs.flatten(1), truth.flatten(1)).min(0).values.square().mean().item() / truth[0].numel())
     return max(worst)
 
@@ -33,7 +33,7 @@ def test_joint_labels_and_images_are_recovered(observe):
     guess = DLG(EVERYTHING.view(run), stream(0))
     assert error(guess, run) < 1e-4
     for key, labels in zip(guess.keys, guess.labels, strict=True):
-        assert torch.equal(labels, run.inside[key].used.labels)
+        assert torch.equal(labels, run.truths[key].used.labels)
 
 
 def test_colour_other_sizes_and_repeated_labels(observe):
@@ -139,7 +139,7 @@ def test_a_victim_with_nan_ends_alone(observe):
     assert guess.objective.isfinite().tolist() == [True, False, True]
     alone = {key: inputs for key, inputs in zip(guess.keys, guess.inputs, strict=True) if key[0] != "client-1"}
     for key, inputs in alone.items():
-        assert (inputs - run.inside[key].raw.inputs).square().mean() < 1e-4
+        assert (inputs - run.truths[key].raw.inputs).square().mean() < 1e-4
 
 
 def test_more_restarts_are_never_worse_by_the_attacker_s_own_objective(observe):
@@ -155,7 +155,7 @@ def test_messages_of_different_forms_are_searched_in_groups_and_answered_in_orde
     mixed = dataclasses.replace(
         small,
         transcript=(*small.transcript[:2], *renamed, *small.transcript[2:]),
-        inside={**small.inside, ("client-0", 1): large.inside["client-0", 0]},
+        truths={**small.truths, ("client-0", 1): large.truths["client-0", 0]},
     )
     guess = GradientMatching(iterations=2)(EVERYTHING.view(mixed), stream(0))
     assert [len(inputs) for inputs in guess.inputs] == [1, 2, 1]
@@ -167,13 +167,13 @@ def test_different_parameters_for_each_victim(observe):
     other = observe(victims=2, seed=3)
     shifted = tuple(m.map(lambda t: t * 1.0) for m in other.transcript[2:])
     run = dataclasses.replace(
-        run, transcript=(*run.transcript[:2], *shifted), inside={**run.inside, ("client-1", 0): other.inside["client-1", 0]}
+        run, transcript=(*run.transcript[:2], *shifted), truths={**run.truths, ("client-1", 0): other.truths["client-1", 0]}
     )
     moved = run.transcript[0].map(lambda t: t + 0)
     moved.tensors["head.bias"].add_(0.3)  # this victim's gradient is then not of these parameters: only its objective suffers
     run = dataclasses.replace(run, transcript=(moved, *run.transcript[1:]))
     guess = DLG(EVERYTHING.view(run), stream(0))
-    assert (guess.inputs[1] - run.inside["client-1", 0].raw.inputs).square().mean() < 1e-4
+    assert (guess.inputs[1] - run.truths["client-1", 0].raw.inputs).square().mean() < 1e-4
 
 
 def test_the_same_stream_gives_the_same_guess(observe):

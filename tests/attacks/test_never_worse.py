@@ -67,7 +67,7 @@ def images() -> torch.Tensor:
 
 def psnr(inputs, run, keys) -> torch.Tensor:
     """The mean over victims against the original; pixels are cut to their range."""
-    truth = torch.cat([run.inside[key].raw.inputs for key in keys])
+    truth = torch.cat([run.truths[key].raw.inputs for key in keys])
     return -10 * (torch.cat(list(inputs)).clamp(0, 1) - truth).square().flatten(1).mean(1).log10().mean()
 
 

@@ -32,18 +32,18 @@ def judged(observe, request):
     defence = Upside(spread=request.param)
     run = observe(victims=2, defence=defence)
     view = KNOWS.view(run)
-    inside = [run.truth(exchange.sent.key) for exchange in view.exchanges()]
+    truths = [run.truth(exchange.sent.key) for exchange in view.exchanges()]
     model = PlayedModel(view, defence, play(view, defence, stream(0)), stream(0))
-    return model, [one.raw.inputs for one in inside], [one.raw.labels for one in inside], inside
+    return model, [one.raw.inputs for one in truths], [one.raw.labels for one in truths], truths
 
 
 def test_the_truth_is_preferred_to_what_fits_the_message_without_the_defence(judged):
-    model, inputs, labels, inside = judged
+    model, inputs, labels, truths = judged
     blank, other = [torch.full_like(one, 0.5) for one in inputs], [1 - one for one in inputs]
     scores = model.score(inputs, labels)
     assert (scores < model.score(blank, labels)).all()
     assert (scores < model.score(other, labels)).all()
-    assert torch.equal(scores, model.at_truth(inside))
+    assert torch.equal(scores, model.at_truth(truths))
 
 
 def test_every_label_is_tried_where_nobody_guesses_it(judged):

@@ -90,14 +90,14 @@ def test_with_the_true_secrets_the_replay_is_the_message(observe, links, steps):
     run = observe(victims=1, batch=2, steps=steps, defence=Chain(links=links))
     view = ThreatModel().view(run)
     [exchange] = view.exchanges()
-    inside = run.inside[exchange.sent.key]
+    ground_truth = run.truths[exchange.sent.key]
     played, _ = drawn(run.defence, view.task, 4, 1, stream(0))
     own = run.locals["client-0"]
-    true = Played(inside.task, {"defence": own.memory["defence"]}).secrets()
+    true = Played(ground_truth.task, {"defence": own.memory["defence"]}).secrets()
     replay = dataclasses.replace(Replay.of(view.task, exchange.sent), task=played.task, memory=played.memory)
-    targets = torch.nn.functional.one_hot(inside.used.labels, 4).float()
-    found = replay(exchange.parameters, inside.used.inputs, targets, true).means
+    targets = torch.nn.functional.one_hot(ground_truth.used.labels, 4).float()
+    found = replay(exchange.parameters, ground_truth.used.inputs, targets, true).means
     for name, tensor in exchange.sent.tensors.items():
         assert torch.allclose(found[name], tensor, atol=1e-6)
-    other = replay(exchange.parameters, inside.used.inputs, targets, played.secrets()).means
+    other = replay(exchange.parameters, ground_truth.used.inputs, targets, played.secrets()).means
     assert not torch.allclose(other["body.1.weight"], exchange.sent.tensors["body.1.weight"], atol=1e-3)

@@ -24,7 +24,7 @@ from leaktight.defences import GaussianNoise, Pruning, TopK
 from leaktight.learning import ByProperty, FedAvg, Federated, FedSGD, Sgd
 from leaktight.metrics import PropertyAuc, standard
 from leaktight.models import MLP, FaceAlexNet
-from leaktight.testing import check_attack, marked, null_run, property_run, toy_batch, toy_run
+from leaktight.testing import check_attack, mark_property, null_run, property_run, toy_batch, toy_run
 
 LAYERS = ("body.linear1", "body.linear2", "head")
 KNOWS = frozenset({Knows.AUXILIARY, Knows.LOCAL_STEPS})
@@ -278,8 +278,8 @@ def test_few_entries_tell_less_than_all(run):
     [
         (None, "needs public examples. The view holds none; add `auxiliary` to `knows`"),
         (toy_batch(8), "The data has none; set `property` of the data"),
-        (marked(toy_batch(8)).take(torch.tensor([0, 2, 4])), "None of 3 has it"),
-        (marked(toy_batch(8)).take(torch.tensor([1, 3])), "All of 2 has it"),
+        (mark_property(toy_batch(8)).take(torch.tensor([0, 2, 4])), "None of 3 has it"),
+        (mark_property(toy_batch(8)).take(torch.tensor([1, 3])), "All of 2 has it"),
     ],
 )
 def test_public_examples_that_teach_nothing_are_refused(auxiliary, sentence):

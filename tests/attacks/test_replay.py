@@ -26,9 +26,13 @@ def known(run, number=0, **changes):
     """Return what is known of a message at its true examples, and the message."""
     view = VIEW.view(run)
     exchange = view.exchanges()[number]
-    inside = run.inside[exchange.sent.key]
+    ground_truth = run.truths[exchange.sent.key]
     replay = dataclasses.replace(Replay.of(view.task, exchange.sent), channel=view.defence.channel(view.task), **changes)
-    return replay, (exchange.parameters, inside.used.inputs, F.one_hot(inside.used.labels, 4).float()), exchange.sent.tensors
+    return (
+        replay,
+        (exchange.parameters, ground_truth.used.inputs, F.one_hot(ground_truth.used.labels, 4).float()),
+        exchange.sent.tensors,
+    )
 
 
 def close(belief, sent, tolerance=1e-6) -> bool:
@@ -54,14 +58,14 @@ def test_noise_of_each_step_has_its_variance_in_the_update(observe, momentum):
     run = observe(victims=1, steps=3, optimiser=optimiser, defence=GaussianNoise(std=std, each="step"))
     replay, arguments, _ = known(run)
     belief = replay(*arguments)
-    [inside] = run.inside.values()
+    [ground_truth] = run.truths.values()
     ask = Server(run.public.public_parameters()).ask("client-0", 0)
     drawn = []
     for seed in range(200):
         client = Client(
             "client-0",
             run.public,
-            inside.raw,
+            ground_truth.raw,
             run.defence,
             Local("client-0", seed=seed),
             batch_size=1,

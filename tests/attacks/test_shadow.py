@@ -85,8 +85,8 @@ def test_local_steps_are_played():
     assert (moment.kind, moment.local_steps, moment.examples) == (Kind.UPDATE, 3, 12)
     assert moment.optimiser == Sgd(learning_rate=0.5)
     # Twelve times the same example: three steps on it, in whatever order.
-    one = view.task.named(moment.parameters)
-    pool = run.inside[view.exchanges()[0].sent.key].raw
+    one = view.task.model_parameters(moment.parameters)
+    pool = run.truths[view.exchanges()[0].sent.key].raw
     for _ in range(3):
         slopes = gradient(view.task, one, pool.take(torch.tensor([5]))).tensors
         one = {name: tensor - 0.5 * slopes[name] for name, tensor in one.items()}

@@ -47,15 +47,15 @@ def double_precision():
 def view(double_precision):
     images = Photos().load().train.inputs[:2, :, :16, :16].contiguous().double()
     task = classification(DLNet().build(SHAPE, 10, seed=0), SHAPE, 10)
-    server, transcript, inside = Server(task.public_parameters()), [], {}
+    server, transcript, truths = Server(task.public_parameters()), [], {}
     for number in range(2):
         name, data = f"client-{number}", Batch(images[number : number + 1], torch.tensor([3 * number + 1]))
         client = Client(name, task, data, Undefended(), Local(name, seed=0), batch_size=1)
         ask = server.ask(name, 0)
         found = client.answer(ask)
-        inside[found.sent.key] = found
+        truths[found.sent.key] = found
         transcript += [ask, found.sent]
-    return ThreatModel().view(Run(tuple(transcript), task, Undefended(), inside))
+    return ThreatModel().view(Run(tuple(transcript), task, Undefended(), truths))
 
 
 def test_every_source_has_its_objectives():

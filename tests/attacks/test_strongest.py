@@ -121,7 +121,7 @@ def test_a_proof_of_a_changed_example_ends_nothing():
 
 def test_a_proof_of_some_examples_does_not_outweigh_the_rest():
     run = toy_run(rounds=1, batch_size=2)
-    truth = tuple(tuple(inside.raw.inputs.flatten().tolist()) for inside in run.inside.values())
+    truth = tuple(tuple(ground_truth.raw.inputs.flatten().tolist()) for ground_truth in run.truths.values())
     half = Dreamer(sure=True, share=0.5)
     found = Strongest(members={"half": half, "knows": Knower(known=truth, examples=2)})(KNOWS.view(run), stream(0))
     assert torch.allclose(found.answer.inputs[0].flatten(), torch.tensor(truth[0]))
@@ -129,7 +129,7 @@ def test_a_proof_of_some_examples_does_not_outweigh_the_rest():
 
 def test_labels_that_another_attack_read_come_with_the_answer():
     run = toy_run(rounds=2, batch_size=1)
-    truth = tuple(tuple(inside.raw.inputs.flatten().tolist()) for inside in run.inside.values())
+    truth = tuple(tuple(ground_truth.raw.inputs.flatten().tolist()) for ground_truth in run.truths.values())
     found = Strongest(members={"knows": Knower(known=truth), "labels": Dreamer()})(KNOWS.view(run), stream(0))
     assert torch.allclose(found.answer.inputs[0].flatten(), torch.tensor(truth[0]))
     assert [labels.tolist() for labels in found.answer.labels] == [[0], [0]]
@@ -167,7 +167,7 @@ def test_a_defence_that_is_not_stated_in_full_is_attacked_all_the_same(defence):
 
 def test_what_turns_into_the_message_when_it_is_played_is_believed():
     run = toy_run(Unsaid(), batch_size=1)
-    truth = [run.truth(key).raw for key in run.inside]
+    truth = [run.truth(key).raw for key in run.truths]
     members = {"dreamer": Dreamer(), "knower": Knower(known=tuple(tuple(one.inputs.flatten().tolist()) for one in truth))}
     guess = Strongest(members=members)(KNOWS.view(run), stream(0))
     assert all(torch.allclose(guessed, one.inputs) for guessed, one in zip(guess.answer.inputs, truth, strict=True))

@@ -24,8 +24,8 @@ def at_truth(attack, run) -> list[float]:
     """The objective at the truth of each victim."""
     view = EVERYTHING.view(run)
     [(places, victims)] = attack.cases(view, view.exchanges(), stream(0))
-    objective, insides = attack.objective(victims, view), list(run.inside.values())
-    return [objective_at_truth(objective, row, [insides[place] for place in about]) for row, about in enumerate(places)]
+    objective, truths = attack.objective(victims, view), list(run.truths.values())
+    return [objective_at_truth(objective, row, [truths[place] for place in about]) for row, about in enumerate(places)]
 
 
 def test_an_attack_that_knows_no_private_task_is_judged_without_it(observe):
@@ -50,7 +50,7 @@ def test_the_truth_of_a_private_loss_fits_with_the_parameters_that_were_sent(obs
 
 def test_batches_that_come_in_another_order_each_round_are_compared_in_their_own(observe):
     run = observe(victims=1, batch=3, rounds=4, shape=(3, 8, 8), defence=Transformation(policy="3-1-7"))
-    first, *others = (inside.raw.inputs for inside in run.inside.values())
+    first, *others = (ground_truth.raw.inputs for ground_truth in run.truths.values())
     assert not all(torch.equal(first, other) for other in others)
     together = at_truth(KNOWING.model_copy(update={"messages": "joined"}), run)
     apart = at_truth(KNOWING, run)

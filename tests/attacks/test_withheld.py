@@ -21,7 +21,7 @@ FIRST, HEAD = Withhold(layers=("body.1",)), Withhold(layers=("head",))
 
 def errors(guess, run: Run) -> torch.Tensor:
     pairs = zip(guess.keys, guess.inputs, strict=True)
-    return torch.stack([(inputs - run.inside[key].raw.inputs).square().mean() for key, inputs in pairs])
+    return torch.stack([(inputs - run.truths[key].raw.inputs).square().mean() for key, inputs in pairs])
 
 
 @pytest.mark.parametrize("labels", ["given", "joint"])
@@ -43,7 +43,7 @@ def test_matching_compares_with_what_was_sent_alone(observe):
 def test_an_update_is_replayed_with_the_layer_moving_along(observe):
     run = observe(victims=2, steps=2, rate=0.5, defence=HEAD)
     [exchange, _] = VIEW.view(run).exchanges()
-    used = run.inside[exchange.sent.key].used
+    used = run.truths[exchange.sent.key].used
     targets = torch.nn.functional.one_hot(used.labels, 4).float()
     replayed = Replay.of(run.public, exchange.sent)(exchange.parameters, used.inputs, targets).means
     assert replayed.keys() == exchange.sent.tensors.keys()

@@ -82,7 +82,7 @@ def test_entries_that_were_left_out_are_bounded_and_not_matched(recorded):
     run = cell.scenario.observe(cell.scenario.train(cell.defence, 0), cell.defence, asked(cell))
     view = suite.threat.view(run)
     [exchange, *_] = view.exchanges()
-    raw = run.inside[exchange.sent.key].raw
+    raw = run.truths[exchange.sent.key].raw
     targets = torch.nn.functional.one_hot(raw.labels, view.task.classes).float()
     replay = dataclasses.replace(Replay.of(view.task, exchange.sent), channel=view.defence.channel(view.task))
     belief = replay(exchange.parameters, raw.inputs, targets)

@@ -29,49 +29,49 @@ def close(one, other, tolerance=1e-5):
     return all(torch.allclose(one.tensors[name], other.tensors[name], atol=tolerance) for name in other.tensors)
 
 
-def test_without_the_truth_a_run_has_no_inside(recorded):
+def test_without_the_truth_a_run_has_no_ground_truth(recorded):
     run = observed(scenario(recorded()), AsCaptured())
     assert [message.kind for message in run.transcript] == [Kind.PARAMETERS, Kind.GRADIENT] * 2
-    assert not run.inside
+    assert not run.truths
     assert run.notes["captures.messages"] == 2
 
 
 def test_with_the_truth_the_undefended_message_is_the_recorded_one(recorded):
     one = scenario(recorded(change=None), truth=True)
     run = observed(one, AsCaptured())
-    assert len(run.inside) == 2
-    for inside in run.inside.values():
-        assert close(inside.plain, inside.sent)
+    assert len(run.truths) == 2
+    for ground_truth in run.truths.values():
+        assert close(ground_truth.plain, ground_truth.sent)
     assert close(observed(one, Undefended()).transcript[1], run.transcript[1])
 
 
 def test_what_a_defence_changed_shows_between_plain_and_sent(recorded):
     one = scenario(recorded(change=lambda tensor: tensor * 0.5), truth=True)
-    inside = next(iter(observed(one, AsCaptured()).inside.values()))
-    assert close(inside.plain.map(lambda tensor: tensor / 2), inside.sent)
+    ground_truth = next(iter(observed(one, AsCaptured()).truths.values()))
+    assert close(ground_truth.plain.map(lambda tensor: tensor / 2), ground_truth.sent)
     undone = observed(one, Undefended()).transcript[1]
-    assert close(undone, inside.plain)
+    assert close(undone, ground_truth.plain)
 
 
 def test_an_update_of_one_step_is_its_gradient(recorded):
     run = observed(scenario(recorded(steps=1, local_steps=1, learning_rate=0.1), truth=True), AsCaptured())
-    inside = next(iter(run.inside.values()))
-    assert inside.sent.kind is Kind.GRADIENT
-    assert close(inside.plain, inside.sent, 1e-4)
+    ground_truth = next(iter(run.truths.values()))
+    assert ground_truth.sent.kind is Kind.GRADIENT
+    assert close(ground_truth.plain, ground_truth.sent, 1e-4)
 
 
 def test_an_update_of_several_steps_is_replayed(recorded):
     folder = recorded(steps=3, examples=2, local_steps=3, batch_size=2, learning_rate=0.1)
-    inside = next(iter(observed(scenario(folder, truth=True), AsCaptured(), batch_size=2).inside.values()))
-    assert inside.sent.kind is Kind.UPDATE
-    assert len(inside.raw) == 6
-    assert close(inside.plain, inside.sent)
+    ground_truth = next(iter(observed(scenario(folder, truth=True), AsCaptured(), batch_size=2).truths.values()))
+    assert ground_truth.sent.kind is Kind.UPDATE
+    assert len(ground_truth.raw) == 6
+    assert close(ground_truth.plain, ground_truth.sent)
 
 
 @pytest.mark.parametrize("known", [{}, {"local_steps": 2}, {"local_steps": 2, "learning_rate": 0.1, "adaptive": True}])
 def test_an_update_of_unknown_steps_has_no_undefended_twin(recorded, known):
     one = scenario(recorded(steps=2, batch_size=1, **known), truth=True)
-    assert next(iter(observed(one, AsCaptured()).inside.values())).plain is None
+    assert next(iter(observed(one, AsCaptured()).truths.values())).plain is None
     with pytest.raises(Refusal, match="how many local steps of what size were taken is unknown"):
         observed(one, Undefended())
 
@@ -113,7 +113,7 @@ def test_only_messages_with_a_truth_are_graded(recorded):
 
     write_truth(folder.parent / "truth.safetensors", write_only)
     run = observed(scenario(folder, truth=True), AsCaptured())
-    assert list(run.inside) == [("model", 1)]
+    assert list(run.truths) == [("model", 1)]
     assert run.notes["captures.left_out"] == 2
 
 

@@ -15,7 +15,7 @@ from leaktight.core.local import Local
 from leaktight.core.message import Kind, Message, Tensors
 from leaktight.defences import GaussianNoise, Polarization, TopK, Withhold
 from leaktight.learning.client import Client
-from leaktight.testing.samples import installed
+from leaktight.testing.conformance import installed_classes
 from leaktight.testing.toys import toy_batch, toy_task
 
 # A name before a comma is a kind.
@@ -46,7 +46,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "as_captured": {},
 }
 DEFENCES: dict[str, Defence] = {
-    name: installed("defence")[name.partition(",")[0]](**settings) for name, settings in SETTINGS.items()
+    name: installed_classes("defence")[name.partition(",")[0]](**settings) for name, settings in SETTINGS.items()
 }
 LEFT_OUT = {"withhold", "layer_guard"}
 PLAYED = {
@@ -75,17 +75,17 @@ ATTACKS: dict[str, tuple[Attack, set[str]]] = {
     "gan": (GanAttack(), {"class_keys"}),
     **{f"gan, {key}": (GanAttack(class_key=key), set()) for key in ("exact", "distance", "random")},
     "analytic": (Analytic(), STATED - {"transformation"}),
-    **{name: (installed("attack")[name](), set()) for name in ("label_reading", "gradient_norm", "direction")},
-    **{name: (installed("attack")[name](), set()) for name in ("inner_product", "few_hints", "clustering")},
-    **{name: (installed("attack")[name](), set()) for name in ("spectral", "completion", "surrogate")},
-    "label_posterior": (installed("attack")["label_posterior"](), CUT),
+    **{name: (installed_classes("attack")[name](), set()) for name in ("label_reading", "gradient_norm", "direction")},
+    **{name: (installed_classes("attack")[name](), set()) for name in ("inner_product", "few_hints", "clustering")},
+    **{name: (installed_classes("attack")[name](), set()) for name in ("spectral", "completion", "surrogate")},
+    "label_posterior": (installed_classes("attack")["label_posterior"](), CUT),
 }
 KNOWING = {"fan2020-adaptive", "ats2021-adaptive", "posterior", "features-first", "free-loss", "public-head"}
 ONE_BY_ONE = {kind: ATTACKS[kind.replace("-", "_")][1] for kind in ("strongest", "analytic", "learned-inverter")}
 
 
 def ours(family: str) -> set[str]:
-    return {kind for kind, made in installed(family).items() if made.__module__.startswith("leaktight.")}
+    return {kind for kind, made in installed_classes(family).items() if made.__module__.startswith("leaktight.")}
 
 
 def modelled(attack: Attack) -> set[str]:

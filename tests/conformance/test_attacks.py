@@ -6,7 +6,7 @@ import pytest
 
 from leaktight.core.attack import Attack
 from leaktight.testing.attacks import check_attack
-from leaktight.testing.samples import installed, sample
+from leaktight.testing.conformance import installed_classes, sample
 
 # Settings that are quick enough for a test, where the defaults are meant for an audit.
 QUICK: dict[str, list[dict[str, object]]] = {
@@ -36,7 +36,7 @@ QUICK: dict[str, list[dict[str, object]]] = {
 
 ATTACKS = [
     pytest.param(made, attack, id=repr(attack or made))
-    for kind, made in installed("attack").items()
+    for kind, made in installed_classes("attack").items()
     for attack in ([made.model_validate(settings) for settings in QUICK[kind]] if kind in QUICK else [sample(made)])
 ]
 

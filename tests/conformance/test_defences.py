@@ -8,13 +8,13 @@ from leaktight.captures import AsCaptured
 from leaktight.core.defence import Defence
 from leaktight.core.errors import Refusal
 from leaktight.core.local import Local
+from leaktight.testing.conformance import installed_classes, sample
 from leaktight.testing.cut import cut_run, cut_step
 from leaktight.testing.defences import Play, Step, check_defence
 from leaktight.testing.hooks import toy_step
-from leaktight.testing.samples import installed, sample
 from leaktight.testing.toys import PARTY, toy_run
 
-DEFENCES = [pytest.param(made, sample(made), id=repr(sample(made) or made)) for made in installed("defence").values()]
+DEFENCES = [pytest.param(made, sample(made), id=repr(sample(made) or made)) for made in installed_classes("defence").values()]
 PLAYS = {"gradient": (toy_run, toy_step), "cut_gradient": (cut_run, cut_step)}
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from leaktight.core.metric import Metric
+from leaktight.testing.conformance import installed_classes, sample
 from leaktight.testing.metrics import Trial, check_metric, reconstruction_trial
-from leaktight.testing.samples import installed, sample
 
-METRICS = [pytest.param(made, sample(made), id=repr(sample(made) or made)) for made in installed("metric").values()]
+METRICS = [pytest.param(made, sample(made), id=repr(sample(made) or made)) for made in installed_classes("metric").values()]
 
 
 @pytest.fixture(scope="module")

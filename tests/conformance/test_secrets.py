@@ -17,12 +17,12 @@ from leaktight.core.defence import Defence
 from leaktight.core.errors import LeaktightError
 from leaktight.core.local import SPENT, Local
 from leaktight.core.message import Kind, Message
-from leaktight.core.scenario import flat
+from leaktight.core.scenario import flatten
 from leaktight.core.secure import SecretKey
 from leaktight.defences import TopK
 from leaktight.learning.client import Client
 from leaktight.learning.federated import Federated
-from leaktight.testing.samples import installed, sample
+from leaktight.testing.conformance import installed_classes, sample
 from leaktight.testing.toys import toy_batch, toy_task
 
 FEW = 4
@@ -63,7 +63,7 @@ def shown(content: bytes, secret: Tensor) -> bool:
 def secrets_of(clients: list[Client]) -> Iterator[tuple[str, Tensor]]:
     """Return what parties keep that has something to tell; what was spent follows from public settings."""
     for client in clients:
-        for name, value in flat(client.local.memory).items():
+        for name, value in flatten(client.local.memory).items():
             if (
                 isinstance(value, Tensor)
                 and value.numel() >= FEW
@@ -74,7 +74,7 @@ def secrets_of(clients: list[Client]) -> Iterator[tuple[str, Tensor]]:
 
 
 def defence_of(kind: str) -> Defence:
-    found = TopK(share=0.3, residual=True) if kind == "top_k" else sample(installed("defence")[kind])
+    found = TopK(share=0.3, residual=True) if kind == "top_k" else sample(installed_classes("defence")[kind])
     assert isinstance(found, Defence)
     return found
 
@@ -89,7 +89,7 @@ def outputs(folder: Path, said: str) -> Iterator[tuple[str, bytes]]:
 def test_every_defence_that_keeps_tensors_is_looked_at() -> None:
     """A defence that is added and keeps something has to be looked at here too."""
     keeps = []
-    for kind, made in installed("defence").items():
+    for kind, made in installed_classes("defence").items():
         defence = defence_of(kind) if kind in KEEPS else sample(made)
         if defence is None or not _is_federated(defence):
             continue

@@ -6,18 +6,18 @@ import pytest
 
 from leaktight.core import registry
 from leaktight.core.value import Registered
-from leaktight.testing.samples import installed, sample
+from leaktight.testing.conformance import installed_classes, sample
 from leaktight.testing.values import check_value
 
 CLASSES = [
     pytest.param(family, made, id=f"{family}-{made.__name__}")
     for family in registry.families()
-    for made in installed(family).values()
+    for made in installed_classes(family).values()
 ]
 EXPLAINED = [
     pytest.param(made, id=made.__name__)
     for family in ("defence", "prior", "attack", "metric")
-    for made in installed(family).values()
+    for made in installed_classes(family).values()
     if not made.__module__.startswith("leaktight.core")
 ]
 

@@ -3,7 +3,7 @@
 import torch
 
 from leaktight.core.local import Local
-from leaktight.core.scenario import flat, nested
+from leaktight.core.scenario import flatten, unflatten
 
 
 def draw(local: Local) -> torch.Tensor:
@@ -46,8 +46,8 @@ def test_memory_flattens_and_nests():
         "private": {"head.weight": torch.ones(2)},
         "defence": {"0-top_k": {"residual": {"a": torch.zeros(1)}}, "count": 3.0},
     }
-    assert set(flat(memory)) == {"private/head.weight", "defence/0-top_k/residual/a", "defence/count"}
-    assert str(nested(flat(memory))) == str(memory)
+    assert set(flatten(memory)) == {"private/head.weight", "defence/0-top_k/residual/a", "defence/count"}
+    assert str(unflatten(flatten(memory))) == str(memory)
 
 
 def test_a_scope_that_is_kept_moves_on_with_the_rounds():

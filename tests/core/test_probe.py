@@ -67,7 +67,7 @@ class Size(Metric):
     leaks: ClassVar[None] = None
 
     def grade(self, guess, truth, rng, public=None):
-        return [Reading(name="size", value=len(inside.sent.tensors)) for inside in truth]
+        return [Reading(name="size", value=len(ground_truth.sent.tensors)) for ground_truth in truth]
 
 
 class Silent(Constant):
@@ -173,7 +173,7 @@ def test_an_attempt_survives_json():
 
 
 class Sitting(Constant):
-    """Takes its chairs, and returns the seats themselves in place of parties, so that a test can look at them."""
+    """Takes its seats, and returns the seats themselves in place of parties, so that a test can look at them."""
 
     kind: Literal["test_sitting"] = "test_sitting"
     accomplices: tuple[str, ...] = ()
@@ -187,7 +187,7 @@ class Sitting(Constant):
 
 
 class Looking(Probe):
-    """Takes no chair."""
+    """Takes no seat."""
 
     kind: Literal["test_looking"] = "test_looking"
 
@@ -195,28 +195,28 @@ class Looking(Probe):
         return Finding(())
 
 
-def chair(name: str) -> Seat:
+def make_seat(name: str) -> Seat:
     task = classification(Model(nn.Linear(3, 4), nn.Linear(4, 2)), (3,), 2)
     known = {"keys/client-9/3": torch.ones(2), "labels/client-9/3": torch.zeros(2)}
     return Seat(name, task, Batch(torch.zeros(1, 3), torch.zeros(1).long()), Local(name, seed=0), "honest", known)
 
 
-def test_who_only_observes_leaves_the_chairs_and_the_training_to_the_honest():
+def test_who_only_observes_leaves_the_seats_and_the_training_to_the_honest():
     for probe in (Attempt(attack=Constant(), threat=ThreatModel(seat="client-1")), Looking()):
-        assert probe.enter(chair("client-1")) == "honest"
+        assert probe.enter(make_seat("client-1")) == "honest"
         assert probe.entrant is None
     assert (Constant().active, Constant().further) == (False, ())
 
 
 def test_an_active_attack_takes_its_seat_and_those_of_its_accomplices():
     probe = Attempt(attack=Sitting(accomplices=("client-3",)), threat=ThreatModel(seat="client-1"))
-    taken = [name for name in ("client-0", "client-1", "client-2", "client-3") if probe.enter(chair(name)) != "honest"]
+    taken = [name for name in ("client-0", "client-1", "client-2", "client-3") if probe.enter(make_seat(name)) != "honest"]
     assert taken == ["client-1", "client-3"]
     assert probe.attack.further == ("client-3",)
 
 
-def test_in_its_chair_an_attack_is_told_only_what_the_threat_model_grants():
-    given = chair("client-1")
+def test_in_its_seat_an_attack_is_told_only_what_the_threat_model_grants():
+    given = make_seat("client-1")
     for knows, names in ((frozenset(), []), (frozenset({Knows.LABELS}), ["labels/client-9/3"])):
         seat = Attempt(attack=Sitting(), threat=ThreatModel(seat="client-1", knows=knows)).enter(given)
         assert sorted(seat.known) == names

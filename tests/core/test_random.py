@@ -2,7 +2,7 @@
 
 import torch
 
-from leaktight.core.random import normal_like, sealed, stream, uniform_like
+from leaktight.core.random import global_seed, normal_like, stream, uniform_like
 
 
 def test_a_name_is_a_stream():
@@ -17,10 +17,10 @@ def test_names_do_not_run_together():
 
 def test_sealed_restores_the_global_generator():
     before = torch.random.get_rng_state()
-    with sealed(3):
+    with global_seed(3):
         inside = torch.rand(2)
     assert torch.equal(before, torch.random.get_rng_state())
-    with sealed(3):
+    with global_seed(3):
         assert torch.equal(inside, torch.rand(2))
 
 

@@ -60,8 +60,8 @@ def test_samples_that_are_no_numbers_are_an_error():
 
 def test_keys_are_granted_by_the_threat_model_alone():
     secrets = {"keys/client-0/3": torch.ones(4), "keys/client-2/3": torch.zeros(4)}
-    assert ThreatModel(knows=frozenset(set(Knows) - {Knows.KEYS})).granted(secrets) == {}
-    granted = ThreatModel(knows=frozenset({Knows.KEYS})).granted(secrets)
+    assert ThreatModel(knows=frozenset(set(Knows) - {Knows.KEYS})).grant(secrets) == {}
+    granted = ThreatModel(knows=frozenset({Knows.KEYS})).grant(secrets)
     assert granted.keys() == secrets.keys()
     granted["keys/client-0/3"].zero_()
     assert secrets["keys/client-0/3"].all()

@@ -77,8 +77,8 @@ def test_what_is_not_ours_is_left_alone(place: Path, monkeypatch: pytest.MonkeyP
 
 def test_a_folder_that_was_swept_before_it_was_locked_is_made_anew(monkeypatch: pytest.MonkeyPatch, place: Path) -> None:
     taken = iter([False, True])
-    monkeypatch.setattr(temporary, "_taken", lambda descriptor: next(taken))
-    folder, lock = temporary._locked()
+    monkeypatch.setattr(temporary, "_lock", lambda descriptor: next(taken))
+    folder, lock = temporary._make_folder()
     os.close(lock)
     assert folder.exists()
     assert next(taken, "none") == "none"

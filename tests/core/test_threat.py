@@ -25,16 +25,16 @@ def run() -> Run:
     model = Model(nn.Sequential(nn.Linear(3, 4), nn.Tanh()), nn.Linear(4, 2))
     task = classification(model, (3,), 2)
     batch = Batch(torch.rand(2, 3), torch.tensor([0, 1]))
-    transcript, inside = [], {}
+    transcript, truths = [], {}
     for name in ("client-0", "client-1"):
         ask = Message(Kind.PARAMETERS, "server", name, 0, task.public_parameters())
         reply = Message(Kind.GRADIENT, name, "server", 0, task.public_parameters(), {"examples": 2.0, "local_steps": 1.0})
         transcript += [ask, reply]
         plain = reply.map(torch.clone)
         owned = Batch(torch.rand(7, 3), torch.zeros(7).long())
-        inside[reply.key] = GroundTruth(task, batch, batch, reply, reply, plain, owned)
+        truths[reply.key] = GroundTruth(task, batch, batch, reply, reply, plain, owned)
     locals_ = {"client-0": Local("client-0", 0, memory={"own": torch.ones(1)})}
-    return Run(tuple(transcript), task, Undefended(), inside, locals_, auxiliary=Batch(torch.rand(5, 3), torch.zeros(5).long()))
+    return Run(tuple(transcript), task, Undefended(), truths, locals_, auxiliary=Batch(torch.rand(5, 3), torch.zeros(5).long()))
 
 
 def test_a_server_sees_every_exchange_and_a_participant_its_own_messages(run):
@@ -79,8 +79,8 @@ def hinted(labels, seed=0):
     batch = Batch(torch.zeros(len(labels), 3), torch.tensor(labels))
     message = Message(Kind.CUT_GRADIENT, "label-party", "feature-party", 4, {"gradient": torch.zeros(len(labels), 2)})
     task = classification(Model(nn.Identity(), nn.Linear(3, 2)), (3,), 2)
-    inside = {message.key: GroundTruth(task, batch, batch, message, message)}
-    run = Run((message,), task, Undefended(), inside, {"label-party": Local("label-party", seed)})
+    truths = {message.key: GroundTruth(task, batch, batch, message, message)}
+    run = Run((message,), task, Undefended(), truths, {"label-party": Local("label-party", seed)})
     return ThreatModel(seat="feature-party", knows=frozenset({Knows.HINTS})).view(run).hints[message.key]
 
 
@@ -106,7 +106,7 @@ def test_hints_come_from_a_stream_of_their_own():
 def test_hints_are_granted_alone_and_change_no_other_key(run):
     assert not ThreatModel(knows=frozenset(Knows) - {Knows.HINTS}).view(run).hints
     view = ThreatModel(knows=frozenset({Knows.HINTS})).view(run)
-    assert set(view.hints) == set(run.inside)
+    assert set(view.hints) == set(run.truths)
     assert not view.labels
     assert ThreatModel().to_dict() == {"seat": "server", "knows": ["local_steps"]}
 
@@ -136,7 +136,7 @@ def reachable(start: object) -> set[int]:
 def test_no_road_leads_from_a_view_to_the_truth(run, seat, knows):
     seen = reachable(ThreatModel(seat=seat, knows=knows).view(run))
     truth = {id(run)}
-    for found in run.inside.values():
+    for found in run.truths.values():
         private = (found, found.raw, found.raw.inputs, found.raw.labels, found.owned, found.owned.inputs, found.owned.labels)
         truth |= {id(item) for item in (*private, found.plain, *found.plain.tensors.values())}
     assert len(seen) > 50
@@ -144,10 +144,10 @@ def test_no_road_leads_from_a_view_to_the_truth(run, seat, knows):
     assert truth <= reachable(run)
 
 
-def test_what_is_inside_is_not_printed(run):
-    found = run.inside["client-0", 0]
+def test_the_ground_truth_is_not_printed(run):
+    found = run.truths["client-0", 0]
     assert repr(found) == "GroundTruth()"
-    assert "inside" not in repr(run)
+    assert "truths" not in repr(run)
 
 
 def test_changing_a_view_changes_no_run(run):

@@ -6,11 +6,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from leaktight.data.column import Numbers, Words, fitted, is_missing
+from leaktight.data.column import Numbers, Words, fit_column, is_missing
 
 
 def learn(cells, categorical=False, fill=False, most_words=200):
-    return fitted("c", cells, categorical, fill, most_words)
+    return fit_column("c", cells, categorical, fill, most_words)
 
 
 @settings(deadline=None, max_examples=40)
@@ -84,7 +84,7 @@ def test_wrong_cells(act, words, says):
 
 @pytest.mark.parametrize("words", ["ids", "hashed"])
 def test_words_as_ids_are_one_column_and_0_is_unknown_or_missing(words):
-    column = fitted("c", ["cook", "clerk", "cook"], False, True, 2, words=words, buckets=5)
+    column = fit_column("c", ["cook", "clerk", "cook"], False, True, 2, words=words, buckets=5)
     encoded = column.encode(["cook", "cook", "", "clerk"])
     assert encoded.shape == (4, 1)
     assert encoded[0] == encoded[1] != 0
@@ -93,30 +93,30 @@ def test_words_as_ids_are_one_column_and_0_is_unknown_or_missing(words):
 
 
 def test_indexed_words_are_numbered_from_1_in_their_order_and_unknown_ones_are_0():
-    column = fitted("c", ["b", "a", "c"], False, False, 2, words="ids")
+    column = fit_column("c", ["b", "a", "c"], False, False, 2, words="ids")
     assert column.encode(["a", "b", "c", "d"])[:, 0].tolist() == [1, 2, 3, 0]
 
 
 @settings(deadline=None)
 @given(st.lists(st.text(min_size=1), min_size=1), st.integers(1, 1000))
 def test_hashed_words_are_ids_that_nothing_but_the_word_decides(cells, buckets):
-    column = fitted("c", cells, True, True, 2, words="hashed", buckets=buckets)
+    column = fit_column("c", cells, True, True, 2, words="hashed", buckets=buckets)
     encoded = column.encode(cells)
     assert ((encoded >= 0) & (encoded <= buckets)).all()
     assert [int(found > 0) for found in encoded[:, 0]] == [int(not is_missing(cell)) for cell in cells]
-    again = fitted("c", ["something else"], True, True, 2, words="hashed", buckets=buckets).encode(cells)
+    again = fit_column("c", ["something else"], True, True, 2, words="hashed", buckets=buckets).encode(cells)
     np.testing.assert_array_equal(encoded, again)
 
 
 def test_as_many_words_as_there_are_may_become_ids():
     cells = [str(number) for number in range(50)]
-    assert fitted("c", cells, True, False, 2, words="ids").ids == (51,)
+    assert fit_column("c", cells, True, False, 2, words="ids").ids == (51,)
 
 
 @given(st.lists(st.integers(-(10**6), 10**6), min_size=1))
 def test_logarithms_keep_sign_and_order_and_are_standardised_only_if_asked(values):
     cells = [str(value) for value in values]
-    plain = fitted("c", cells, False, False, 2, logarithm=True, standardise=False).encode(cells)[:, 0]
+    plain = fit_column("c", cells, False, False, 2, logarithm=True, standardise=False).encode(cells)[:, 0]
     np.testing.assert_allclose(plain, np.sign(values) * np.log1p(np.abs(values)), rtol=1e-6)
-    moved = fitted("c", cells, False, False, 2, logarithm=True).encode(cells)[:, 0]
+    moved = fit_column("c", cells, False, False, 2, logarithm=True).encode(cells)[:, 0]
     assert abs(moved.mean()) < 1e-3

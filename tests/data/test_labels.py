@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leaktight.data.labels import as_ids, in_range, known_names, number
+from leaktight.data.labels import as_ids, in_range, match_names, number
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_in_range_keeps_good_labels_and_names_the_first_bad_one(says):
 
 
 def test_names_fit_by_number_or_by_id_or_not_at_all():
-    assert known_names(("6", "25"), ["bee", "couch"]) == ("bee", "couch")
-    assert known_names(("2", "0"), ["a", "b", "c"]) == ("c", "a")
-    assert known_names(("3",), ["a", "b", "c"]) is None
-    assert known_names(("cat",), ["a", "b"]) is None
+    assert match_names(("6", "25"), ["bee", "couch"]) == ("bee", "couch")
+    assert match_names(("2", "0"), ["a", "b", "c"]) == ("c", "a")
+    assert match_names(("3",), ["a", "b", "c"]) is None
+    assert match_names(("cat",), ["a", "b"]) is None

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leaktight.data.properties import as_flags, told
+from leaktight.data.properties import as_flags, mark_positive
 
 
 @pytest.mark.parametrize(
@@ -60,13 +60,13 @@ def test_anything_else_is_refused(values, words, says):
     ],
 )
 def test_which_of_two_means_1(cells, positive, flags):
-    train, test, found = told(cells[:3], cells[3:], "", "It")
+    train, test, found = mark_positive(cells[:3], cells[3:], "", "It")
     assert found == positive
     assert [*train, *test] == flags
 
 
 def test_the_rarer_word_is_rarer_in_both_parts_together():
-    assert told(["m", "f", "f"], ["m"] * 5, "", "It")[2] == "f"
+    assert mark_positive(["m", "f", "f"], ["m"] * 5, "", "It")[2] == "f"
 
 
 @settings(deadline=None, max_examples=40)
@@ -74,13 +74,13 @@ def test_the_rarer_word_is_rarer_in_both_parts_together():
 def test_a_named_one_means_1_and_all_others_0(cells, data):
     positive = data.draw(st.sampled_from(cells))
     at = data.draw(st.integers(0, len(cells)))
-    train, test, found = told(cells[:at], cells[at:], positive, "It")
+    train, test, found = mark_positive(cells[:at], cells[at:], positive, "It")
     assert found == positive
     assert [*train, *test] == [int(cell == positive) for cell in cells]
 
 
 def test_a_number_is_found_however_it_is_written():
-    assert told(["1.0", "2.0", "3.0"], ["2"], "2", "It")[0].tolist() == [0, 1, 0]
+    assert mark_positive(["1.0", "2.0", "3.0"], ["2"], "2", "It")[0].tolist() == [0, 1, 0]
 
 
 @pytest.mark.parametrize(
@@ -96,4 +96,4 @@ def test_a_number_is_found_however_it_is_written():
 )
 def test_wrong_cells(cells, positive, words, says):
     with says(*words):
-        told(cells, cells[:1], positive, "It")
+        mark_positive(cells, cells[:1], positive, "It")

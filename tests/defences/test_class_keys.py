@@ -14,7 +14,7 @@ from leaktight.core.errors import InvalidValue, Refusal
 from leaktight.core.local import Local
 from leaktight.core.message import Kind, Message
 from leaktight.core.random import stream
-from leaktight.core.scenario import Observation, flat
+from leaktight.core.scenario import Observation, flatten
 from leaktight.core.task import Batch, Task
 from leaktight.core.threat import ThreatModel
 from leaktight.data import ByClass, Digits
@@ -204,7 +204,7 @@ def test_a_view_before_the_reveal_leads_to_no_key() -> None:
         held = [tensor for message in view.messages for tensor in message.tensors.values()]
         held += [*view.task.model.parameters(), *view.task.model.buffers()]
         assert not any(_holds(tensor, private) for tensor in held)
-        assert flat(view.memory) == {}
+        assert flatten(view.memory) == {}
     # A participant has its own keys, and no other's.
     mine = ThreatModel(seat="client-0").view(run).memory["defence"]["keys"]
     theirs = run.locals["client-1"].memory["defence"]["keys"]
@@ -234,7 +234,7 @@ def test_a_key_of_one_s_own_says_nothing_of_another_s_class() -> None:
     server, _ = played(parties, rounds=80)
     foreign = parties[0].local.memory["defence"]["keys"][3]
     public, examples = parties[0].public, batch(200, seed=5)
-    outputs = public.forward(public.named(server.parameters), examples.inputs)
+    outputs = public.forward(public.model_parameters(server.parameters), examples.inputs)
     real = outputs @ parties[1].local.memory["defence"]["keys"][3]
     guessed = outputs @ foreign
     of = examples.labels == 3
@@ -258,7 +258,7 @@ def test_after_the_reveal_the_shared_model_classifies_even_a_class_with_two_owne
     public = parties[0].public
     final = KEYS.on_reveal(public, [message for party in parties if (message := party.close()) is not None])
     examples = batch(80, seed=7)
-    scores = final.predict(final.forward(final.named(server.parameters), examples.inputs))
+    scores = final.predict(final.forward(final.model_parameters(server.parameters), examples.inputs))
     assert (scores.argmax(1) == examples.labels).float().mean() > 0.9
 
 
@@ -311,7 +311,7 @@ def test_it_goes_along_with_defences_of_messages() -> None:
     parties = clients(chain)
     server, transcript = played(parties, rounds=2)
     final = chain.on_reveal(parties[0].public, [message for party in parties if (message := party.close()) is not None])
-    scores = final.predict(final.forward(final.named(server.parameters), batch(4).inputs))
+    scores = final.predict(final.forward(final.model_parameters(server.parameters), batch(4).inputs))
     assert scores.shape == (4, CLASSES)
     assert any((tensor == 0).any() for message in transcript[1::2] for tensor in message.tensors.values())
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.stats import multivariate_normal, norm
 
 from leaktight.core.errors import InvalidValue
-from leaktight.defences.divergence import Classes, Noise, Protection, allowed_sumkl, detection_error, power, sumkl
+from leaktight.defences.divergence import Classes, ClassNoise, Protection, allowed_sumkl, detection_error, power, sumkl
 
 close = st.floats(-12, 4).map(lambda power: 10**power)
 ordinary = st.builds(Classes, close, close, close, st.integers(1, 4096), st.floats(0.001, 0.999))
@@ -20,7 +20,7 @@ ordinary = st.builds(Classes, close, close, close, st.integers(1, 4096), st.floa
 @pytest.mark.parametrize("dimensions", [1, 3])
 def test_sumkl_is_the_sum_of_both_divergences(dimensions: int) -> None:
     """Against Monte Carlo of the two Gaussians with their noise."""
-    classes, noise = Classes(0.5, 1.5, 2.0, dimensions, 0.3), Protection(Noise(1.0, 0.25), Noise(0.5, 0.1))
+    classes, noise = Classes(0.5, 1.5, 2.0, dimensions, 0.3), Protection(ClassNoise(1.0, 0.25), ClassNoise(0.5, 0.1))
     axis = np.eye(dimensions)[0]
     spread = [
         (one.along - one.across) * np.outer(axis, axis) + (one.across + variance) * np.eye(dimensions)
@@ -50,7 +50,7 @@ def test_points_apart_are_told_apart_without_fail() -> None:
 
 
 def test_the_power_is_the_mean_squared_length_of_the_noise() -> None:
-    noise = Protection(Noise(3.0, 0.5), Noise(2.0, 0.0))
+    noise = Protection(ClassNoise(3.0, 0.5), ClassNoise(2.0, 0.0))
     assert power(Classes(1, 1, 1, 5, 0.25), noise) == pytest.approx(0.75 * (3 + 4 * 0.5) + 0.25 * 2)
 
 

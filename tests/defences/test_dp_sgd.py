@@ -18,7 +18,7 @@ from leaktight.core.message import Kind, Message, Tensors
 from leaktight.core.random import stream
 from leaktight.core.record import Record
 from leaktight.core.sampling import Known, Poisson, Sampling
-from leaktight.core.scenario import flat, nested
+from leaktight.core.scenario import flatten, unflatten
 from leaktight.core.value import Value
 from leaktight.defences import DPSGD, GaussianNoise
 from leaktight.defences.clipping import clip_each
@@ -108,9 +108,9 @@ def test_the_account_is_plain_numbers_and_survives_storage() -> None:
     whole, first = owner(sampling=POISSON), owner(sampling=POISSON)
     play(DPSGD(), whole, range(4))
     play(DPSGD(), first, range(2))
-    stored = flat(first.memory)
+    stored = flatten(first.memory)
     assert all(isinstance(value, (torch.Tensor, int, float)) for value in stored.values())
-    second = owner(memory=nested(stored), sampling=POISSON)
+    second = owner(memory=unflatten(stored), sampling=POISSON)
     play(DPSGD(), second, range(2, 4))
     assert second.notes == whole.notes
 

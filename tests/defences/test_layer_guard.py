@@ -16,7 +16,7 @@ from leaktight.core.defence import Chain, Defence, Undefended
 from leaktight.core.errors import InvalidValue, Refusal
 from leaktight.core.local import Local
 from leaktight.core.message import Kind, Message, layer_of
-from leaktight.core.scenario import flat, nested
+from leaktight.core.scenario import flatten, unflatten
 from leaktight.core.task import Task
 from leaktight.data import Digits, Npz
 from leaktight.defences import (
@@ -100,7 +100,7 @@ def test_the_guard_has_a_scope_of_its_own() -> None:
     defence.on_message(toy_message(), local)
     assert local.memory["guarded"] == {"head": 0}
     assert sorted(local.memory["guard"]["residual"]) == ["head.bias", "head.weight"]
-    restored = Local("client-0", seed=0, memory=nested(flat(local.memory)))
+    restored = Local("client-0", seed=0, memory=unflatten(flatten(local.memory)))
     one, other = (defence.on_message(toy_message(round=1), place).tensors for place in (local, restored))
     assert all(torch.equal(one[name], other[name]) for name in one)
 
@@ -129,21 +129,23 @@ def test_a_channel_speaks_of_layers_that_were_agreed_on() -> None:
 def test_a_count_of_zero_is_no_defence() -> None:
     clean = toy_run(Undefended())
     off = toy_run(LayerGuard(count=0, layers=BOTH))
-    for key, inside in clean.inside.items():
-        assert all(torch.equal(tensor, off.inside[key].sent.tensors[name]) for name, tensor in inside.sent.tensors.items())
+    for key, ground_truth in clean.truths.items():
+        assert all(
+            torch.equal(tensor, off.truths[key].sent.tensors[name]) for name, tensor in ground_truth.sent.tensors.items()
+        )
 
 
 @pytest.mark.parametrize("links", [(0, 1), (1, 0)], ids=["guard first", "guard last"])
 def test_in_a_chain_with_top_k(links: tuple[int, int]) -> None:
     both = (LayerGuard(layers=("body.1",)), TopK(share=0.5))
     run = toy_run(Chain(links=tuple(both[place] for place in links)))
-    for inside in run.inside.values():
-        sent = torch.cat([tensor.flatten() for tensor in inside.sent.tensors.values()])
-        assert set(map(layer_of, inside.sent.tensors)) == {"head"}
+    for ground_truth in run.truths.values():
+        sent = torch.cat([tensor.flatten() for tensor in ground_truth.sent.tensors.values()])
+        assert set(map(layer_of, ground_truth.sent.tensors)) == {"head"}
         if links == (0, 1):
             assert int((sent != 0).sum()) == 34  # half of what is left
         else:
-            whole = torch.cat([tensor.flatten().abs() for tensor in inside.clean.tensors.values()])
+            whole = torch.cat([tensor.flatten().abs() for tensor in ground_truth.clean.tensors.values()])
             assert sent[sent != 0].abs().min() >= whole.median()
 
 

@@ -17,7 +17,7 @@ from leaktight.core.local import Local
 from leaktight.core.message import Kind, Message
 from leaktight.core.random import stream
 from leaktight.core.run import largest
-from leaktight.core.scenario import flat, nested
+from leaktight.core.scenario import flatten, unflatten
 from leaktight.core.task import Batch
 from leaktight.defences import SumKL
 from leaktight.defences.divergence import Classes, Protection, allowed_sumkl, power, sumkl
@@ -382,7 +382,7 @@ def test_the_memory_survives_storage_by_path_and_warms_the_search() -> None:
     stored = party(labels)
     protect(SumKL(), rows, stored)
     assert stored.memory["relative_power"] > 0
-    restored = Local("label-party", 0, memory=nested(flat(stored.memory)))
+    restored = Local("label-party", 0, memory=unflatten(flatten(stored.memory)))
     later, more = two_classes(seed=1)
     one, other = (protect(SumKL(), later, now(local, more, 1)) for local in (stored, restored))
     assert torch.equal(one, other)

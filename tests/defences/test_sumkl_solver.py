@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from leaktight.core.errors import InvalidValue
-from leaktight.defences.divergence import Classes, Noise, Protection, allowed_sumkl, detection_error, power, sumkl
+from leaktight.defences.divergence import Classes, ClassNoise, Protection, allowed_sumkl, detection_error, power, sumkl
 from leaktight.defences.sumkl_solver import least, strongest
 
 INSTANCES = 500
@@ -147,7 +147,7 @@ def test_no_move_within_the_constraints_is_better(classes: Classes, relative: fl
     moved[1], moved[3] = min(moved[0], moved[1]), min(moved[2], moved[3])
     spent = sum(weight * value for weight, value in zip(weights, moved, strict=True))
     moved = [value * min(1.0, budget / spent) if spent else value for value in moved]
-    other = Protection(Noise(moved[0], moved[1]), Noise(moved[2], moved[3]))
+    other = Protection(ClassNoise(moved[0], moved[1]), ClassNoise(moved[2], moved[3]))
     assert sumkl(classes, noise) <= sumkl(classes, other) * (1 + 1e-9)
 
 

@@ -14,7 +14,7 @@ from leaktight.core.errors import InvalidValue, Refusal
 from leaktight.core.local import Local
 from leaktight.core.message import Kind, Message, Tensors
 from leaktight.core.random import stream
-from leaktight.core.scenario import flat, nested
+from leaktight.core.scenario import flatten, unflatten
 from leaktight.defences import TopK
 
 SIZES = {"weight": (6, 5), "bias": (7,), "scale": ()}
@@ -102,7 +102,7 @@ def test_no_residual_leaves_nothing_in_memory() -> None:
 def test_the_residual_survives_storage_by_path() -> None:
     stored, defence = Local("client-0", seed=0), TopK(share=0.3, residual=True)
     defence.on_message(message(0), stored)
-    restored = Local("client-0", seed=0, memory=nested(flat(stored.memory)))
+    restored = Local("client-0", seed=0, memory=unflatten(flatten(stored.memory)))
     one, other = defence.on_message(message(1), stored), defence.on_message(message(1), restored)
     assert torch.equal(row(one.tensors), row(other.tensors))
 

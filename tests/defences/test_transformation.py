@@ -106,15 +106,15 @@ def test_no_original_is_trained_on_and_steps_of_one_round_differ() -> None:
 def test_the_message_is_the_gradient_of_the_changed_images() -> None:
     run = toy_run(Transformation(policy=Policy.of("0-15")), rounds=2)
     plain = toy_run(Undefended(), rounds=2)
-    for key, inside in run.inside.items():
-        assert torch.equal(inside.raw.inputs, plain.inside[key].raw.inputs)
+    for key, ground_truth in run.truths.items():
+        assert torch.equal(ground_truth.raw.inputs, plain.truths[key].raw.inputs)
         factors = torch.tensor([0.5, 1.5]).view(2, 1, 1, 1, 1)
-        ways = ((1 - levels(inside.raw.inputs)) * factors).clamp(max=1)
-        away = (ways - inside.used.inputs).flatten(2).abs().amax(2).amin(0)
+        ways = ((1 - levels(ground_truth.raw.inputs)) * factors).clamp(max=1)
+        away = (ways - ground_truth.used.inputs).flatten(2).abs().amax(2).amin(0)
         assert away.max() < 1.01 / 255
-    first = next(iter(run.inside.values()))
+    first = next(iter(run.truths.values()))
     sent = run.transcript[0].tensors
-    wanted = gradient(toy_task(), toy_task().named(sent), first.used).tensors
+    wanted = gradient(toy_task(), toy_task().model_parameters(sent), first.used).tensors
     for name, tensor in first.sent.tensors.items():
         assert torch.allclose(tensor, wanted[name], atol=1e-6)
 

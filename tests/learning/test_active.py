@@ -1,4 +1,4 @@
-"""Chairs in a federated training: who takes one plays all rounds, remembers them, and is shown nothing but what the chair has."""
+"""Seats in a federated training: who takes one plays all rounds, remembers them, and is shown nothing but what the seat has."""
 
 import dataclasses
 from typing import Any, Literal
@@ -59,7 +59,7 @@ class Mole:
 
 
 def entering(*names: str) -> Any:
-    """Return an `enter` for these chairs, and the seats it was shown."""
+    """Return an `enter` for these seats, and the seats it was shown."""
     seats: list[Seat] = []
 
     def enter(seat: Seat) -> Any:
@@ -87,7 +87,7 @@ def same(one, other) -> bool:
 @pytest.mark.parametrize(
     "protocol", [FedSGD(), FedAvg(local_steps=2), FedSGD(aggregation="secure"), RoundRobin(order="random")], ids=str
 )
-def test_who_takes_a_chair_plays_every_round_and_its_memory_is_kept_at_every_stage(protocol):
+def test_who_takes_a_seat_plays_every_round_and_its_memory_is_kept_at_every_stage(protocol):
     enter, _ = entering("client-1")
     training = scenario(protocol=protocol, moments=4).train(Undefended(), 0, enter=enter)
     turns = {stage: shot.memories["client-1"].get("mole", {}).get("turns", 0) for stage, shot in training.snapshots.items()}
@@ -105,7 +105,7 @@ def test_a_training_that_nobody_disturbs_is_the_same_to_the_last_bit():
         assert [seat.name for seat in seats] == ["client-0", "client-1", "client-2"]
 
 
-def test_a_chair_has_its_own_part_of_the_data_and_the_public_task():
+def test_a_seat_has_its_own_part_of_the_data_and_the_public_task():
     made = scenario(partition=ByClass(owned=((0, 1, 2), (3, 4, 5, 6), (7, 8, 9))))
     enter, seats = entering("client-1")
     made.train(Secretive(), 0, enter=enter)
@@ -117,7 +117,7 @@ def test_a_chair_has_its_own_part_of_the_data_and_the_public_task():
 
 
 @pytest.mark.parametrize("defence", [Secretive(), Chain(links=(Secretive(),))], ids=str)
-def test_a_chair_is_shown_the_others_secrets_but_an_attack_only_what_is_granted(defence):
+def test_a_seat_is_shown_the_others_secrets_but_an_attack_only_what_is_granted(defence):
     enter, seats = entering("client-1")
     training = scenario(rounds=1).train(defence, 0, enter=enter)
     name = "number" if isinstance(defence, Secretive) else "0-test_secretive/number"
@@ -126,12 +126,12 @@ def test_a_chair_is_shown_the_others_secrets_but_an_attack_only_what_is_granted(
     memory = training.snapshots["end"].memories["client-0"]["defence"]
     secret = memory["secret"] if isinstance(defence, Secretive) else memory["0-test_secretive"]["secret"]
     assert torch.equal(known[f"keys/client-0/{name}"], secret)
-    assert ThreatModel(seat="client-1").granted(known) == {}
+    assert ThreatModel(seat="client-1").grant(known) == {}
     assert scenario(rounds=1).train(Undefended(), 0, enter=enter)
     assert seats[-1].known == {}
 
 
-def test_who_sits_in_a_chair_reveals_in_its_place():
+def test_who_sits_in_a_seat_reveals_in_its_place():
     seen.clear()
     enter, _ = entering("client-1")
     scenario(rounds=1).train(Secretive(), 0, enter=enter)
@@ -144,7 +144,7 @@ def test_an_observation_seats_the_same_party_with_the_memory_of_its_training():
     enter, _ = entering("client-1")
     training = made.train(Undefended(), 0, enter=enter)
     run = made.observe(training, Undefended(), Observation("end", 4, 6, 0), enter)
-    assert {key[0] for key in run.inside} == {"client-0", "client-2"}
+    assert {key[0] for key in run.truths} == {"client-0", "client-2"}
     assert [m.sender for m in run.transcript if m.kind is Kind.UPDATE] == ["client-0", "client-1", "client-2"] * 2
     view = ThreatModel(seat="client-1").view(run)
     assert view.memory["mole"]["turns"] == ROUNDS + 2
@@ -170,7 +170,7 @@ def test_behind_a_secure_sum_the_truth_is_that_of_the_honest(stage, names):
     training = made.train(Undefended(), 0, enter=enter)
     run = made.observe(training, Undefended(), Observation(stage, 4, 2, 0), enter)
     honest = 3 - len(names)
-    assert [len(found.raw) for found in run.inside.values()] == ([4 * honest] * 2 if honest else [])
+    assert [len(found.raw) for found in run.truths.values()] == ([4 * honest] * 2 if honest else [])
 
 
 def test_spare_classes_are_outputs_that_no_example_has():

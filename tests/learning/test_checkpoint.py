@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from leaktight.core.errors import InvalidValue
-from leaktight.core.scenario import flat, nested
+from leaktight.core.scenario import flatten, unflatten
 from leaktight.learning import Adam, DecayedSgd, Sgd
 from leaktight.learning.checkpoint import follow, restored, saved
 
@@ -33,7 +33,7 @@ def test_going_on_from_a_checkpoint_is_going_on(optimiser):
     whole, _ = trained(optimiser, 6)
     state = saved(*trained(optimiser, 3))
     # As a file would keep it: flat names, empty tables gone.
-    resumed, _ = trained(optimiser, 3, start=3, state=nested(flat(state)))
+    resumed, _ = trained(optimiser, 3, start=3, state=unflatten(flatten(state)))
     assert all(torch.equal(one, other) for one, other in zip(whole.parameters(), resumed.parameters(), strict=True))
 
 
@@ -41,7 +41,7 @@ def test_going_on_from_a_checkpoint_is_going_on(optimiser):
 def test_a_checkpoint_is_a_copy_of_tensors_and_numbers(optimiser):
     layer, moves = trained(optimiser, 2)
     state = saved(layer, moves)
-    assert all(isinstance(value, torch.Tensor | float) for value in flat(state).values())
+    assert all(isinstance(value, torch.Tensor | float) for value in flatten(state).values())
     before = {name: value.clone() for name, value in state["model"].items()}
     with torch.no_grad():
         layer.weight.add_(1)

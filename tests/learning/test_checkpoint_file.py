@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from leaktight.core.errors import InvalidValue
-from leaktight.core.scenario import flat
+from leaktight.core.scenario import flatten
 from leaktight.data import RareDigit
 from leaktight.defences import SumKL
 from leaktight.learning import Split
@@ -80,7 +80,7 @@ def test_a_state_comes_back_as_it_was_and_is_its_owner_s_alone(tmp_path):
     state = {**label.state(), "memory": {"a": {"b": 0.5}, "c": torch.arange(3)}}
     write_checkpoint(path, state)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    one, other = flat(state), flat(read_checkpoint(path))
+    one, other = flatten(state), flatten(read_checkpoint(path))
     assert list(one) == list(other)
     assert all(torch.equal(torch.as_tensor(one[name]), torch.as_tensor(other[name])) for name in one)
 
@@ -101,11 +101,11 @@ def test_a_file_that_is_cut_off_or_missing_is_one_sentence(tmp_path):
 def test_a_party_refuses_the_other_s_checkpoint(tmp_path):
     feature, label = parties()
     write_checkpoint(tmp_path / "label", label.state())
-    before = flat(feature.state())
+    before = flatten(feature.state())
     with pytest.raises(InvalidValue, match="The checkpoint must hold the parameters of this model"):
         feature.restore(read_checkpoint(tmp_path / "label"))
     assert all(
-        torch.equal(torch.as_tensor(before[name]), torch.as_tensor(value)) for name, value in flat(feature.state()).items()
+        torch.equal(torch.as_tensor(before[name]), torch.as_tensor(value)) for name, value in flatten(feature.state()).items()
     )
 
 

@@ -52,57 +52,57 @@ def test_of_equal_entries_as_many_as_asked_are_chosen():
 
 def test_the_largest_changes_go_out_and_the_rest_as_zero():
     update = tensors()
-    sent = flat(Sharing(upload=0.3).uploaded(update, local()))
+    sent = flat(Sharing(upload=0.3).select_upload(update, local()))
     edge = flat(update).abs().sort(descending=True).values[6]
     assert torch.equal(sent, torch.where(flat(update).abs() >= edge, flat(update), 0.0))
 
 
 def test_random_ones_are_drawn_anew_in_each_round_whatever_their_size():
     sharing, update = Sharing(upload=0.5, choice="random"), tensors()
-    masks = [flat(sharing.uploaded(update, local(number))) != 0 for number in range(400)]
+    masks = [flat(sharing.select_upload(update, local(number))) != 0 for number in range(400)]
     assert {int(mask.sum()) for mask in masks} == {12}
     # Each entry goes out in about 12 of 23 rounds; five standard deviations are 0.125.
     assert (torch.stack(masks).float().mean(0) - 12 / 23).abs().max() < 0.125
-    again = flat(sharing.uploaded(update, local(7))) != 0
+    again = flat(sharing.select_upload(update, local(7))) != 0
     assert torch.equal(again, masks[7])
 
 
 def test_entries_are_bounded_after_they_were_chosen():
     update = {"weight": torch.tensor([5.0, -4.0, 3.0, 0.1])}
-    sent = Sharing(upload=0.5, clip=1.0).uploaded(update, local())["weight"]
+    sent = Sharing(upload=0.5, clip=1.0).select_upload(update, local())["weight"]
     assert sent.tolist() == [1.0, -1.0, 0.0, 0.0]
-    assert Sharing(clip=1.0).uploaded(update, local())["weight"].tolist() == pytest.approx([1.0, -1.0, 1.0, 0.1])
+    assert Sharing(clip=1.0).select_upload(update, local())["weight"].tolist() == pytest.approx([1.0, -1.0, 1.0, 0.1])
 
 
 def test_who_shares_all_keeps_nothing_and_changes_nothing():
     own, update = local(), tensors()
     sharing = Sharing()
-    taken = sharing.downloaded(update, own)
+    taken = sharing.select_download(update, own)
     sharing.remember(update, taken, update, update, own)
     assert torch.equal(flat(taken), flat(update))
-    assert torch.equal(flat(sharing.uploaded(update, own)), flat(update))
+    assert torch.equal(flat(sharing.select_upload(update, own)), flat(update))
     assert own.memory == {}
 
 
 def test_the_first_download_is_whole():
     served = tensors()
-    assert torch.equal(flat(Sharing(download=0.1).downloaded(served, local())), flat(served))
+    assert torch.equal(flat(Sharing(download=0.1).select_download(served, local())), flat(served))
 
 
 def test_of_later_downloads_what_others_changed_most_is_taken_and_the_rest_stays_ones_own():
     sharing, own, served = Sharing(download=0.5), local(), {"w": torch.zeros(4)}
-    taken = sharing.downloaded(served, own)
+    taken = sharing.select_download(served, own)
     # It trains by (1, 2, 3, 4), of which only the first two go out.
     sent = {"w": torch.tensor([1.0, 2.0, 0.0, 0.0])}
     sharing.remember(served, taken, {"w": torch.tensor([1.0, 2.0, 3.0, 4.0])}, sent, own)
     # Others add (0, 10, 0.1, 0.5): entries 1 and 3 changed most, although 2 and 3 differ most from its own.
     following = {"w": torch.tensor([1.0, 12.0, 0.1, 0.5])}
-    taken = sharing.downloaded(following, own)
+    taken = sharing.select_download(following, own)
     assert taken["w"].tolist() == pytest.approx([1.0, 12.0, 3.0, 0.5])
     # What was left aside is still new the next time; nothing was sent since.
     sharing.remember(following, taken, taken, {}, own)
     later = {"w": torch.tensor([1.0, 12.0, 0.1, 0.45])}
-    assert sharing.downloaded(later, own)["w"].tolist() == pytest.approx([1.0, 12.0, 0.1, 0.45])
+    assert sharing.select_download(later, own)["w"].tolist() == pytest.approx([1.0, 12.0, 0.1, 0.45])
 
 
 def test_a_client_trains_from_the_mixture_and_sends_the_change_from_there(make, task):
@@ -114,7 +114,7 @@ def test_a_client_trains_from_the_mixture_and_sends_the_change_from_there(make, 
     generator = torch.Generator().manual_seed(5)
     moved = {name: tensor + torch.randn(tensor.shape, generator=generator) for name, tensor in own.items()}
     second = dataclasses.replace(first, round=1, tensors=moved)
-    mixture = client.sharing.downloaded(moved, client.local)
+    mixture = client.sharing.select_download(moved, client.local)
     taken = flat(mixture) == flat(moved)
     assert taken.sum() == -(-taken.numel() // 2)
     assert torch.allclose(flat(mixture)[~taken], flat(own)[~taken])
@@ -147,10 +147,10 @@ def scenario(**settings) -> Federated:
 def test_epochs_are_whole_passes_over_ones_own_data():
     made = scenario(protocol={"local_epochs": 2})
     run = made.observe(made.train(Undefended(), 0), Undefended(), Observation("end", 64, 2, 0))
-    for (name, _), inside in run.inside.items():
-        steps = 2 * (len(inside.owned) // 64)
-        assert inside.sent.facts["local_steps"] == steps, name
-        assert len(inside.raw) == 64 * steps
+    for (name, _), ground_truth in run.truths.items():
+        steps = 2 * (len(ground_truth.owned) // 64)
+        assert ground_truth.sent.facts["local_steps"] == steps, name
+        assert len(ground_truth.raw) == 64 * steps
 
 
 def test_within_a_pass_no_example_occurs_twice(make):
@@ -182,11 +182,12 @@ def test_what_would_have_been_sent_undefended_starts_from_the_same_mixture():
     made = scenario(protocol={"download": 0.4, "upload": 0.5, "choice": "random", "local_steps": 2})
     quiet = GaussianNoise(std=1e-12)
     run = made.observe(made.train(quiet, 0), quiet, Observation("end", 16, 4, 0))
-    for inside in run.inside.values():
+    for ground_truth in run.truths.values():
         assert all(
-            torch.allclose(inside.plain.tensors[name], tensor, atol=1e-9) for name, tensor in inside.clean.tensors.items()
+            torch.allclose(ground_truth.plain.tensors[name], tensor, atol=1e-9)
+            for name, tensor in ground_truth.clean.tensors.items()
         )
-        entries = flat(inside.clean.tensors)
+        entries = flat(ground_truth.clean.tensors)
         assert (entries != 0).sum() <= -(-len(entries) // 2)
 
 

@@ -12,7 +12,7 @@ from torch import nn
 from leaktight.core.errors import InvalidValue, Refusal
 from leaktight.core.local import Local
 from leaktight.core.message import Kind
-from leaktight.core.scenario import flat
+from leaktight.core.scenario import flatten
 from leaktight.defences import GaussianNoise
 from leaktight.learning import Adam, DecayedSgd, FeatureParty, LabelParty, Order, Sgd
 from leaktight.learning.exchange import play
@@ -162,7 +162,7 @@ def test_what_is_no_message_is_one_sentence(tables, same, answer):
     for party, peer in ((label, "feature-party"), (feature, "label-party")):
         with pytest.raises(InvalidValue, match=f"{peer} must answer with a message. Got {type(answer).__name__} instead"):
             party.respond(answer)
-    assert same(flat(before), flat(label.state()))
+    assert same(flatten(before), flatten(label.state()))
 
 
 @pytest.mark.parametrize("who", ["feature", "label"])
@@ -191,7 +191,7 @@ def test_a_checkpoint_without_sense_changes_nothing(tables, curve, same, who, ch
     state = {**(other[0] if who == "feature" else other[1]).state(), **change}
     with pytest.raises(InvalidValue, match=sentence):
         party.restore(state)
-    assert same(flat(before), flat(party.state()))
+    assert same(flatten(before), flatten(party.state()))
 
 
 @pytest.mark.parametrize("who", ["feature", "label"])
@@ -215,7 +215,7 @@ def test_a_defence_that_raises_leaves_no_trace_in_memory_and_notes(tables, curve
         curve(feature, label, 4)
     assert party.step == fails
     remembered = {"defence": {"steps": torch.tensor([2.0]), "last": {"round": 1.0}}} if fails else {}
-    assert same(flat(party.local.memory), flat(remembered))
+    assert same(flatten(party.local.memory), flatten(remembered))
     assert party.local.notes == ({"count.steps": 2.0} if fails else {})
     party.defence = counting()
     curve(feature, label, 4 - fails)

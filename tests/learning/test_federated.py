@@ -61,7 +61,7 @@ def test_an_observation_has_as_many_messages_as_victims_from_the_stage_s_paramet
     assert len({exchange.sent.key for exchange in exchanges}) == 6
     assert all(exchange.sent.facts["examples"] == 3 for exchange in exchanges)
     assert torch.equal(exchanges[0].parameters["head.bias"], training.snapshots["end"].parameters["head.bias"])
-    inputs = torch.cat([found.raw.inputs for found in run.inside.values()]).flatten(1)
+    inputs = torch.cat([found.raw.inputs for found in run.truths.values()]).flatten(1)
     assert len(torch.unique(inputs, dim=0)) == 18
 
 
@@ -70,7 +70,7 @@ def test_secure_aggregation_shows_one_message_with_everybody_s_examples_behind_i
     run = secure.observe(secure.train(Undefended(), 0), Undefended(), Observation("initial", 2, 2, 0))
     exchanges = ThreatModel().view(run).exchanges()
     assert [exchange.sent.sender for exchange in exchanges] == ["sum", "sum"]
-    assert all(len(run.inside[exchange.sent.key].raw) == 6 for exchange in exchanges)
+    assert all(len(run.truths[exchange.sent.key].raw) == 6 for exchange in exchanges)
     assert {message.sender for message in run.transcript} == {"server", "sum"}
 
 
@@ -84,7 +84,7 @@ def test_an_update_is_observed_with_all_its_local_steps():
     run = averaged.observe(averaged.train(Undefended(), 0), Undefended(), Observation("end", 2, 1, 0))
     message = run.transcript[-1]
     assert message.kind is Kind.UPDATE
-    assert len(run.inside[message.key].raw) == 6
+    assert len(run.truths[message.key].raw) == 6
 
 
 def test_standalone_training_gives_each_participant_s_accuracy():
@@ -99,7 +99,7 @@ def test_without_rounds_the_model_stays_untrained():
 
 
 def observed(defence: Defence, training, **settings):
-    return scenario(**settings).observe(training, defence, Observation("early", batch_size=3, victims=5, seed=0)).inside
+    return scenario(**settings).observe(training, defence, Observation("early", batch_size=3, victims=5, seed=0)).truths
 
 
 def same(one, other) -> bool:
@@ -136,18 +136,18 @@ def test_the_twin_leaves_the_participant_as_it_is(training):
     alone = chosen.clients(DPSGD().on_agree(chosen.task(data, 0)), data, DPSGD(), 0, batch_size=3)
     for client, ask in zip(alone, watched.transcript[::2], strict=True):
         sent = client.respond(ask)
-        assert same(sent, watched.inside[sent.key].sent)
+        assert same(sent, watched.truths[sent.key].sent)
         assert client.local.notes == watched.locals[client.name].notes
 
 
 def test_owned_is_everything_a_participant_holds_and_no_copy(training):
     found = observed(GaussianNoise(), training)
-    owned = {key[0]: inside.owned for key, inside in found.items()}
+    owned = {key[0]: ground_truth.owned for key, ground_truth in found.items()}
     assert len(owned) == 4
     assert sum(map(len, owned.values())) == len(Digits().load().train)
     assert found["client-0", 20].owned is found["client-0", 21].owned
-    for inside in found.values():
-        distances = torch.cdist(inside.raw.inputs.flatten(1), inside.owned.inputs.flatten(1))
+    for ground_truth in found.values():
+        distances = torch.cdist(ground_truth.raw.inputs.flatten(1), ground_truth.owned.inputs.flatten(1))
         assert distances.min(1).values.max() == 0
 
 
@@ -155,7 +155,7 @@ def test_of_a_secure_sum_plain_is_the_undefended_sum_and_owned_is_everybody_s():
     secure = scenario(rounds=1, participants=3, protocol=FedSGD(aggregation="secure"))
     trained = secure.train(Undefended(), 0)
     bare, noisy = (
-        secure.observe(trained, each, Observation("initial", 2, 2, 0)).inside for each in (Undefended(), GaussianNoise(std=0.1))
+        secure.observe(trained, each, Observation("initial", 2, 2, 0)).truths for each in (Undefended(), GaussianNoise(std=0.1))
     )
     for key, found in noisy.items():
         assert found.plain.key == key

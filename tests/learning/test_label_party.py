@@ -15,7 +15,7 @@ from leaktight.core.defence import Chain, Defence, Undefended
 from leaktight.core.errors import InvalidValue, Refusal
 from leaktight.core.message import Kind
 from leaktight.core.random import stream
-from leaktight.core.scenario import flat
+from leaktight.core.scenario import flatten
 from leaktight.core.task import Batch
 from leaktight.defences import DPSGD, GaussianNoise, TopK
 from leaktight.learning import Adam
@@ -94,7 +94,7 @@ def test_nonsense_from_the_feature_party_is_one_sentence_and_training_goes_on(ta
     assert str(error.value).startswith("The activations of step 3 from feature-party ")
     assert "\n" not in str(error.value)
     after = label.state()
-    assert same(flat(before), flat(after))
+    assert same(flatten(before), flatten(after))
     for _ in range(2):
         message = feature.respond(label.respond(message))
     curve(twin_feature, twin_label, 2)
@@ -110,7 +110,7 @@ def test_a_checkpoint_with_moments_of_another_kind_changes_nothing(tables, curve
     state["model"] = {name: tensor + 1 for name, tensor in state["model"].items()}
     with pytest.raises(InvalidValue, match="It differs in `deep"):
         label.restore(state)
-    assert same(flat(before), flat(label.state()))
+    assert same(flatten(before), flatten(label.state()))
 
 
 def test_another_kind_of_message_is_refused(tables):

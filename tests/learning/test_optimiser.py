@@ -52,12 +52,12 @@ def test_what_is_observed_at_a_stage_has_the_step_size_of_that_stage(stage: str,
     """Messages are numbered on from the last round at every stage, so that the numbers say nothing about the rate."""
     protocol = FedAvg(optimiser=DecayedSgd(learning_rate=0.4, rounds=(1, 2)), local_steps=1, aggregation=aggregation)
     scenario = Federated(data=Digits(), model=MLP(), participants=2, protocol=protocol, rounds=3)
-    assert scenario.played("early") == 1
+    assert scenario.rounds_before("early") == 1
     run = scenario.observe(scenario.train(Undefended(), 0), Undefended(), Observation(stage, 4, 4, 0))
     sent = [message for message in run.transcript if message.kind is Kind.UPDATE]
     assert len(sent) == 4
     assert min(message.round for message in sent) == 3
-    assert {inside.clean.facts["learning_rate"] for inside in run.inside.values()} == {rate}
+    assert {ground_truth.clean.facts["learning_rate"] for ground_truth in run.truths.values()} == {rate}
 
 
 def test_the_server_s_steps_become_shorter_too() -> None:

@@ -34,7 +34,7 @@ def test_the_mean_of_all_others_is_told(protocol, defence):
         assert exchange.sent.sender == all_but("client-1")
         truth = run.truth(exchange.sent.key)
         for name, tensor in exchange.sent.tensors.items():
-            sent = [run.inside[other, exchange.sent.round].sent.tensors[name] for other in ("client-0", "client-2")]
+            sent = [run.truths[other, exchange.sent.round].sent.tensors[name] for other in ("client-0", "client-2")]
             assert torch.allclose(tensor, torch.stack(sent).mean(0), atol=1e-5)
             assert torch.allclose(tensor, truth.sent.tensors[name], atol=1e-5)
         assert len(truth.raw) == exchange.sent.facts["examples"] == 2 * 4 * protocol.local_steps

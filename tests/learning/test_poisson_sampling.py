@@ -146,9 +146,9 @@ def test_an_attacked_batch_is_the_grid_s_and_claims_no_amplification(rounds):
     chosen = scenario(rounds=rounds)
     training = chosen.train(DPSGD(), 0)
     run, bare = (chosen.observe(training, d, Observation("end", 3, 8, 0)) for d in (DPSGD(), Undefended()))
-    assert [len(inside.raw) for inside in run.inside.values()] == [3] * 8
-    for key, inside in run.inside.items():
-        assert torch.equal(inside.raw.inputs, bare.inside[key].raw.inputs)
+    assert [len(ground_truth.raw) for ground_truth in run.truths.values()] == [3] * 8
+    for key, ground_truth in run.truths.items():
+        assert torch.equal(ground_truth.raw.inputs, bare.truths[key].raw.inputs)
     assert run.notes["dp_sgd.attacked.epsilon"] == pytest.approx(4.3772, abs=1e-3)
     assert run.notes["dp_sgd.attacked.participations"] == 1
     assert ("dp_sgd.epsilon" in run.notes) == bool(rounds)

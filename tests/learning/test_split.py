@@ -1,4 +1,4 @@
-"""The split scenario on bundled data: it learns, keeps its stages, and an observation is the training itself."""
+"""The split scenario on bundled data: it learns, keeps its stages, and an observation is the training run itself."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def reading(training, name):
 
 
 def leaks_of(made: Split, training, defence, victims: int) -> dict[str, torch.Tensor]:
-    """Return the norm attack's AUC at each layer for each observed step of the training."""
+    """Return the norm attack's AUC at each layer for each observed step of the training run."""
     run = made.observe(training, defence, Observation("training", made.batch_size, victims, 0))
     view = SEAT.view(run)
     found: dict[str, list[float]] = {}
@@ -48,7 +48,7 @@ def leaks_of(made: Split, training, defence, victims: int) -> dict[str, torch.Te
         seen = view.memory["seen"][str(message.round)]
         rows = layer_gradients(view.task.model.body, seen["parameters"], seen["inputs"], message.tensors["gradient"])
         for name, each in rows.items():
-            found.setdefault(name, []).append(auc(each.flatten(1).norm(dim=1), run.inside[message.key].used.labels))
+            found.setdefault(name, []).append(auc(each.flatten(1).norm(dim=1), run.truths[message.key].used.labels))
     return {name: torch.tensor(values) for name, values in found.items()}
 
 
@@ -130,8 +130,8 @@ def test_what_both_parties_know_does_not_give_the_label_party_s_noise_away(train
     defence = GaussianNoise(std=1.0)
     run = scenario().observe(training, defence, Observation("end", 64, 1, 0), enter)
     feature, label = seats[FEATURE_PARTY], seats[LABEL_PARTY]
-    inside = run.inside[LABEL_PARTY, 40]
-    noise = inside.sent.tensors["gradient"] - inside.clean.tensors["gradient"]
+    ground_truth = run.truths[LABEL_PARTY, 40]
+    noise = ground_truth.sent.tensors["gradient"] - ground_truth.clean.tensors["gradient"]
 
     def drawn_from(seed):
         return torch.randn(noise.shape, generator=stream(seed, LABEL_PARTY, 40, "defence"))
@@ -243,22 +243,22 @@ def test_labels_come_to_whoever_is_granted_them_and_auxiliary_rows_are_the_seat_
     view = ThreatModel(seat=FEATURE_PARTY, knows=frozenset({Knows.LABELS, Knows.AUXILIARY})).view(run)
     assert set(view.labels) == {(LABEL_PARTY, 40), (LABEL_PARTY, 41)}
     assert view.auxiliary.inputs.shape == (359, 56)
-    assert run.inside[LABEL_PARTY, 40].raw.inputs.shape == (16, 8)
-    assert run.inside[LABEL_PARTY, 40].owned.inputs.shape == (1438, 8)
+    assert run.truths[LABEL_PARTY, 40].raw.inputs.shape == (16, 8)
+    assert run.truths[LABEL_PARTY, 40].owned.inputs.shape == (1438, 8)
 
 
-def test_the_inside_has_both_sides_of_each_gradient(training):
+def test_the_ground_truth_has_both_sides_of_each_gradient(training):
     defence = GaussianNoise(std=1.0)
     run = scenario().observe(training, defence, Observation("end", 32, 2, 0))
     data = RareDigit().load().train
-    assert set(run.inside) == {(LABEL_PARTY, 40), (LABEL_PARTY, 41)}
-    for key, inside in run.inside.items():
-        noise = inside.sent.tensors["gradient"] - inside.clean.tensors["gradient"]
+    assert set(run.truths) == {(LABEL_PARTY, 40), (LABEL_PARTY, 41)}
+    for key, ground_truth in run.truths.items():
+        noise = ground_truth.sent.tensors["gradient"] - ground_truth.clean.tensors["gradient"]
         assert 0.7 < noise.std() < 1.3
-        assert inside.plain is inside.clean
-        assert next(message for message in run.transcript if message.key == key) is inside.sent
+        assert ground_truth.plain is ground_truth.clean
+        assert next(message for message in run.transcript if message.key == key) is ground_truth.sent
         positions = scenario().parties(RareDigit().load(), defence, 0, 32)[1].order.at(key[1])
-        assert torch.equal(inside.used.labels, data.labels[positions])
+        assert torch.equal(ground_truth.used.labels, data.labels[positions])
 
 
 def test_undefended_the_norm_gives_labels_away_at_every_layer_through_training():
@@ -270,7 +270,7 @@ def test_undefended_the_norm_gives_labels_away_at_every_layer_through_training()
     assert min(medians["linear1"], medians["relu2"]) > 0.8
 
 
-def test_an_active_attacker_may_take_the_feature_party_s_chair(training):
+def test_an_active_attacker_may_take_the_feature_party_s_seat(training):
     class Dishonest:
         """Sends zeros."""
 
@@ -296,12 +296,12 @@ def test_an_active_attacker_may_take_the_feature_party_s_chair(training):
     assert taken[0].seen == 3
     assert (taken[0].seat.data.labels == -1).all()
     assert not any(message.tensors["activations"].any() for message in run.transcript if message.kind is Kind.ACTIVATION)
-    assert len(run.inside) == 3
+    assert len(run.truths) == 3
 
 
-def test_an_honest_chair_is_watched(training):
+def test_an_honest_seat_is_watched(training):
     run = scenario().observe(training, Undefended(), Observation("end", 16, 1, 0), lambda seat: seat.honest)
-    assert len(run.inside) == 1
+    assert len(run.truths) == 1
 
 
 def test_observing_does_not_change_the_training(training):
@@ -414,7 +414,7 @@ def test_the_feature_party_knows_its_rows_and_its_first_parameters():
     data = RareDigit().load().train
     for step, seen in memory["seen"].items():
         assert torch.equal(data.inputs[seen["rows"]], seen["inputs"])
-        assert torch.equal(data.labels[seen["rows"]], run.inside[LABEL_PARTY, int(step)].raw.labels)
+        assert torch.equal(data.labels[seen["rows"]], run.truths[LABEL_PARTY, int(step)].raw.labels)
         assert seen["pass"] == int(step) // 22
     for number in (0, 1):
         rows = torch.cat([seen["rows"] for seen in memory["seen"].values() if seen["pass"] == number])

@@ -1,4 +1,4 @@
-"""The story of a feature party that sends nonsense in the middle of a training: one sentence, nothing changed, and on it goes."""
+"""The story of a feature party that sends nonsense in the middle of a training run: one sentence, nothing changed, and on it goes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from leaktight.core.defence import Undefended
 from leaktight.core.errors import InvalidValue
 from leaktight.core.message import Message
 from leaktight.core.party import Party, Seat
-from leaktight.core.scenario import Observation, flat
+from leaktight.core.scenario import Observation, flatten
 from leaktight.data import RareDigit
 from leaktight.defences import SumKL
 from leaktight.learning import Split
@@ -64,7 +64,7 @@ class Faulty:
 
 def same(one: dict[str, Any], other: dict[str, Any]) -> bool:
     """Whether two checkpoints are the same to the last bit."""
-    one, other = flat(one), flat(other)
+    one, other = flatten(one), flatten(other)
     return one.keys() == other.keys() and all(
         torch.equal(torch.as_tensor(one[name]), torch.as_tensor(other[name])) for name in one
     )
@@ -103,7 +103,7 @@ def test_an_observation_with_a_faulty_party_is_one_sentence_and_the_training_sta
     training = SCENARIO.train(Undefended(), seed=0)
     observation = Observation("initial", 32, 8, 0)
     before = SCENARIO.observe(training, Undefended(), observation)
-    kept = {stage: {name: flat(memory) for name, memory in at.memories.items()} for stage, at in training.snapshots.items()}
+    kept = {stage: {name: flatten(memory) for name, memory in at.memories.items()} for stage, at in training.snapshots.items()}
 
     def enter(seat: Seat) -> Party:
         return Faulty(seat.honest, change) if seat.name == FEATURE_PARTY else seat.honest

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from leaktight.core.random import sealed, stream
+from leaktight.core.random import global_seed, stream
 from leaktight.core.task import Batch, Model, Task
 from leaktight.learning.target_jacobian import target_norms
 from leaktight.learning.task import as_scores, cross_entropy
@@ -23,7 +23,7 @@ def bent(outputs: Tensor, labels: Tensor) -> Tensor:
 
 @pytest.fixture
 def task() -> Task:
-    with sealed(0):
+    with global_seed(0):
         body = nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(16, 5), nn.Tanh())
         return Task(Model(body, nn.Linear(5, CLASSES)), cross_entropy, as_scores, (1, 6, 6), CLASSES)
 
@@ -74,7 +74,7 @@ def test_the_bent_loss_takes_a_derivative(task: Task, batch: Batch) -> None:
 
 def test_a_linear_model_has_the_jacobian_by_hand(batch: Batch) -> None:
     """Under cross entropy the gradient is (p - y) outer (x, 1), its column of class c is (p - e_c) outer (x, 1)."""
-    with sealed(0):
+    with global_seed(0):
         model = Model(nn.Flatten(), nn.Linear(36, CLASSES))
     task = Task(model, cross_entropy, as_scores, (1, 6, 6), CLASSES)
     rows = target_norms(task, model.tensors(), batch)["head"]

@@ -131,7 +131,7 @@ def test_all_participants_guard_the_same_layers():
     assert chosen[0] == chosen[1] == chosen[2]
     run = scenario.observe(trained, defence, Observation("end", batch_size=4, victims=6, seed=0))
     plain = scenario.observe(scenario.train(Undefended(), 0), Undefended(), Observation("end", 4, 6, 0))
-    sent = {tuple(inside.sent.tensors) for inside in run.inside.values()}
+    sent = {tuple(ground_truth.sent.tensors) for ground_truth in run.truths.values()}
     assert len(sent) == 1
-    every = next(iter(plain.inside.values())).sent.tensors
+    every = next(iter(plain.truths.values())).sent.tensors
     assert {layer_of(name) for name in every.keys() - set(*sent)} == set(chosen[0])

@@ -12,7 +12,7 @@ torch.set_num_threads(1)
 
 
 @pytest.fixture
-def insides():
+def ground_truths():
     def make(raw, used=None, labels=None, classes=10):
         used = raw if used is None else used
         labels = [torch.zeros(len(inputs), dtype=torch.long) for inputs in raw] if labels is None else labels

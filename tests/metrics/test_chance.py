@@ -47,7 +47,7 @@ def per_channel(images):
 
 @pytest.mark.parametrize("size", [1, 8])
 @everywhere
-def test_nobody_beats_chance_by_knowing_the_public_data_alone(metric, size, digits, insides, reconstruction):
+def test_nobody_beats_chance_by_knowing_the_public_data_alone(metric, size, digits, ground_truths, reconstruction):
     truth, public = batches(digits, size), digits.test
     answers = {
         "grey": torch.full((1, 1, 8, 8), 0.5),
@@ -56,16 +56,16 @@ def test_nobody_beats_chance_by_knowing_the_public_data_alone(metric, size, digi
     }
     for name, answer in answers.items():
         guess = reconstruction([answer.expand_as(images) for images in truth])
-        for reading in metric.grade(guess, insides(truth), stream(0), public):
+        for reading in metric.grade(guess, ground_truths(truth), stream(0), public):
             assert not better(reading), name
 
 
-def test_the_prior_of_dark_images_no_longer_looks_like_a_leak(digits, insides, reconstruction):
+def test_the_prior_of_dark_images_no_longer_looks_like_a_leak(digits, ground_truths, reconstruction):
     """Grey is a weak answer where images have a common shape: what beats it may have seen nothing but public examples."""
     truth = batches(digits, 1)
     prior = reconstruction([digits.test.inputs.mean(0, keepdim=True)] * len(truth))
-    weak, _ = PSNR().grade(prior, insides(truth), stream(0))
-    level, _ = PSNR().grade(prior, insides(truth), stream(0), digits.test)
+    weak, _ = PSNR().grade(prior, ground_truths(truth), stream(0))
+    level, _ = PSNR().grade(prior, ground_truths(truth), stream(0), digits.test)
     assert weak.beats_chance()
     assert not level.beats_chance()
     mean = digits.test.inputs.mean(0, keepdim=True)
@@ -80,12 +80,12 @@ def test_the_answer_of_least_squared_error_is_the_mean_example(digits):
 
 
 @pytest.mark.parametrize("granted", [False, True], ids=["without", "with public examples"])
-def test_wrong_guesses_that_pairing_flatters_are_at_chance_in_ssim(granted, insides, reconstruction):
+def test_wrong_guesses_that_pairing_flatters_are_at_chance_in_ssim(granted, ground_truths, reconstruction):
     """Of sixteen noise images some fit by luck; grey has no structure that could fit, so it is no measure for them."""
     rng = torch.Generator().manual_seed(0)
     truth, guess = ([torch.rand(16, 1, 8, 8, generator=rng) for _ in range(12)] for _ in range(2))
     public = Batch(torch.rand(200, 1, 8, 8, generator=rng), torch.zeros(200, dtype=torch.long)) if granted else None
-    reading, _ = SSIM().grade(reconstruction(guess), insides(truth), stream(0), public)
+    reading, _ = SSIM().grade(reconstruction(guess), ground_truths(truth), stream(0), public)
     grey = ssim(torch.full((1, 1, 8, 8), 0.5).expand(192, -1, -1, -1).double(), torch.cat(truth).double()).mean().item()
     assert reading.low > grey
     assert not reading.beats_chance()
@@ -106,47 +106,47 @@ def test_drawn_examples_are_paired_within_their_message(digits):
 
 
 @everywhere
-def test_chance_depends_neither_on_the_guess_nor_on_metrics_graded_before(metric, digits, insides, reconstruction):
-    truth = insides(batches(digits, 4))
-    perfect = reconstruction([inside.raw.inputs for inside in truth])
+def test_chance_depends_neither_on_the_guess_nor_on_metrics_graded_before(metric, digits, ground_truths, reconstruction):
+    truth = ground_truths(batches(digits, 4))
+    perfect = reconstruction([ground_truth.raw.inputs for ground_truth in truth])
     rng = stream(5)
     levels = {reading.chance for reading in metric.grade(perfect, truth, stream(5), digits.test)}
     for other in INPUTS:
         other.grade(perfect, truth, rng, digits.test)
-    black = reconstruction([torch.zeros_like(inside.raw.inputs) for inside in truth])
+    black = reconstruction([torch.zeros_like(ground_truth.raw.inputs) for ground_truth in truth])
     assert {reading.chance for reading in metric.grade(black, truth, rng, digits.test)} == levels
     assert len(levels) == 1
 
 
 @everywhere
-def test_public_data_makes_no_answer_worse_and_stays_as_it_is(metric, photos, insides, reconstruction):
+def test_public_data_makes_no_answer_worse_and_stays_as_it_is(metric, photos, ground_truths, reconstruction):
     public = Batch(nn.functional.interpolate(torch.rand(6, 3, 4, 4), size=(16, 16)), torch.zeros(6, dtype=torch.long))
     before = public.copy()
-    alone = metric.grade(reconstruction(photos), insides(photos), stream(0))[0].chance
-    known = metric.grade(reconstruction(photos), insides(photos), stream(0), public)[0].chance
+    alone = metric.grade(reconstruction(photos), ground_truths(photos), stream(0))[0].chance
+    known = metric.grade(reconstruction(photos), ground_truths(photos), stream(0), public)[0].chance
     assert known >= alone if metric.leaks == "high" else known <= alone
     assert torch.equal(public.inputs, before.inputs)
 
 
 @pytest.mark.parametrize("metric", [MSE(), RelativeRMSE()], ids=str)
-def test_rows_of_a_table_are_answered_by_their_public_mean(metric, insides, reconstruction):
+def test_rows_of_a_table_are_answered_by_their_public_mean(metric, ground_truths, reconstruction):
     rows = torch.tensor([[4.0, 7.0], [6.0, 9.0]])
     public = Batch(torch.tensor([[5.0, 6.0], [5.0, 10.0]]), torch.zeros(2, dtype=torch.long))
-    reading, _ = metric.grade(reconstruction([rows]), insides([rows]), stream(0), public)
+    reading, _ = metric.grade(reconstruction([rows]), ground_truths([rows]), stream(0), public)
     mean = torch.tensor([[5.0, 8.0]]).expand(2, -1)
     assert reading.chance == pytest.approx(metric.measure(mean, rows).mean().item())
 
 
-def test_no_public_example_is_as_good_as_none(photos, insides, reconstruction):
+def test_no_public_example_is_as_good_as_none(photos, ground_truths, reconstruction):
     nothing = Batch(torch.zeros(0, 3, 16, 16), torch.zeros(0, dtype=torch.long))
-    readings = [PSNR().grade(reconstruction(photos), insides(photos), stream(0), known) for known in (None, nothing)]
+    readings = [PSNR().grade(reconstruction(photos), ground_truths(photos), stream(0), known) for known in (None, nothing)]
     assert readings[0] == readings[1]
 
 
 @pytest.mark.parametrize(("channels", "grey"), [(1, 0.33), (3, 0.43)])
-def test_without_public_data_the_middle_of_the_generic_prior_is_an_answer(channels, grey, insides, reconstruction):
+def test_without_public_data_the_middle_of_the_generic_prior_is_an_answer(channels, grey, ground_truths, reconstruction):
     truth = [torch.full((1, channels, 8, 8), grey + 0.01)]
-    reading, _ = MSE().grade(reconstruction(truth), insides(truth), stream(0))
+    reading, _ = MSE().grade(reconstruction(truth), ground_truths(truth), stream(0))
     assert reading.chance == pytest.approx(1e-4, rel=1e-3)
 
 
@@ -160,12 +160,12 @@ def test_who_knows_a_network_knows_the_middle_of_its_units():
     assert levels[1] == pytest.approx(0, abs=1e-12)
 
 
-def test_public_examples_with_labels_give_the_mean_of_each_class(digits, insides, reconstruction):
+def test_public_examples_with_labels_give_the_mean_of_each_class(digits, ground_truths, reconstruction):
     """Who has both answers each digit by the mean of its class, in whatever order the labels of a message are known."""
     order = torch.randperm(len(digits.train), generator=torch.Generator().manual_seed(0))[:48]
     inputs, labels = digits.train.inputs[order].split(4), digits.train.labels[order].split(4)
     means = torch.stack([digits.test.inputs[digits.test.labels == digit].mean(0) for digit in range(10)]).double()
-    truth = insides(list(inputs), labels=list(labels))
+    truth = ground_truths(list(inputs), labels=list(labels))
     unlabelled, _ = PSNR().grade(reconstruction(inputs), truth, stream(0), digits.test)
     labelled, _ = PSNR().grade(reconstruction(inputs, [each.flip(0) for each in labels]), truth, stream(0), digits.test)
     expected = [psnr(arrange(means[each], images), images.double()) for images, each in zip(inputs, labels, strict=True)]
@@ -173,10 +173,10 @@ def test_public_examples_with_labels_give_the_mean_of_each_class(digits, insides
     assert labelled.chance > unlabelled.chance + 1
 
 
-def test_labels_alone_are_no_picture_of_a_class(digits, insides, reconstruction):
-    truth = insides(batches(digits, 4))
-    guess = [inside.raw.inputs for inside in truth]
-    labels = [inside.raw.labels for inside in truth]
+def test_labels_alone_are_no_picture_of_a_class(digits, ground_truths, reconstruction):
+    truth = ground_truths(batches(digits, 4))
+    guess = [ground_truth.raw.inputs for ground_truth in truth]
+    labels = [ground_truth.raw.labels for ground_truth in truth]
     with_labels, without = (PSNR().grade(reconstruction(guess, given), truth, stream(0))[0] for given in (labels, None))
     assert with_labels.chance == without.chance
 
@@ -190,7 +190,7 @@ def test_whoever_reads_labels_is_held_to_the_mean_of_each_class(digits, labels):
     knows = frozenset({Knows.AUXILIARY, *({Knows.LABELS} if labels == "given" else ())})
     attack = preset("dlg2019", iterations=1, labels=labels)
     found = Attempt(attack=attack, threat=ThreatModel(knows=knows), metrics=(PSNR(),)).read(run, stream(0))
-    images = torch.cat([inside.raw.inputs for inside in found.truth]).double()
-    true = torch.cat([inside.raw.labels for inside in found.truth])
+    images = torch.cat([ground_truth.raw.inputs for ground_truth in found.truth]).double()
+    true = torch.cat([ground_truth.raw.labels for ground_truth in found.truth])
     means = torch.stack([digits.test.inputs[digits.test.labels == digit].mean(0) for digit in range(10)]).double()
     assert found.readings[0].chance == pytest.approx(psnr(means[true], images).mean().item(), abs=1e-3)

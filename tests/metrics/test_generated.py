@@ -29,10 +29,10 @@ def samples(inputs, label=0):
 
 
 @pytest.fixture
-def truth(insides):
+def truth(ground_truths):
     """The examples of class 0 and 1 of one party."""
     held = squares(60, (0, 1), seed=2)
-    return insides([held.inputs], labels=[held.labels])
+    return ground_truths([held.inputs], labels=[held.labels])
 
 
 def private(truth, label=0):
@@ -109,7 +109,7 @@ def test_any_class_of_the_attacked_counts_and_neither_another_one_nor_nothing(tr
     assert (reading.low, reading.high) == wilson(25, 50)
     assert reading.chance == pytest.approx(2 / 3)
     # What the party owns counts, and not the batch behind its message.
-    owned = tuple(dataclasses.replace(inside, owned=squares(6, (0,))) for inside in truth)
+    owned = tuple(dataclasses.replace(ground_truth, owned=squares(6, (0,))) for ground_truth in truth)
     assert graded(RecognisedAny(), inputs, owned).value == pytest.approx(5 / 50)
 
 
@@ -142,20 +142,20 @@ def test_nearness_tells_a_generator_that_learned_private_examples_by_heart(truth
     assert not learned.beats_chance()
 
 
-def test_an_example_that_is_private_and_public_is_as_near_to_both(insides):
+def test_an_example_that_is_private_and_public_is_as_near_to_both(ground_truths):
     same = squares(20, (0,))
-    reading = graded(NearestPrivate(), same.inputs, insides([same.inputs], labels=[same.labels]), public=same)
+    reading = graded(NearestPrivate(), same.inputs, ground_truths([same.inputs], labels=[same.labels]), public=same)
     assert reading.value == 0.5
 
 
-def test_one_picture_many_times_is_no_evidence_that_it_is_nearer(insides):
+def test_one_picture_many_times_is_no_evidence_that_it_is_nearer(ground_truths):
     """With one sample, half of all deals are nearer to the private side: a narrow interval over copies would call that a leak."""
     beats = 0
     for seed in range(40):
         pool = squares(60, (0,), seed=100 + seed)
         held, public = pool.take(torch.arange(30)), pool.take(torch.arange(30, 60))
         one = squares(1, (0,), seed=200 + seed).inputs.expand(50, -1, -1, -1)
-        truth = insides([held.inputs], labels=[held.labels])
+        truth = ground_truths([held.inputs], labels=[held.labels])
         beats += graded(NearestPrivate(), one, truth, public=public).beats_chance()
     assert beats <= 4
 
@@ -163,7 +163,7 @@ def test_one_picture_many_times_is_no_evidence_that_it_is_nearer(insides):
 def test_what_the_party_owns_counts_if_it_was_written_down(truth):
     inputs = squares(10, (0,), seed=7).inputs
     owned = Batch(inputs.clone(), torch.zeros(10, dtype=torch.long))
-    more = tuple(dataclasses.replace(inside, owned=owned) for inside in truth)
+    more = tuple(dataclasses.replace(ground_truth, owned=owned) for ground_truth in truth)
     assert graded(NearestPrivate(), inputs, truth).value > 0
     assert graded(NearestPrivate(), inputs, more).value == 0
 

@@ -75,12 +75,12 @@ def test_ssim_of_an_image_without_a_window_is_an_error_in_words():
         ssim(torch.zeros(1, 1, 2, 9), torch.zeros(1, 1, 2, 9))
 
 
-def relative(guess, truth, insides, reconstruction, clip):
-    return RelativeRMSE(clip=clip).grade(reconstruction([guess]), insides([truth]), stream(0))[0].each
+def relative(guess, truth, ground_truths, reconstruction, clip):
+    return RelativeRMSE(clip=clip).grade(reconstruction([guess]), ground_truths([truth]), stream(0))[0].each
 
 
-def test_a_clipped_relative_error_is_that_of_the_image_on_a_screen(insides, reconstruction) -> None:
-    graded = {"insides": insides, "reconstruction": reconstruction}
+def test_a_clipped_relative_error_is_that_of_the_image_on_a_screen(ground_truths, reconstruction) -> None:
+    graded = {"ground_truths": ground_truths, "reconstruction": reconstruction}
     truth, wild = torch.full((1, 3, 4, 4), 0.5), torch.full((1, 3, 4, 4), 1000.0)
     assert relative(wild, truth, **graded, clip=True) == pytest.approx([1.0])
     assert relative(wild, truth, **graded, clip=False) == pytest.approx([1999.0], rel=1e-4)
@@ -88,17 +88,17 @@ def test_a_clipped_relative_error_is_that_of_the_image_on_a_screen(insides, reco
     assert relative(inside, other, **graded, clip=True) == relative(inside, other, **graded, clip=False)
 
 
-def test_numbers_that_are_no_images_are_not_clipped(insides, reconstruction) -> None:
-    found = relative(torch.full((1, 4), 3.0), torch.ones(1, 4), insides, reconstruction, clip=True)
+def test_numbers_that_are_no_images_are_not_clipped(ground_truths, reconstruction) -> None:
+    found = relative(torch.full((1, 4), 3.0), torch.ones(1, 4), ground_truths, reconstruction, clip=True)
     assert found == pytest.approx([2.0])
 
 
-def test_what_is_clipped_is_clipped_before_it_is_paired(insides, reconstruction) -> None:
+def test_what_is_clipped_is_clipped_before_it_is_paired(ground_truths, reconstruction) -> None:
     """One pixel that ran away makes a dark guess stand for the white image; on a screen it is a dark one with a white dot."""
     truth = torch.stack([torch.ones(1, 2, 2), torch.full((1, 2, 2), 0.2)])
     guess = torch.stack([torch.full((1, 2, 2), 0.5), torch.tensor([[[9.0, 0.0], [0.0, 0.0]]])])
     assert (pair(guess, truth).tolist(), pair(on_screen(guess), truth).tolist()) == ([1, 0], [0, 1])
-    clipped = relative(guess, truth, insides, reconstruction, clip=True)
+    clipped = relative(guess, truth, ground_truths, reconstruction, clip=True)
     assert clipped == pytest.approx(rmse_relative(on_screen(guess), truth).tolist())
-    raw = relative(guess, truth, insides, reconstruction, clip=False)
+    raw = relative(guess, truth, ground_truths, reconstruction, clip=False)
     assert raw == pytest.approx(rmse_relative(guess.flip(0), truth).tolist())

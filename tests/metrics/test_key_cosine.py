@@ -35,9 +35,9 @@ def random(seed, count=2):
 
 
 @pytest.fixture
-def truth(insides):
-    [inside] = insides([torch.zeros(2, 1, 4, 4)])
-    return (dataclasses.replace(inside, revealed={f"client-0/0-class_keys/{n}": key for n, key in enumerate(SECRET)}),)
+def truth(ground_truths):
+    [ground_truth] = ground_truths([torch.zeros(2, 1, 4, 4)])
+    return (dataclasses.replace(ground_truth, revealed={f"client-0/0-class_keys/{n}": key for n, key in enumerate(SECRET)}),)
 
 
 def read(estimates, truth):
@@ -82,9 +82,9 @@ def test_the_interval_covers_the_cosine_of_keys_in_more_dimensions():
     assert held == pytest.approx(190, abs=10)
 
 
-def test_without_estimates_or_keys_there_is_no_reading(truth, insides):
+def test_without_estimates_or_keys_there_is_no_reading(truth, ground_truths):
     assert KeyCosine().grade(guess(None), truth, stream(0)) == ()
-    assert KeyCosine().grade(guess(random(0)), insides([torch.zeros(2, 1, 4, 4)]), stream(0)) == ()
+    assert KeyCosine().grade(guess(random(0)), ground_truths([torch.zeros(2, 1, 4, 4)]), stream(0)) == ()
 
 
 def test_who_estimates_keys_is_told_how_near_it_came():

@@ -50,9 +50,9 @@ def test_chance_of_a_single_label_has_its_closed_form(count):
     assert chance_distance(torch.tensor([1]), count) == pytest.approx(1 - 1 / count)
 
 
-def test_labels_are_graded_message_by_message(insides, reconstruction):
+def test_labels_are_graded_message_by_message(ground_truths, reconstruction):
     inputs = [torch.zeros(3, 4), torch.zeros(1, 4)]
-    truth = insides(inputs, labels=[torch.tensor([1, 2, 2]), torch.tensor([7])], classes=10)
+    truth = ground_truths(inputs, labels=[torch.tensor([1, 2, 2]), torch.tensor([7])], classes=10)
     guess = reconstruction(inputs, labels=[torch.tensor([2, 1, 7]), torch.tensor([7])])
     raw, used = LabelDistance().grade(guess, truth, stream(0))
     assert (raw.against, used.against) == ("raw", "used")
@@ -65,22 +65,22 @@ def test_labels_are_graded_message_by_message(insides, reconstruction):
         assert (reading.low, reading.high) == pytest.approx(expected)
 
 
-def test_a_few_hits_in_a_row_are_not_certainty(insides, reconstruction):
+def test_a_few_hits_in_a_row_are_not_certainty(ground_truths, reconstruction):
     """Four of four may be luck: resampling four hits would give an interval without width."""
     inputs, labels = [torch.zeros(1, 4)] * 4, [torch.tensor([label]) for label in (3, 1, 4, 1)]
-    reading, _ = LabelDistance().grade(reconstruction(inputs, labels=labels), insides(inputs, labels=labels), stream(0))
+    reading, _ = LabelDistance().grade(reconstruction(inputs, labels=labels), ground_truths(inputs, labels=labels), stream(0))
     assert reading.value == 0
     expected = binomtest(0, 4).proportion_ci(method="wilson")
     assert (reading.low, reading.high) == pytest.approx((expected.low, expected.high), abs=1e-12)
     binary, _ = LabelDistance().grade(
-        reconstruction(inputs[:3], labels=labels[:3]), insides(inputs[:3], labels=labels[:3], classes=2), stream(0)
+        reconstruction(inputs[:3], labels=labels[:3]), ground_truths(inputs[:3], labels=labels[:3], classes=2), stream(0)
     )
     assert not binary.beats_chance()
 
 
-def test_labels_of_one_message_are_not_counted_as_independent(insides, reconstruction):
+def test_labels_of_one_message_are_not_counted_as_independent(ground_truths, reconstruction):
     inputs, labels = [torch.zeros(8, 4)] * 2, [torch.arange(8)] * 2
-    reading, _ = LabelDistance().grade(reconstruction(inputs, labels=labels), insides(inputs, labels=labels), stream(0))
+    reading, _ = LabelDistance().grade(reconstruction(inputs, labels=labels), ground_truths(inputs, labels=labels), stream(0))
     assert (reading.low, reading.high) == pytest.approx(wilson(0, 2))
 
 
@@ -108,10 +108,10 @@ def test_even_classes_are_dealt_out_evenly():
     assert likeliest(torch.tensor([0.0, 1.0]), 3).tolist() == [1, 1, 1]
 
 
-def test_knowing_the_commonest_class_is_no_leak(insides, reconstruction):
+def test_knowing_the_commonest_class_is_no_leak(ground_truths, reconstruction):
     """Where nine of ten labels are alike, naming that class each time beats uniform guesses and has seen nothing, public data or not."""
     inputs = [torch.zeros(1, 4)] * 40
-    truth = insides(inputs, labels=[torch.tensor([0 if number % 10 else 1]) for number in range(40)], classes=2)
+    truth = ground_truths(inputs, labels=[torch.tensor([0 if number % 10 else 1]) for number in range(40)], classes=2)
     guess = reconstruction(inputs, labels=[torch.tensor([0])] * 40)
     public = Batch(torch.zeros(100, 4), (torch.arange(100) % 10 == 0).long())
     for known in (None, public):
@@ -142,39 +142,39 @@ def test_the_constant_answer_is_one_for_each_size_and_none_for_a_single_message(
     assert constant_distance([one, two, two], 10) == pytest.approx(0.9 / 5)
 
 
-def test_public_labels_that_mislead_leave_the_constant_answer(insides, reconstruction):
+def test_public_labels_that_mislead_leave_the_constant_answer(ground_truths, reconstruction):
     inputs, labels = [torch.zeros(1, 4)] * 6, [torch.tensor([label]) for label in (1, 2, 3, 3, 2, 1)]
     public = Batch(torch.zeros(5, 4), torch.zeros(5, dtype=torch.long))
     reading, _ = LabelDistance().grade(
-        reconstruction(inputs, labels=labels), insides(inputs, labels=labels, classes=4), stream(0), public
+        reconstruction(inputs, labels=labels), ground_truths(inputs, labels=labels, classes=4), stream(0), public
     )
     assert reading.chance == pytest.approx(2 / 3)
 
 
-def test_soft_labels_count_as_their_largest_entry(insides, reconstruction):
+def test_soft_labels_count_as_their_largest_entry(ground_truths, reconstruction):
     inputs = [torch.zeros(2, 4)]
-    truth = insides(inputs, labels=[torch.tensor([1, 0])], classes=2)
+    truth = ground_truths(inputs, labels=[torch.tensor([1, 0])], classes=2)
     soft = torch.tensor([[0.9, 0.1], [0.2, 0.8]])
     assert LabelDistance().grade(reconstruction(inputs, labels=[soft]), truth, stream(0))[1].value == 0
 
 
-def test_wrong_labels_do_not_beat_chance(insides, reconstruction):
+def test_wrong_labels_do_not_beat_chance(ground_truths, reconstruction):
     inputs = [torch.zeros(1, 4)] * 20
-    truth = insides(inputs, labels=[torch.tensor([1])] * 20, classes=2)
+    truth = ground_truths(inputs, labels=[torch.tensor([1])] * 20, classes=2)
     reading, _ = LabelDistance().grade(reconstruction(inputs, labels=[torch.tensor([0])] * 20), truth, stream(0))
     assert reading.value == 1
     assert not reading.beats_chance()
 
 
-def test_a_guess_without_labels_is_not_graded(insides, reconstruction):
+def test_a_guess_without_labels_is_not_graded(ground_truths, reconstruction):
     inputs = [torch.zeros(1, 4)]
-    assert LabelDistance().grade(reconstruction(inputs), insides(inputs), stream(0)) == ()
-    assert LabelDistance().grade(Scores((("client-0", 0),), (torch.zeros(1),)), insides(inputs), stream(0)) == ()
+    assert LabelDistance().grade(reconstruction(inputs), ground_truths(inputs), stream(0)) == ()
+    assert LabelDistance().grade(Scores((("client-0", 0),), (torch.zeros(1),)), ground_truths(inputs), stream(0)) == ()
 
 
-def test_grading_leaves_labels_as_they_are(insides, reconstruction):
+def test_grading_leaves_labels_as_they_are(ground_truths, reconstruction):
     inputs, labels = [torch.zeros(2, 4)], [torch.tensor([3, 1])]
-    truth = insides(inputs, labels=[torch.tensor([1, 1])])
+    truth = ground_truths(inputs, labels=[torch.tensor([1, 1])])
     LabelDistance().grade(reconstruction(inputs, labels=labels), truth, stream(0))
     assert labels[0].tolist() == [3, 1]
     assert truth[0].used.labels.tolist() == [1, 1]

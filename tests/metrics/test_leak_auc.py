@@ -28,9 +28,9 @@ def scored(values, layers=(None,), signed=True, blind=()):
 
 
 @pytest.fixture
-def truth(insides):
+def truth(ground_truths):
     def make(labels):
-        return insides([torch.zeros(len(each), 2) for each in labels], labels=labels, classes=2)
+        return ground_truths([torch.zeros(len(each), 2) for each in labels], labels=labels, classes=2)
 
     return make
 
@@ -166,7 +166,9 @@ def test_what_a_blind_attack_reaches_before_the_cut_is_the_chance_level_there(tr
 def test_labels_that_a_defence_changed_do_not_count(truth):
     labels, scores = steps()
     flipped = truth([1 - each for each in labels])
-    changed = [dataclasses.replace(inside, used=other.used) for inside, other in zip(truth(labels), flipped, strict=True)]
+    changed = [
+        dataclasses.replace(ground_truth, used=other.used) for ground_truth, other in zip(truth(labels), flipped, strict=True)
+    ]
     guess = scored([each[None] for each in scores])
     assert grade(guess, changed) == grade(guess, truth(labels))
 

@@ -19,10 +19,10 @@ ROWS, BATCH, PASSES = 600, 100, 10
 
 
 @pytest.fixture
-def truth(insides):
+def truth(ground_truths):
     def make(labels, rows, bound=None):
-        found = insides([torch.zeros(len(own), 2) for own in rows], labels=[labels[own] for own in rows], classes=2)
-        return [dataclasses.replace(inside, bound=bound) for inside in found]
+        found = ground_truths([torch.zeros(len(own), 2) for own in rows], labels=[labels[own] for own in rows], classes=2)
+        return [dataclasses.replace(ground_truth, bound=bound) for ground_truth in found]
 
     return make
 

@@ -20,16 +20,18 @@ GUESS = LabelScores((), ())
 
 
 @pytest.fixture
-def sent(insides):
+def sent(ground_truths):
     """Return the other side of cut gradients with these rows."""
 
     def make(rows, labels, kind=Kind.CUT_GRADIENT, classes=2):
-        made = insides([torch.zeros(len(each), 2) for each in labels], labels=labels, classes=classes)
+        made = ground_truths([torch.zeros(len(each), 2) for each in labels], labels=labels, classes=classes)
         return tuple(
             dataclasses.replace(
-                inside, sent=Message(kind, "label-party", "feature-party", step, {"gradient": rows[step]}), task=inside.task
+                ground_truth,
+                sent=Message(kind, "label-party", "feature-party", step, {"gradient": rows[step]}),
+                task=ground_truth.task,
             )
-            for step, inside in enumerate(made)
+            for step, ground_truth in enumerate(made)
         )
 
     return make

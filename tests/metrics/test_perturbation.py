@@ -29,23 +29,23 @@ from leaktight.testing.values import check_value
 
 
 @pytest.fixture
-def truths(insides):
+def truths(ground_truths):
     """Return one truth for each pair of plain and sent tensors."""
 
     def make(*pairs):
-        made = insides([torch.zeros(1, 4)] * len(pairs))
+        made = ground_truths([torch.zeros(1, 4)] * len(pairs))
         found = []
-        for number, (inside, (plain, sent)) in enumerate(zip(made, pairs, strict=True)):
+        for number, (ground_truth, (plain, sent)) in enumerate(zip(made, pairs, strict=True)):
             message = Message(Kind.GRADIENT, f"client-{number}", "server", 0, sent)
             known = None if plain is None else dataclasses.replace(message, tensors=plain)
-            found.append(dataclasses.replace(inside, sent=message, plain=known))
+            found.append(dataclasses.replace(ground_truth, sent=message, plain=known))
         return tuple(found)
 
     return make
 
 
 def graded(truth) -> dict[str, Reading]:
-    keys = tuple(inside.sent.key for inside in truth)
+    keys = tuple(ground_truth.sent.key for ground_truth in truth)
     return {reading.name: reading for reading in Perturbation().grade(Guess(keys), truth, stream(0))}
 
 
@@ -91,11 +91,11 @@ def test_a_first_layer_that_was_withheld_leaves_the_theorem_silent(truths, withh
 def test_a_run_with_a_withheld_layer_is_graded():
     run = toy_run(Withhold(layers=("head",)))
     plain = toy_run()
-    truth = [dataclasses.replace(inside, plain=plain.inside[key].sent) for key, inside in run.inside.items()]
+    truth = [dataclasses.replace(ground_truth, plain=plain.truths[key].sent) for key, ground_truth in run.truths.items()]
     readings = graded(truth)
     shares = [
         magnitudes({"head.weight": t["head.weight"], "head.bias": t["head.bias"]}, {})[0] / magnitudes(t, t)[0]
-        for t in (inside.plain.tensors for inside in truth)
+        for t in (ground_truth.plain.tensors for ground_truth in truth)
     ]
     assert readings["gradient_ratio"].each == pytest.approx([1 / share for share in shares])
     assert readings["theorem_condition"].value == 1  # the first layer went out as it was
@@ -190,10 +190,10 @@ def test_the_first_layer_with_weight_and_bias_is_taken():
 def test_the_system_of_one_example_is_solved_by_that_example():
     """Eq. 8: for a batch of one the first layer's weight gradient is its bias gradient times the input."""
     run = toy_run(rounds=1, batch_size=1)
-    (inside,) = run.inside.values()
-    system = LinearSystem.of(inside.sent.tensors, inside.sent.tensors)
+    (ground_truth,) = run.truths.values()
+    system = LinearSystem.of(ground_truth.sent.tensors, ground_truth.sent.tensors)
     solution = system.weight / system.bias[:, None]
-    assert torch.allclose(solution, inside.raw.inputs.flatten(1).double().expand_as(solution), atol=1e-5)
+    assert torch.allclose(solution, ground_truth.raw.inputs.flatten(1).double().expand_as(solution), atol=1e-5)
     assert system.condition() == 0
     assert system.bound() == 0
 
@@ -289,8 +289,8 @@ def test_the_interval_of_a_median_does_not_depend_on_the_order():
 
 def run_of(defence):
     run = toy_run(defence, rounds=6, batch_size=1)
-    plain = toy_run(rounds=6, batch_size=1).inside
-    return tuple(dataclasses.replace(inside, plain=plain[key].sent) for key, inside in run.inside.items())
+    plain = toy_run(rounds=6, batch_size=1).truths
+    return tuple(dataclasses.replace(ground_truth, plain=plain[key].sent) for key, ground_truth in run.truths.items())
 
 
 def test_more_noise_has_a_smaller_ratio_in_proportion():
@@ -302,7 +302,7 @@ def test_more_noise_has_a_smaller_ratio_in_proportion():
 def test_the_ratio_of_noise_is_what_its_scale_says():
     truth = run_of(GaussianNoise(std=1e-2))
     entries = sum(tensor.numel() for tensor in truth[0].sent.tensors.values())
-    sizes = [magnitudes(inside.plain.tensors, inside.sent.tensors)[0] for inside in truth]
+    sizes = [magnitudes(ground_truth.plain.tensors, ground_truth.sent.tensors)[0] for ground_truth in truth]
     expected = math.exp(sum(map(math.log, sizes)) / 6) / (1e-2 * math.sqrt(entries))
     assert graded(truth)["gradient_ratio"].value == pytest.approx(expected, rel=0.1)
 
@@ -315,7 +315,7 @@ def test_sharing_fewer_entries_never_perturbs_more_than_the_gradient_itself():
 
 def test_readings_are_the_same_alone_or_later_and_come_back_from_json():
     truth, rng = run_of(GaussianNoise()), stream(3)
-    guess = Scores(tuple(inside.sent.key for inside in truth), tuple(torch.zeros(1) for _ in truth))
+    guess = Scores(tuple(ground_truth.sent.key for ground_truth in truth), tuple(torch.zeros(1) for _ in truth))
     first = Perturbation().grade(guess, truth, rng)
     torch.rand(5, generator=rng)
     assert Perturbation().grade(guess, truth, rng) == first

@@ -23,14 +23,14 @@ def scored(values, layers=(None,)):
 
 
 @pytest.fixture
-def truth(insides):
+def truth(ground_truths):
     """Return a maker of truths: for each message whether its examples have the property."""
 
     def make(properties):
-        found = insides([torch.zeros(len(each), 2) for each in properties])
+        found = ground_truths([torch.zeros(len(each), 2) for each in properties])
         return tuple(
-            dataclasses.replace(inside, raw=dataclasses.replace(inside.raw, properties=torch.tensor(each)))
-            for inside, each in zip(found, properties, strict=True)
+            dataclasses.replace(ground_truth, raw=dataclasses.replace(ground_truth.raw, properties=torch.tensor(each)))
+            for ground_truth, each in zip(found, properties, strict=True)
         )
 
     return make
@@ -68,7 +68,9 @@ def test_one_example_is_enough_for_a_message_to_have_the_property(truth):
 
 def test_the_raw_examples_count_not_the_used_ones(truth):
     found = truth([[1], [0]])
-    exchanged = tuple(dataclasses.replace(inside, used=other.raw) for inside, other in zip(found, reversed(found), strict=True))
+    exchanged = tuple(
+        dataclasses.replace(ground_truth, used=other.raw) for ground_truth, other in zip(found, reversed(found), strict=True)
+    )
     assert grade(scored([[0.9, 0.1]]), exchanged)[0].value == 1
 
 
@@ -86,9 +88,9 @@ def test_messages_of_one_kind_are_refused(properties, word, truth):
         grade(scored([[0.1, 0.2]]), truth(properties))
 
 
-def test_data_without_a_property_is_refused(insides):
+def test_data_without_a_property_is_refused(ground_truths):
     with pytest.raises(Refusal, match="The data has none; set `property` of the data"):
-        grade(scored([[0.1, 0.2]]), insides([torch.zeros(1, 2), torch.zeros(1, 2)]))
+        grade(scored([[0.1, 0.2]]), ground_truths([torch.zeros(1, 2), torch.zeros(1, 2)]))
 
 
 def test_another_guess_and_an_empty_one_get_no_reading(truth):

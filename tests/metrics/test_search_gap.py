@@ -11,7 +11,7 @@ from leaktight.attacks import Analytic, GradientMatching, SearchAdam, preset
 from leaktight.core.attack import Reconstruction
 from leaktight.core.defence import Undefended
 from leaktight.core.probe import Attempt
-from leaktight.core.random import sealed, stream
+from leaktight.core.random import global_seed, stream
 from leaktight.core.scenario import Observation
 from leaktight.core.task import Batch, Model
 from leaktight.core.threat import Knows, ThreatModel
@@ -31,7 +31,7 @@ FAR = GradientMatching(distance="l2", iterations=1, initial="randn", descent=Sea
 
 
 def linear_task():
-    with sealed(0):
+    with global_seed(0):
         return classification(Model(nn.Flatten(), nn.Linear(16, 4)), SHAPE, 4)
 
 
@@ -75,7 +75,9 @@ def test_where_the_message_tells_nothing_the_search_did_not_fail():
     assert readings[SEARCH_FAILED].value == 0
     pairs = zip(readings[OBJECTIVE_OF_GUESS].each, readings[OBJECTIVE_OF_TRUTH].each, strict=True)
     assert all(guess < truth for guess, truth in pairs)
-    errors = [(found - inside.raw.inputs).square().mean() for found, inside in zip(guess.inputs, truth, strict=True)]
+    errors = [
+        (found - ground_truth.raw.inputs).square().mean() for found, ground_truth in zip(guess.inputs, truth, strict=True)
+    ]
     assert torch.stack(errors).mean() > 0.01
 
 
@@ -83,21 +85,24 @@ def test_the_attack_never_sees_the_truth_that_it_is_judged_by():
     run = run_of()
     guess, truth = attacked(NEAR, run)
     before, answer = gap(guess, truth), [inputs.clone() for inputs in guess.inputs]
-    others = [dataclasses.replace(inside, raw=Batch(1 - inside.raw.inputs, inside.raw.labels)) for inside in truth]
+    others = [
+        dataclasses.replace(ground_truth, raw=Batch(1 - ground_truth.raw.inputs, ground_truth.raw.labels))
+        for ground_truth in truth
+    ]
     after = gap(guess, others)
     assert after[OBJECTIVE_OF_TRUTH].value > before[OBJECTIVE_OF_TRUTH].value
     assert after[OBJECTIVE_OF_GUESS] == before[OBJECTIVE_OF_GUESS]
-    changed = dataclasses.replace(run, inside=dict(zip(guess.keys, others, strict=True)))
+    changed = dataclasses.replace(run, truths=dict(zip(guess.keys, others, strict=True)))
     again, _ = attacked(NEAR, changed)
     assert all(map(torch.equal, again.inputs, answer))
 
 
-def judged(insides, inputs, objective, at_truth, at_blank=1.0):
+def judged(ground_truths, inputs, objective, at_truth, at_blank=1.0):
     """A guess whose objectives are chosen; the truth is told from the blank answer by its pixels."""
-    truth = insides([torch.rand(1, 1, 8, 8, generator=torch.Generator().manual_seed(n)) for n in range(len(inputs))])
+    truth = ground_truths([torch.rand(1, 1, 8, 8, generator=torch.Generator().manual_seed(n)) for n in range(len(inputs))])
 
     def judge(asked):
-        blank = all((inside.raw.inputs == 0.5).all() for inside in asked)
+        blank = all((ground_truth.raw.inputs == 0.5).all() for ground_truth in asked)
         return torch.full((len(asked),), at_blank) if blank else torch.tensor(at_truth)
 
     keys = tuple((f"client-{n}", 0) for n in range(len(inputs)))
@@ -110,39 +115,39 @@ def near(count=3):
 
 
 @pytest.mark.parametrize(("above", "failed"), [(0.5 * SHARE, 0.0), (2 * SHARE, 1.0), (-0.1, 0.0)])
-def test_the_tolerance_is_a_share_of_the_way_from_a_blank_answer(above, failed, insides):
+def test_the_tolerance_is_a_share_of_the_way_from_a_blank_answer(above, failed, ground_truths):
     """In whatever unit: a thousand times the objective changes nothing."""
     for unit in (1.0, 1e3):
-        guess, truth = judged(insides, near(), [unit * (0.2 + 0.8 * above)] * 3, [0.2 * unit] * 3, unit)
+        guess, truth = judged(ground_truths, near(), [unit * (0.2 + 0.8 * above)] * 3, [0.2 * unit] * 3, unit)
         assert gap(guess, truth)[SEARCH_FAILED].value == failed
 
 
-def test_rounding_of_large_objectives_is_no_gap(insides):
+def test_rounding_of_large_objectives_is_no_gap(ground_truths):
     """Where the blank answer fits as well as the truth only rounding is forgiven."""
-    guess, truth = judged(insides, near(), [1e6 + 1, 1e6 + 100, 1e6 - 5], [1e6] * 3, 1e6)
+    guess, truth = judged(ground_truths, near(), [1e6 + 1, 1e6 + 100, 1e6 - 5], [1e6] * 3, 1e6)
     assert gap(guess, truth)[SEARCH_FAILED].each == (0.0, 1.0, 0.0)
 
 
-def test_a_search_that_diverged_failed_and_has_no_objective(insides):
-    guess, truth = judged(insides, near(), [math.inf, math.nan, 0.0], [0.0] * 3)
+def test_a_search_that_diverged_failed_and_has_no_objective(ground_truths):
+    guess, truth = judged(ground_truths, near(), [math.inf, math.nan, 0.0], [0.0] * 3)
     readings = gap(guess, truth)
     assert readings[SEARCH_FAILED].each == (1.0, 1.0, 0.0)
     assert (readings[OBJECTIVE_OF_GUESS].n, readings[OBJECTIVE_OF_TRUTH].n) == (1, 1)
 
 
-def test_pixels_far_outside_the_box_are_a_failure_and_a_stray_one_is_not(insides):
+def test_pixels_far_outside_the_box_are_a_failure_and_a_stray_one_is_not(ground_truths):
     inputs = near()
     inputs[0] = torch.full((1, 1, 8, 8), 1 + 1.1 * OUTSIDE)
     inputs[1][0, 0, 0, 0] = 1 + 7 * OUTSIDE
-    guess, truth = judged(insides, inputs, [0.0] * 3, [0.0] * 3)
+    guess, truth = judged(ground_truths, inputs, [0.0] * 3, [0.0] * 3)
     assert gap(guess, truth)[SEARCH_FAILED].each == (1.0, 0.0, 0.0)
 
 
-def test_guesses_below_the_blind_level_are_failures_however_well_they_fit(insides):
+def test_guesses_below_the_blind_level_are_failures_however_well_they_fit(ground_truths):
     negatives = [1 - images for images in near(8)]
-    guess, truth = judged(insides, negatives, [0.0] * 8, [0.0] * 8)
+    guess, truth = judged(ground_truths, negatives, [0.0] * 8, [0.0] * 8)
     assert gap(guess, truth)[SEARCH_FAILED].value == 1
-    guess, truth = judged(insides, negatives[:1], [0.0], [0.0])
+    guess, truth = judged(ground_truths, negatives[:1], [0.0], [0.0])
     assert gap(guess, truth)[SEARCH_FAILED].value == 0, "one message has no interval"
 
 
@@ -168,11 +173,11 @@ def test_what_a_participant_can_tell_of_the_others_is_graded_without_a_gap():
     assert OBJECTIVE_OF_TRUTH not in names
 
 
-def test_what_was_not_searched_for_has_no_gap(insides):
+def test_what_was_not_searched_for_has_no_gap(ground_truths):
     run = toy_run(rounds=2, batch_size=1, task=toy_task(shape=SHAPE))
     guess, truth = attacked(Analytic(), run)
     assert gap(guess, truth) == {}
-    guess, truth = judged(insides, near(), [0.0] * 3, [0.0] * 3)
+    guess, truth = judged(ground_truths, near(), [0.0] * 3, [0.0] * 3)
     assert gap(dataclasses.replace(guess, judge=None), truth) == {}
     assert gap(dataclasses.replace(guess, objective=None), truth) == {}
 

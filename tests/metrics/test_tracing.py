@@ -215,8 +215,8 @@ def rows(*values):
     return torch.tensor([[value, value] for value in values])
 
 
-def test_an_owner_is_the_sender_of_the_nearest_reconstruction(insides):
-    truth = insides([rows(0.0, 1.0), rows(5.0), rows(9.0, 4.0)])
+def test_an_owner_is_the_sender_of_the_nearest_reconstruction(ground_truths):
+    truth = ground_truths([rows(0.0, 1.0), rows(5.0), rows(9.0, 4.0)])
     guess = guessed([rows(0.1, 9.1), rows(5.1), rows(7.0)], ["a", "b", "a"])
     raw, used = TracingDistance().grade(guess, truth, stream(0))
     assert (raw.against, used.against) == ("raw", "used")
@@ -227,39 +227,41 @@ def test_an_owner_is_the_sender_of_the_nearest_reconstruction(insides):
     assert (raw.low, raw.high) == pytest.approx(wilson(0.2 * 3, 3))
 
 
-def test_raw_and_used_examples_are_traced_apart(insides):
-    truth = insides([rows(0.0), rows(1.0)], used=[rows(1.0), rows(0.0)])
+def test_raw_and_used_examples_are_traced_apart(ground_truths):
+    truth = ground_truths([rows(0.0), rows(1.0)], used=[rows(1.0), rows(0.0)])
     raw, used = TracingDistance().grade(guessed([rows(0.0), rows(1.0)], ["a", "b"]), truth, stream(0))
     assert (raw.value, used.value) == (0, 1)
 
 
 @pytest.mark.parametrize("queries", ["attacked", "owned"])
-def test_one_participant_alone_leaves_nothing_to_trace(insides, queries):
-    truth = [dataclasses.replace(inside, owned=inside.raw) for inside in insides([rows(0.0), rows(1.0)])]
+def test_one_participant_alone_leaves_nothing_to_trace(ground_truths, queries):
+    truth = [
+        dataclasses.replace(ground_truth, owned=ground_truth.raw) for ground_truth in ground_truths([rows(0.0), rows(1.0)])
+    ]
     metric = TracingDistance(queries=queries)
     assert metric.grade(guessed([rows(0.0), rows(1.0)], ["sum", "sum"]), truth, stream(0)) == ()
 
 
-def test_a_participant_without_examples_is_none(insides):
-    truth = insides([rows(0.0), torch.zeros(0, 2)])
+def test_a_participant_without_examples_is_none(ground_truths):
+    truth = ground_truths([rows(0.0), torch.zeros(0, 2)])
     assert TracingDistance().grade(guessed([rows(0.0), torch.zeros(0, 2)], ["a", "b"]), truth, stream(0)) == ()
 
 
-def test_constant_reconstructions_are_at_chance(insides):
-    truth = insides([rows(0.0), rows(1.0), rows(2.0), rows(3.0)])
+def test_constant_reconstructions_are_at_chance(ground_truths):
+    truth = ground_truths([rows(0.0), rows(1.0), rows(2.0), rows(3.0)])
     reading, _ = TracingDistance().grade(guessed([rows(0.5)] * 4, ["a", "b", "c", "d"]), truth, stream(0))
     assert reading.value == reading.chance == 0.75
     assert not reading.beats_chance()
 
 
-def test_without_any_reconstruction_every_query_is_missed(insides):
-    truth = insides([rows(0.0), rows(1.0)])
+def test_without_any_reconstruction_every_query_is_missed(ground_truths):
+    truth = ground_truths([rows(0.0), rows(1.0)])
     reading, _ = TracingDistance().grade(guessed([torch.zeros(0, 2)] * 2, ["a", "b"]), truth, stream(0))
     assert reading.value == 1
 
 
-def test_chance_is_to_name_who_owns_most(insides):
-    truth = insides([rows(0.0, 1.0, 2.0), rows(3.0)])
+def test_chance_is_to_name_who_owns_most(ground_truths):
+    truth = ground_truths([rows(0.0, 1.0, 2.0), rows(3.0)])
     guess = guessed([rows(0.0), rows(9.0)], ["a", "b"])
     reading, _ = TracingDistance().grade(guess, truth, stream(0))
     assert (reading.chance, reading.value) == (0.25, 0.25)
@@ -267,12 +269,12 @@ def test_chance_is_to_name_who_owns_most(insides):
 
 def owning(truth, *owned):
     batches = [Batch(inputs, torch.zeros(len(inputs)).long()) for inputs in owned]
-    return [dataclasses.replace(inside, owned=batch) for inside, batch in zip(truth, batches, strict=True)]
+    return [dataclasses.replace(ground_truth, owned=batch) for ground_truth, batch in zip(truth, batches, strict=True)]
 
 
-def test_everything_owned_is_asked_for_once(insides):
+def test_everything_owned_is_asked_for_once(ground_truths):
     everything = rows(0.0, 1.0, 2.0), rows(8.0, 9.0), rows(0.0, 1.0, 2.0)
-    truth = owning(insides([rows(0.0), rows(9.0), rows(2.0)]), *everything)
+    truth = owning(ground_truths([rows(0.0), rows(9.0), rows(2.0)]), *everything)
     guess = guessed([rows(0.0), rows(6.0), rows(9.0)], ["a", "b", "a"])
     (reading,) = TracingDistance(queries="owned").grade(guess, truth, stream(0))
     assert (reading.against, reading.n, reading.each) == ("raw", 5, ())
@@ -282,8 +284,8 @@ def test_everything_owned_is_asked_for_once(insides):
     assert (reading.low, reading.high) == pytest.approx(wilson(0.4 * 2, 2))
 
 
-def test_unknown_owners_give_no_reading(insides):
-    truth = insides([rows(0.0), rows(1.0)])
+def test_unknown_owners_give_no_reading(ground_truths):
+    truth = ground_truths([rows(0.0), rows(1.0)])
     guess = guessed([rows(0.0), rows(1.0)], ["a", "b"])
     assert TracingDistance(queries="owned").grade(guess, truth, stream(0)) == ()
     half = [*owning(truth[:1], rows(0.0)), truth[1]]
@@ -291,18 +293,18 @@ def test_unknown_owners_give_no_reading(insides):
 
 
 @pytest.mark.parametrize("queries", ["attacked", "owned"])
-def test_reconstructed_images_are_cut_to_the_pixel_range(insides, queries):
+def test_reconstructed_images_are_cut_to_the_pixel_range(ground_truths, queries):
     """What runs away beyond white is white on a screen, and nearest to the white image; other data are taken as they are."""
     for shape, value in (((1, 2, 2), 0), ((4,), 0.5)):
         white, dark = torch.ones(1, *shape), torch.full((1, *shape), 0.1)
-        truth = owning(insides([white, dark]), white, dark)
+        truth = owning(ground_truths([white, dark]), white, dark)
         guess = guessed([9 * white, 0.5 * white], ["a", "b"])
         assert TracingDistance(queries=queries).grade(guess, truth, stream(0))[0].value == value
 
 
-def test_scores_are_not_graded(insides):
+def test_scores_are_not_graded(ground_truths):
     scores = Scores((("a", 0), ("b", 0)), (torch.zeros(1), torch.zeros(1)))
-    assert TracingDistance().grade(scores, insides([rows(0.0), rows(1.0)]), stream(0)) == ()
+    assert TracingDistance().grade(scores, ground_truths([rows(0.0), rows(1.0)]), stream(0)) == ()
 
 
 def test_the_metric_conforms():
@@ -314,12 +316,12 @@ def test_unknown_queries_are_refused():
         TracingDistance(queries="all")
 
 
-def test_better_reconstructions_are_traced_better(insides, photos):
+def test_better_reconstructions_are_traced_better(ground_truths, photos):
     images = [image[None] for batch in photos for image in batch]
     rng, senders = torch.Generator().manual_seed(0), [f"client-{number % 4}" for number in range(8)]
     values = []
     for noise in (0.0, 0.5, 50.0):
         guess = guessed([image + noise * torch.randn(image.shape, generator=rng) for image in images], senders)
-        values.append(TracingDistance().grade(guess, insides(images), stream(0))[0].value)
+        values.append(TracingDistance().grade(guess, ground_truths(images), stream(0))[0].value)
     assert values[0] == 0
     assert values[0] <= values[1] < values[2]

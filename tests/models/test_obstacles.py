@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from leaktight.models import obstacles
-from leaktight.models.trial import inverted
+from leaktight.models.trial import invert
 
 SHAPE, CLASSES = (1, 8, 8), 10
 
@@ -298,7 +298,7 @@ def test_the_trial_of_two_derivatives_agrees_with_plain_autograd():
     torch.manual_seed(0)
     module = net(nn.Tanh())
     inputs = torch.rand(3, *SHAPE)
-    gradients, second = inverted(module, inputs)
+    gradients, second = invert(module, inputs)
     for victim in range(3):
         alone = inputs[victim : victim + 1].clone().requires_grad_()
         loss = F.cross_entropy(module(alone), torch.tensor([0]))

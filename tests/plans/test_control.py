@@ -64,11 +64,11 @@ def test_the_noise_does_not_follow_the_message(run: Run) -> None:
 def test_the_truth_stays_and_sent_is_what_was_sent(run: Run) -> None:
     null = nulled(run, stream(0, "null"))
     for message in null.transcript:
-        if message.key in null.inside:
-            inside = null.inside[message.key]
-            assert inside.sent is message
-            assert inside.raw is run.inside[message.key].raw
-            assert inside.clean is run.inside[message.key].clean
+        if message.key in null.truths:
+            ground_truth = null.truths[message.key]
+            assert ground_truth.sent is message
+            assert ground_truth.raw is run.truths[message.key].raw
+            assert ground_truth.clean is run.truths[message.key].clean
 
 
 def test_the_same_stream_gives_the_same_noise_and_the_run_is_unchanged(run: Run) -> None:
@@ -82,7 +82,7 @@ def test_the_same_stream_gives_the_same_noise_and_the_run_is_unchanged(run: Run)
 
 def test_a_tensor_of_zeros_stays_zero(run: Run) -> None:
     flat = run.transcript[1].map(torch.zeros_like)
-    null = nulled(Run((flat,), run.public, run.defence, {flat.key: run.inside[flat.key]}), stream(0))
+    null = nulled(Run((flat,), run.public, run.defence, {flat.key: run.truths[flat.key]}), stream(0))
     assert all(tensor.abs().sum() == 0 for tensor in null.transcript[0].tensors.values())
 
 

@@ -39,7 +39,7 @@ def test_the_demo_attacks_victims_of_several_classes() -> None:
     plan = plans.quick()
     assert isinstance(plan.grid.victims, int)
     run = _observed(plan, Undefended(), plan.grid.victims)
-    labels = [int(label) for inside in run.inside.values() for label in inside.raw.labels]
+    labels = [int(label) for ground_truth in run.truths.values() for label in ground_truth.raw.labels]
     assert len(labels) == 8
     assert len(set(labels)) >= 5
 

@@ -97,9 +97,9 @@ def test_the_probe_reads_public_examples_only() -> None:
     [found] = AccuracyScore(samples=6).read(run, stream(0)).readings
     assert (found.name, found.n, found.leaks, found.low) == ("accuracy_score", 6, None, None)
     drawn = run.auxiliary.take(torch.randperm(32, generator=stream(0))[:6])
-    sent = run.public.named(run.transcript[2].tensors)
+    sent = run.public.model_parameters(run.transcript[2].tensors)
     assert found.value == pytest.approx(literal(run.public, sent, drawn.inputs), rel=1e-5)
-    blind = dataclasses.replace(run, inside={}, locals={})
+    blind = dataclasses.replace(run, truths={}, locals={})
     assert AccuracyScore(samples=6).read(blind, stream(0)).readings == (found,)
 
 

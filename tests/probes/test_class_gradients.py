@@ -29,7 +29,7 @@ def run() -> Run:
     return scenario.observe(training, Undefended(), Observation("training", batch_size=128, victims=4, seed=0))
 
 
-def inside(run: Run, rows: Tensor, labels: Tensor) -> GroundTruth:
+def ground_truth(run: Run, rows: Tensor, labels: Tensor) -> GroundTruth:
     """Return one message of these rows behind these labels."""
     message = Message(Kind.CUT_GRADIENT, "label-party", "feature-party", 0, {"gradient": rows})
     batch = Batch(torch.zeros(len(rows), 1), labels)
@@ -38,7 +38,7 @@ def inside(run: Run, rows: Tensor, labels: Tensor) -> GroundTruth:
 
 def test_quantiles_are_those_of_each_class(run: Run) -> None:
     rows = torch.tensor([[3.0, 4.0], [0.0, 2.0], [-1.0, 0.0], [0.0, -3.0]])
-    found = described(inside(run, rows, torch.tensor([1, 1, 0, 0])))
+    found = described(ground_truth(run, rows, torch.tensor([1, 1, 0, 0])))
     assert found is not None
     negative, positive, below, above = found.view(8, len(SHARES))[:4]
     middle = SHARES.index(0.5)
@@ -53,11 +53,11 @@ def test_quantiles_are_those_of_each_class(run: Run) -> None:
 
 @pytest.mark.parametrize("label", [0, 1])
 def test_a_step_of_one_class_is_left_out(run: Run, label: int) -> None:
-    assert described(inside(run, torch.ones(3, 2), torch.full((3,), label))) is None
+    assert described(ground_truth(run, torch.ones(3, 2), torch.full((3,), label))) is None
 
 
 def test_gradients_of_zero_have_no_direction(run: Run) -> None:
-    found = described(inside(run, torch.zeros(4, 2), torch.tensor([0, 1, 0, 1])))
+    found = described(ground_truth(run, torch.zeros(4, 2), torch.tensor([0, 1, 0, 1])))
     assert found is not None
     norms, cosines, errors, slopes = found.view(4, 2, len(SHARES))
     assert norms.abs().max().item() == cosines.abs().max().item() == slopes.abs().max().item() == 0
@@ -71,7 +71,7 @@ def test_each_step_has_its_place_in_order(run: Run) -> None:
     assert steps == 4 == len(found["norm_positive_q50"].each)
     messages = [message for message in run.transcript if message.kind is Kind.CUT_GRADIENT]
     for place, message in enumerate(messages):
-        one = run.inside[message.key]
+        one = run.truths[message.key]
         norms = next(iter(message.tensors.values())).double().norm(dim=1)[one.raw.labels == 1] * 128
         assert found["norm_positive_q50"].each[place] == pytest.approx(norms.quantile(0.5).item())
     # Below a linear top all gradients lie on one line.
@@ -93,7 +93,7 @@ def test_the_norm_is_the_error_times_the_slope(run: Run) -> None:
 
 
 def test_without_losses_there_are_no_factors(run: Run) -> None:
-    one = dataclasses.replace(inside(run, torch.ones(4, 2), torch.tensor([0, 1, 0, 1])), losses=None)
+    one = dataclasses.replace(ground_truth(run, torch.ones(4, 2), torch.tensor([0, 1, 0, 1])), losses=None)
     with pytest.raises(Refusal, match="needs the loss of each example"):
         described(one)
 

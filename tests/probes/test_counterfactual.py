@@ -42,18 +42,20 @@ def test_without_a_defence_the_same_is_sent(run: Run) -> None:
 def test_what_is_sent_is_the_gradient_of_the_transformed_examples(run: Run) -> None:
     inverted = counterfactual(run, POLICY)
     assert inverted.defence == POLICY
-    for key, inside in inverted.inside.items():
-        before = run.inside[key]
-        torch.testing.assert_close(inside.raw.inputs, before.raw.inputs)
+    for key, ground_truth in inverted.truths.items():
+        before = run.truths[key]
+        torch.testing.assert_close(ground_truth.raw.inputs, before.raw.inputs)
         # Function 0 inverts, after rounding to 8 bits.
         used = 1 - (before.raw.inputs * 255).round() / 255
-        torch.testing.assert_close(inside.used.inputs, used)
+        torch.testing.assert_close(ground_truth.used.inputs, used)
         [asked] = [one for one in run.transcript if (one.kind, one.receiver, one.round) == (Kind.PARAMETERS, *key)]
-        wanted = gradient(run.public, run.public.named(asked.tensors), dataclasses.replace(before.raw, inputs=used)).tensors
+        wanted = gradient(
+            run.public, run.public.model_parameters(asked.tensors), dataclasses.replace(before.raw, inputs=used)
+        ).tensors
         for name, tensor in run.public.outward(wanted).items():
-            torch.testing.assert_close(inside.sent.tensors[name], tensor)
-        assert inside.plain == before.clean
-        assert inside.sent in inverted.transcript
+            torch.testing.assert_close(ground_truth.sent.tensors[name], tensor)
+        assert ground_truth.plain == before.clean
+        assert ground_truth.sent in inverted.transcript
 
 
 def test_it_is_drawn_from_the_sender_s_seed_and_leaves_the_run_as_it_was(run: Run) -> None:
@@ -95,5 +97,5 @@ def test_what_cannot_be_told_is_refused(run: Run) -> None:
 
 
 def test_a_message_that_nobody_stands_behind_stays(run: Run) -> None:
-    bare = counterfactual(dataclasses.replace(run, inside={}), GaussianNoise(std=1.0))
+    bare = counterfactual(dataclasses.replace(run, truths={}), GaussianNoise(std=1.0))
     assert bare.transcript == run.transcript

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from leaktight.core.random import sealed
+from leaktight.core.random import global_seed
 from leaktight.core.task import Model, Task
 from leaktight.learning import classification
 from leaktight.models import VGG11Net
@@ -15,7 +15,7 @@ from leaktight.testing import toy_batch, toy_task
 
 
 def task_of(body: nn.Module, width: int) -> Task:
-    with sealed(0):
+    with global_seed(0):
         return classification(Model(body, nn.Linear(width, 2)), (1, 4, 4), 2)
 
 
@@ -29,7 +29,7 @@ def outputs(task: Task, inputs: Tensor) -> dict[str, Tensor]:
 
 
 def test_a_layer_is_read_after_its_activation_and_before_pooling(inputs: Tensor) -> None:
-    with sealed(0):
+    with global_seed(0):
         body = nn.Sequential(
             nn.Conv2d(1, 2, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(2, 5), nn.ConstantPad1d(1, 0.0), nn.Tanh()
         )
@@ -44,7 +44,7 @@ def test_a_layer_is_read_after_its_activation_and_before_pooling(inputs: Tensor)
 
 
 def test_a_norm_is_a_layer_of_its_own(inputs: Tensor) -> None:
-    with sealed(0):
+    with global_seed(0):
         body = nn.Sequential(nn.Conv2d(1, 4, 3), nn.GroupNorm(2, 4), nn.ReLU(), nn.Flatten())
     found = outputs(task_of(body, 16), inputs)
     assert torch.equal(found["body.0"], body[:1](inputs).flatten(1))
@@ -52,7 +52,7 @@ def test_a_norm_is_a_layer_of_its_own(inputs: Tensor) -> None:
 
 
 def test_an_activation_in_place_is_seen(inputs: Tensor) -> None:
-    with sealed(0):
+    with global_seed(0):
         body = nn.Sequential(nn.Flatten(), nn.Linear(16, 5), nn.ReLU(inplace=True))
     assert (outputs(task_of(body, 5), inputs)["body.1"] >= 0).all()
 
@@ -69,7 +69,7 @@ class Twice(nn.Module):
 
 
 def test_the_last_call_counts_and_a_layer_without_one_is_left_out(inputs: Tensor) -> None:
-    with sealed(0):
+    with global_seed(0):
         body = Twice()
     found = outputs(task_of(body, 16), inputs)
     assert list(found) == ["body.first", "head"]

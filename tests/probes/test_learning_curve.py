@@ -36,7 +36,7 @@ def test_values_are_shares_of_right_answers_of_what_was_handed_out(run: Run) -> 
     assert len(found) == 2 * len(handed) == 6
     for message in handed:
         with torch.no_grad():
-            outputs = run.public.forward(run.public.named(message.tensors), run.auxiliary.inputs)
+            outputs = run.public.forward(run.public.model_parameters(message.tensors), run.auxiliary.inputs)
         right = int((outputs.argmax(1) == run.auxiliary.labels).sum())
         reading = found[f"accuracy_after_{message.round}"]
         assert reading.value == pytest.approx(right / len(run.auxiliary))
@@ -51,10 +51,10 @@ def test_own_examples_are_what_senders_own_or_else_all_that_they_sent_about(run:
         return {one.n for one in everything.read(run, stream(0, "curve")).readings if one.name.startswith("own")}
 
     assert run.auxiliary is not None
-    owned = {key: dataclasses.replace(inside, owned=run.auxiliary) for key, inside in run.inside.items()}
-    sent = {key: dataclasses.replace(inside, owned=None) for key, inside in run.inside.items()}
-    assert count(dataclasses.replace(run, inside=owned)) == {len(run.auxiliary)}
-    assert count(dataclasses.replace(run, inside=sent)) == {sum(len(inside.raw) for inside in run.inside.values())}
+    owned = {key: dataclasses.replace(ground_truth, owned=run.auxiliary) for key, ground_truth in run.truths.items()}
+    sent = {key: dataclasses.replace(ground_truth, owned=None) for key, ground_truth in run.truths.items()}
+    assert count(dataclasses.replace(run, truths=owned)) == {len(run.auxiliary)}
+    assert count(dataclasses.replace(run, truths=sent)) == {sum(len(ground_truth.raw) for ground_truth in run.truths.values())}
 
 
 def test_so_many_examples_are_drawn_from_the_stream(run: Run) -> None:

@@ -162,7 +162,7 @@ def test_the_probe_scores_public_examples_at_the_latest_parameters(run: Run) -> 
     drawn = torch.randperm(32, generator=rng)[:8]
     noise = torch.rand(8, *run.public.shape, generator=rng)
     examples = run.auxiliary.take(drawn)
-    sent = run.public.named(run.transcript[2].tensors)
+    sent = run.public.model_parameters(run.transcript[2].tensors)
     wanted = privacy_scores(run.public, sent, examples.inputs, examples.labels, noise)
     assert list(found.each) == pytest.approx(wanted.tolist())
 
@@ -170,7 +170,7 @@ def test_the_probe_scores_public_examples_at_the_latest_parameters(run: Run) -> 
 def test_the_policy_counts_and_nothing_private_is_read(run: Run) -> None:
     plain, changed = (PrivacyScore(policy=policy, samples=16).read(run, stream(0)).readings[0] for policy in (None, "0-3"))
     assert plain.value != changed.value
-    blind = dataclasses.replace(run, inside={}, locals={})
+    blind = dataclasses.replace(run, truths={}, locals={})
     assert PrivacyScore(policy="0-3", samples=16).read(blind, stream(0)).readings[0] == changed
 
 

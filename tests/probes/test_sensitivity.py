@@ -140,7 +140,7 @@ def test_a_run_in_which_nothing_is_public_is_refused(run: Run) -> None:
 
 
 def test_nothing_private_is_read(run: Run) -> None:
-    assert read(dataclasses.replace(run, inside={}, locals={})) == read(run)
+    assert read(dataclasses.replace(run, truths={}, locals={})) == read(run)
 
 
 def test_it_is_found_by_its_kind() -> None:

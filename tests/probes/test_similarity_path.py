@@ -49,7 +49,10 @@ def test_values_are_the_cosine_of_the_candidate_at_that_moment(run):
     _, inputs, targets, _ = torch.func.vmap(objective.unpack)(points, victims.targets)
     found = paths(run)
     for row, exchange in enumerate(exchanges):
-        leaves = {name: tensor.clone().requires_grad_(True) for name, tensor in view.task.named(exchange.parameters).items()}
+        leaves = {
+            name: tensor.clone().requires_grad_(True)
+            for name, tensor in view.task.model_parameters(exchange.parameters).items()
+        }
         loss = view.task.loss(view.task.forward(leaves, inputs[row]), targets[row]).mean()
         slopes = dict(zip(leaves, torch.autograd.grad(loss, list(leaves.values())), strict=True))
         for layer in ("body.1", "head"):

@@ -38,11 +38,11 @@ def read(run: Run, **settings: object) -> dict[tuple[str, str | None], Reading]:
 
 
 def with_properties(run: Run, properties: dict[tuple[str, int], torch.Tensor | None]) -> Run:
-    inside = {
+    truths = {
         key: dataclasses.replace(one, raw=dataclasses.replace(one.raw, properties=properties[key]))
-        for key, one in run.inside.items()
+        for key, one in run.truths.items()
     }
-    return dataclasses.replace(run, inside=inside)
+    return dataclasses.replace(run, truths=truths)
 
 
 def test_there_is_a_reading_for_each_family_and_layer(found: dict[tuple[str, str | None], Reading]) -> None:
@@ -100,9 +100,9 @@ def test_one_repeat_has_no_interval(run: Run) -> None:
 
 
 def test_shuffled_properties_tell_nothing(run: Run) -> None:
-    order = torch.randperm(len(run.inside), generator=stream(0, "order")).tolist()
-    keys = list(run.inside)
-    dealt = {key: run.inside[keys[place]].raw.properties for key, place in zip(keys, order, strict=True)}
+    order = torch.randperm(len(run.truths), generator=stream(0, "order")).tolist()
+    keys = list(run.truths)
+    dealt = {key: run.truths[keys[place]].raw.properties for key, place in zip(keys, order, strict=True)}
     for layer in (None, "body.1", "head"):
         reading = read(with_properties(run, dealt), repeats=3)["v_information", layer]
         assert reading.low is not None
@@ -126,12 +126,12 @@ def test_data_without_a_property_is_refused(run: Run) -> None:
     with pytest.raises(Refusal, match="private property"):
         read(toy_run())
     with pytest.raises(Refusal, match="Whether messages hold a private property is unknown"):
-        read(with_properties(run, dict.fromkeys(run.inside)))
+        read(with_properties(run, dict.fromkeys(run.truths)))
 
 
 def test_too_few_messages_of_a_kind_are_refused(run: Run) -> None:
-    one = next(iter(run.inside))
-    rare = {key: (torch.ones if key == one else torch.zeros)(8) for key in run.inside}
+    one = next(iter(run.truths))
+    rare = {key: (torch.ones if key == one else torch.zeros)(8) for key in run.truths}
     with pytest.raises(Refusal, match=r"v_information needs two messages with the property and two without\. 1 of 40 have it"):
         read(with_properties(run, rare))
 

@@ -213,14 +213,14 @@ def test_a_defence_is_priced_against_a_training_with_the_same_attacker(plan: Any
     [
         (
             {"seat": "server"},
-            "The attack x must take a participant's chair, as it takes part in training. Got `server` instead.",
+            "The attack x must take a participant's seat, as it takes part in training. Got `server` instead.",
         ),
         ({"seat": "wire"}, "Got `wire` instead."),
         ({"seat": "client-9"}, "There is no seat `client-9` for x in this scenario."),
         ({"accomplices": ("client-2", "client-7")}, "Got `client-7` instead. Did you mean `client-"),
     ],
 )
-def test_a_chair_that_is_not_there_is_said_before_the_audit_starts(
+def test_a_seat_that_is_not_there_is_said_before_the_audit_starts(
     plan: Any, sitter: Any, settings: dict[str, Any], sentence: str
 ) -> None:
     with pytest.raises(InvalidValue) as caught:

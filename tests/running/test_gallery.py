@@ -17,25 +17,25 @@ from leaktight.running.gallery import SHOWN, decode, encode, gallery_of
 
 
 @pytest.fixture
-def insides(toys: ModuleType) -> tuple[GroundTruth, ...]:
+def truths(toys: ModuleType) -> tuple[GroundTruth, ...]:
     scenario = toys.ToyScenario()
     run = scenario.observe(scenario.train(Undefended(), 0), Undefended(), Observation("initial", 3, 4, 0))
     labelled = [
-        dataclasses.replace(inside, raw=Batch(inside.raw.inputs, torch.arange(3) + 10 * number))
-        for number, inside in enumerate(run.inside.values())
+        dataclasses.replace(ground_truth, raw=Batch(ground_truth.raw.inputs, torch.arange(3) + 10 * number))
+        for number, ground_truth in enumerate(run.truths.values())
     ]
     return tuple(labelled)
 
 
-def finding(insides: tuple[GroundTruth, ...], inputs: list[torch.Tensor], labels: list[torch.Tensor] | None = None) -> Finding:
-    keys = tuple(inside.sent.key for inside in insides)
-    return Finding((), Reconstruction(keys, tuple(inputs), tuple(labels) if labels else None), insides)
+def finding(truths: tuple[GroundTruth, ...], inputs: list[torch.Tensor], labels: list[torch.Tensor] | None = None) -> Finding:
+    keys = tuple(ground_truth.sent.key for ground_truth in truths)
+    return Finding((), Reconstruction(keys, tuple(inputs), tuple(labels) if labels else None), truths)
 
 
-def test_guesses_stand_beside_the_examples_they_are_paired_with(insides: tuple[GroundTruth, ...]) -> None:
-    shuffled = [inside.used.inputs.flip(0) for inside in insides]
-    labels = [torch.tensor([2, 1, 0]) for _ in insides]
-    shown = gallery_of(finding(insides, shuffled, labels))
+def test_guesses_stand_beside_the_examples_they_are_paired_with(truths: tuple[GroundTruth, ...]) -> None:
+    shuffled = [ground_truth.used.inputs.flip(0) for ground_truth in truths]
+    labels = [torch.tensor([2, 1, 0]) for _ in truths]
+    shown = gallery_of(finding(truths, shuffled, labels))
     assert torch.equal(shown["guess"], shown["truth_used"])
     assert torch.equal(shown["guess"], shown["truth_raw"])
     assert shown["guess"].shape == (SHOWN, 1, 2, 2)
@@ -44,54 +44,55 @@ def test_guesses_stand_beside_the_examples_they_are_paired_with(insides: tuple[G
     assert shown["guess_labels"].tolist() == [0, 1, 2, 0, 1, 2, 0, 1]
 
 
-def test_raw_and_used_are_kept_apart(insides: tuple[GroundTruth, ...]) -> None:
-    changed = tuple(dataclasses.replace(inside, used=Batch(1 - inside.raw.inputs, inside.raw.labels)) for inside in insides)
-    shown = gallery_of(finding(changed, [inside.used.inputs for inside in changed]))
+def test_raw_and_used_are_kept_apart(truths: tuple[GroundTruth, ...]) -> None:
+    changed = tuple(
+        dataclasses.replace(ground_truth, used=Batch(1 - ground_truth.raw.inputs, ground_truth.raw.labels))
+        for ground_truth in truths
+    )
+    shown = gallery_of(finding(changed, [ground_truth.used.inputs for ground_truth in changed]))
     assert torch.equal(shown["guess"], shown["truth_used"])
     assert not torch.equal(shown["truth_raw"], shown["truth_used"])
     assert (shown["truth_raw"].int() + shown["truth_used"].int() - 255).abs().max() <= 1
 
 
-def test_bytes_are_rounded_and_clamped(insides: tuple[GroundTruth, ...]) -> None:
-    one = dataclasses.replace(
-        insides[0], used=insides[0].used.take(torch.tensor([0])), raw=insides[0].raw.take(torch.tensor([0]))
-    )
+def test_bytes_are_rounded_and_clamped(truths: tuple[GroundTruth, ...]) -> None:
+    one = dataclasses.replace(truths[0], used=truths[0].used.take(torch.tensor([0])), raw=truths[0].raw.take(torch.tensor([0])))
     guess = torch.tensor([-3.0, 0.5, 1.0, 7.0]).view(1, 1, 2, 2)
     assert gallery_of(finding((one,), [guess]))["guess"].flatten().tolist() == [0, 128, 255, 255]
 
 
-def test_guesses_are_paired_as_they_are_shown(insides: tuple[GroundTruth, ...]) -> None:
+def test_guesses_are_paired_as_they_are_shown(truths: tuple[GroundTruth, ...]) -> None:
     """As numbers, a dark guess with one runaway pixel would stand for the white image."""
     truth = Batch(torch.stack([torch.ones(1, 2, 2), torch.full((1, 2, 2), 0.2)]), torch.arange(2))
-    one = dataclasses.replace(insides[0], used=truth, raw=truth)
+    one = dataclasses.replace(truths[0], used=truth, raw=truth)
     guess = torch.stack([torch.full((1, 2, 2), 0.5), torch.tensor([[[9.0, 0.0], [0.0, 0.0]]])])
     assert gallery_of(finding((one,), [guess]))["guess"].flatten(1).tolist() == [[128] * 4, [255, 0, 0, 0]]
 
 
-def test_a_missing_guess_is_grey_and_has_no_label(insides: tuple[GroundTruth, ...]) -> None:
-    [inside, *_] = insides
-    shown = gallery_of(finding((inside,), [inside.used.inputs[:1]], [torch.tensor([5])]))
+def test_a_missing_guess_is_grey_and_has_no_label(truths: tuple[GroundTruth, ...]) -> None:
+    [ground_truth, *_] = truths
+    shown = gallery_of(finding((ground_truth,), [ground_truth.used.inputs[:1]], [torch.tensor([5])]))
     assert shown["guess_labels"].tolist() == [5, -1, -1]
     assert shown["guess"][1:].unique().tolist() == [128]
-    assert gallery_of(finding((inside,), [inside.used.inputs]))["guess_labels"].tolist() == [-1, -1, -1]
+    assert gallery_of(finding((ground_truth,), [ground_truth.used.inputs]))["guess_labels"].tolist() == [-1, -1, -1]
 
 
-def test_soft_labels_show_the_likeliest(insides: tuple[GroundTruth, ...]) -> None:
-    [inside, *_] = insides
+def test_soft_labels_show_the_likeliest(truths: tuple[GroundTruth, ...]) -> None:
+    [ground_truth, *_] = truths
     soft = torch.eye(3)[[1, 2, 0]]
-    assert gallery_of(finding((inside,), [inside.used.inputs], [soft]))["guess_labels"].tolist() == [1, 2, 0]
+    assert gallery_of(finding((ground_truth,), [ground_truth.used.inputs], [soft]))["guess_labels"].tolist() == [1, 2, 0]
 
 
-def test_nothing_for_scores_tables_and_empty_findings(insides: tuple[GroundTruth, ...]) -> None:
+def test_nothing_for_scores_tables_and_empty_findings(truths: tuple[GroundTruth, ...]) -> None:
     assert gallery_of(Finding(())) == {}
-    assert gallery_of(Finding((), Scores((insides[0].sent.key,), (torch.ones(3),)), insides[:1])) == {}
-    task = dataclasses.replace(insides[0].task, shape=(4,))
-    table = dataclasses.replace(insides[0], task=task)
-    assert gallery_of(finding((table,), [insides[0].used.inputs])) == {}
+    assert gallery_of(Finding((), Scores((truths[0].sent.key,), (torch.ones(3),)), truths[:1])) == {}
+    task = dataclasses.replace(truths[0].task, shape=(4,))
+    table = dataclasses.replace(truths[0], task=task)
+    assert gallery_of(finding((table,), [truths[0].used.inputs])) == {}
 
 
-def test_bytes_and_back(insides: tuple[GroundTruth, ...]) -> None:
-    shown = gallery_of(finding(insides, [inside.used.inputs for inside in insides]))
+def test_bytes_and_back(truths: tuple[GroundTruth, ...]) -> None:
+    shown = gallery_of(finding(truths, [ground_truth.used.inputs for ground_truth in truths]))
     back = decode(encode(shown))
     assert back.keys() == shown.keys()
     assert all(torch.equal(back[name], tensor) for name, tensor in shown.items())
@@ -106,9 +107,9 @@ def samples(shape: tuple[int, ...], label: int) -> Samples:
     return Samples((("all but client-1", 3),), made, label, torch.stack([made, 1 - made]), (0, 4))
 
 
-def test_made_up_examples_stand_beside_private_ones_of_their_class(insides: tuple[GroundTruth, ...]) -> None:
-    label = int(insides[0].raw.labels[1])
-    shown = gallery_of(Finding((), samples((1, 2, 2), label), insides[:1]))
+def test_made_up_examples_stand_beside_private_ones_of_their_class(truths: tuple[GroundTruth, ...]) -> None:
+    label = int(truths[0].raw.labels[1])
+    shown = gallery_of(Finding((), samples((1, 2, 2), label), truths[:1]))
     assert {name: tuple(tensor.shape) for name, tensor in shown.items()} == {
         "owned": (1, 1, 2, 2),
         "made": (SHOWN, 1, 2, 2),
@@ -116,16 +117,16 @@ def test_made_up_examples_stand_beside_private_ones_of_their_class(insides: tupl
         "rounds": (2,),
     }
     assert shown["rounds"].tolist() == [0, 4]
-    assert torch.equal(shown["owned"][0].float(), (insides[0].raw.inputs[1].clamp(0, 1) * 255).round())
+    assert torch.equal(shown["owned"][0].float(), (truths[0].raw.inputs[1].clamp(0, 1) * 255).round())
     assert torch.equal(decode(encode(shown))["history"], shown["history"])
 
 
-def test_of_a_class_that_nobody_holds_there_is_no_private_example(insides: tuple[GroundTruth, ...]) -> None:
-    shown = gallery_of(Finding((), samples((1, 2, 2), 99), insides))
+def test_of_a_class_that_nobody_holds_there_is_no_private_example(truths: tuple[GroundTruth, ...]) -> None:
+    shown = gallery_of(Finding((), samples((1, 2, 2), 99), truths))
     assert len(shown["owned"]) == 0
     assert len(decode(encode(shown))["made"]) == SHOWN
 
 
-def test_made_up_rows_of_a_table_are_no_pictures(insides: tuple[GroundTruth, ...]) -> None:
+def test_made_up_rows_of_a_table_are_no_pictures(truths: tuple[GroundTruth, ...]) -> None:
     rows = torch.rand(4, 7, generator=torch.Generator())
-    assert gallery_of(Finding((), Samples((("all", 0),), rows, 0, rows[None], (0,)), insides)) == {}
+    assert gallery_of(Finding((), Samples((("all", 0),), rows, 0, rows[None], (0,)), truths)) == {}

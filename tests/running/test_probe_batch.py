@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from leaktight.core.random import sealed, stream
+from leaktight.core.random import global_seed, stream
 from leaktight.running import probe_batch
 from leaktight.running.probe_batch import digest_response
 
@@ -16,7 +16,7 @@ BATCH = torch.rand(4, 6, generator=stream(0)), torch.tensor([0, 1, 2, 0])
 
 
 def network(activation: nn.Module | None = None) -> nn.Module:
-    with sealed(0):
+    with global_seed(0):
         return nn.Sequential(nn.Linear(6, 5), activation or nn.Tanh(), nn.Linear(5, 3))
 
 
@@ -94,7 +94,7 @@ def test_draws_of_torch_are_no_chance() -> None:
 
 
 def test_the_model_stays_as_it_was() -> None:
-    with sealed(0):
+    with global_seed(0):
         model = nn.Sequential(nn.Linear(6, 5), nn.BatchNorm1d(5), nn.Linear(5, 3))
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     state = torch.random.get_rng_state()
@@ -109,7 +109,7 @@ def test_numbers_that_are_not_finite_are_no_error() -> None:
 
 
 def test_two_threads_and_one_agree() -> None:
-    with sealed(0):
+    with global_seed(0):
         wide = nn.Sequential(nn.Linear(6, 3000), nn.Tanh(), nn.Linear(3000, 3000), nn.Tanh(), nn.Linear(3000, 3))
     threads, found = torch.get_num_threads(), set()
     try:

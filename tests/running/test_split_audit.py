@@ -81,7 +81,7 @@ class Leak(Metric):
     claim: ClassVar[str] = "scores"
 
     def grade(self, guess, truth, rng, public=None):
-        each = [auc(scores, inside.used.labels) for scores, inside in zip(guess.values, truth, strict=True)]
+        each = [auc(scores, ground_truth.used.labels) for scores, ground_truth in zip(guess.values, truth, strict=True)]
         return (Reading(name="leak_auc", value=torch.tensor(each).median().item(), each=tuple(each), chance=0.5),)
 
 

@@ -16,7 +16,7 @@ from leaktight.core.errors import LeaktightError
 from leaktight.core.metric import Reading
 from leaktight.core.probe import Attempt
 from leaktight.core.record import Cell
-from leaktight.core.scenario import Snapshot, Training, flat
+from leaktight.core.scenario import Snapshot, Training, flatten
 from leaktight.running.fingerprint import Fingerprint
 from leaktight.running.training_cache import TrainingCache, TrainingSpec, decode, encode
 
@@ -46,8 +46,8 @@ def test_a_training_comes_back_from_bytes_as_it_was() -> None:
     assert list(back.snapshots) == ["initial", "end"]
     for found in back.snapshots.values():
         assert all(torch.equal(found.parameters[name], tensor) for name, tensor in snapshot.parameters.items())
-        assert flat(found.memories["client-0"]).keys() == flat(memory).keys()
-        assert all(same(value, flat(memory)[name]) for name, value in flat(found.memories["client-0"]).items())
+        assert flatten(found.memories["client-0"]).keys() == flatten(memory).keys()
+        assert all(same(value, flatten(memory)[name]) for name, value in flatten(found.memories["client-0"]).items())
     assert back.utility == (reading,)
     assert back.notes == {"epsilon": 2 / 3}
 

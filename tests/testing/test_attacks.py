@@ -91,7 +91,7 @@ def stranger(self: Attack, view: View, rng: Stream) -> Guess:
 
 def knows_the_toy(self: Attack, view: View, rng: Stream) -> Guess:
     run = toy_run(rounds=12, batch_size=1)
-    return Reconstruction(tuple(run.inside), tuple(inside.raw.inputs for inside in run.inside.values()))
+    return Reconstruction(tuple(run.truths), tuple(ground_truth.raw.inputs for ground_truth in run.truths.values()))
 
 
 CHEATS: dict[str, tuple[Hook, frozenset[str], str]] = {

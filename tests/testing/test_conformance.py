@@ -16,13 +16,14 @@ from leaktight.testing.conformance import (
     close,
     contains,
     finite,
+    installed_classes,
     own_randomness,
     picture,
     plain,
     require,
-    unchanged,
+    require_unchanged,
+    sample,
 )
-from leaktight.testing.samples import installed, sample
 from leaktight.testing.values import check_value
 
 Hook = Callable[..., Any]
@@ -54,11 +55,11 @@ def test_pictures_take_any_tensor(tensor: torch.Tensor) -> None:
 
 def test_a_change_in_place_is_seen() -> None:
     tensor = torch.zeros(3)
-    with unchanged("Nobody", message={"a": tensor}):
+    with require_unchanged("Nobody", message={"a": tensor}):
         tensor + 1
     with (
         pytest.raises(ConformanceError, match=r"Somebody must leave its input unchanged\. Its message changed in place\."),
-        unchanged("Somebody", message={"a": tensor}),
+        require_unchanged("Somebody", message={"a": tensor}),
     ):
         tensor[1] = 1
 
@@ -118,11 +119,11 @@ def test_broken_values_are_named(members: dict[str, Any], sentence: str, make: H
 
 def test_samples_are_what_plugins_bring(make: Hook) -> None:
     make(Defence, "only_in_this_test")
-    assert {"gaussian_noise", "none", "chain"} <= set(installed("defence"))
-    assert "only_in_this_test" not in installed("defence")
+    assert {"gaussian_noise", "none", "chain"} <= set(installed_classes("defence"))
+    assert "only_in_this_test" not in installed_classes("defence")
     assert sample(GaussianNoise) == GaussianNoise()
-    assert installed("no such family") == {}
+    assert installed_classes("no such family") == {}
 
 
 def test_a_class_without_defaults_has_no_sample() -> None:
-    assert sample(installed("probe")["attempt"]) is None
+    assert sample(installed_classes("probe")["attempt"]) is None

@@ -27,11 +27,11 @@ def test_a_row_is_the_gradient_of_the_mean_loss_by_one_example_s_features() -> N
 def test_a_run_has_both_sides_of_every_answer() -> None:
     run = cut_run(IsotropicNoise(), rounds=3, batch_size=2)
     assert [message.kind for message in run.transcript] == [Kind.ACTIVATION, Kind.CUT_GRADIENT] * 3
-    for key, inside in run.inside.items():
-        assert key == inside.sent.key
-        assert set(inside.used.labels.tolist()) <= {0, 1}
-        assert torch.equal(inside.clean.tensors["cut"], cut_message(run.public, inside.used, key[1]).tensors["cut"])
-        assert not torch.equal(inside.clean.tensors["cut"], inside.sent.tensors["cut"])
+    for key, ground_truth in run.truths.items():
+        assert key == ground_truth.sent.key
+        assert set(ground_truth.used.labels.tolist()) <= {0, 1}
+        assert torch.equal(ground_truth.clean.tensors["cut"], cut_message(run.public, ground_truth.used, key[1]).tensors["cut"])
+        assert not torch.equal(ground_truth.clean.tensors["cut"], ground_truth.sent.tensors["cut"])
 
 
 @pytest.mark.parametrize(

@@ -28,15 +28,15 @@ def trial() -> Trial:
 def errors(guess: Reconstruction, truth: Sequence[GroundTruth], *, paired: bool = True) -> list[float]:
     """Return each example's mean squared error to the best guess of its message; a plain stand-in for one-to-one pairing."""
     found = []
-    for inputs, inside in zip(guess.inputs, truth, strict=True):
-        for place, true in enumerate(inside.raw.inputs):
+    for inputs, ground_truth in zip(guess.inputs, truth, strict=True):
+        for place, true in enumerate(ground_truth.raw.inputs):
             each = (inputs - true).square().flatten(1).mean(1)
             found.append(float(each.min() if paired else each[place]))
     return found
 
 
 def chance_of(truth: Sequence[GroundTruth]) -> float:
-    return float(torch.cat([inside.raw.inputs for inside in truth]).sub(0.5).square().mean())
+    return float(torch.cat([ground_truth.raw.inputs for ground_truth in truth]).sub(0.5).square().mean())
 
 
 def reading(kind: str, value: float, chance: float | None, **more: Any) -> tuple[Reading, ...]:

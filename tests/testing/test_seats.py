@@ -1,4 +1,4 @@
-"""Chairs: pictures that are easy to tell apart, and a small training that an attacker can sit in."""
+"""Seats: pictures that are easy to tell apart, and a small training run that an attacker can sit in."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ torch.set_num_threads(1)
 
 
 class Spy(Attack):
-    """Sits in its chair, does nothing dishonest, and remembers what it was handed."""
+    """Sits in its seat, does nothing dishonest, and remembers what it was handed."""
 
     kind: Literal["test_spy"] = "test_spy"
     claims: ClassVar[frozenset[str]] = frozenset({"samples"})
@@ -65,8 +65,8 @@ def test_a_run_shows_one_message_of_each_and_the_other_side_of_the_honest_one():
         (Kind.PARAMETERS, "server", ATTACKER, 2),
         (Kind.UPDATE, ATTACKER, "server", 2),
     ]
-    assert list(run.inside) == [(VICTIM, 2)]
-    assert run.inside[VICTIM, 2].owned.labels.unique().tolist() == list(OWNED[VICTIM])
+    assert list(run.truths) == [(VICTIM, 2)]
+    assert run.truths[VICTIM, 2].owned.labels.unique().tolist() == list(OWNED[VICTIM])
     assert set(run.locals) == {VICTIM, ATTACKER}
     assert run.auxiliary.labels.unique().tolist() == [0, 1, 2]
 
@@ -76,7 +76,7 @@ def test_the_model_learns_the_honest_ones_classes_unless_it_sends_noise():
     right = []
     for null in (False, True):
         run = active_run(Spy(), null=null)
-        parameters = run.public.named(run.transcript[2].tensors)
+        parameters = run.public.model_parameters(run.transcript[2].tensors)
         right.append((run.public.forward(parameters, test.inputs).argmax(1) == test.labels).float().mean().item())
     assert right[0] > 0.95
     assert right[1] < 0.8

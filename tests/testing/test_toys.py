@@ -14,7 +14,7 @@ from leaktight.testing.conformance import picture
 from leaktight.testing.toys import (
     CLASSES,
     SHAPE,
-    marked,
+    mark_property,
     null_run,
     property_run,
     toy_batch,
@@ -72,11 +72,11 @@ def test_a_run_s_parameters_are_not_the_model_s_own() -> None:
 
 def test_a_run_s_messages_are_the_gradients_of_its_batches() -> None:
     run = toy_run(rounds=2, batch_size=3)
-    for (_, number), inside in run.inside.items():
+    for (_, number), ground_truth in run.truths.items():
         task = toy_task()
         task.model.load_state_dict(dict(run.transcript[2 * number].tensors))
-        for name, tensor in toy_message(task, inside.raw).tensors.items():
-            assert torch.allclose(inside.sent.tensors[name], tensor, atol=1e-6)
+        for name, tensor in toy_message(task, ground_truth.raw).tensors.items():
+            assert torch.allclose(ground_truth.sent.tensors[name], tensor, atol=1e-6)
 
 
 def test_a_run_can_be_viewed() -> None:
@@ -100,7 +100,7 @@ def test_a_null_run_keeps_norms_and_nothing_else() -> None:
 
 
 def test_marked_examples_show_their_property_in_two_pixels_and_nothing_else() -> None:
-    plain, batch = toy_batch(200), marked(toy_batch(200))
+    plain, batch = toy_batch(200), mark_property(toy_batch(200))
     assert batch.properties is not None
     pixels = batch.inputs.flatten(1)
     assert torch.equal(pixels[:, 0].long(), batch.properties)
@@ -112,12 +112,16 @@ def test_marked_examples_show_their_property_in_two_pixels_and_nothing_else() ->
 
 def test_a_property_run_has_pure_messages_of_both_kinds_and_public_examples_too() -> None:
     run = property_run(GaussianNoise(std=0.1), rounds=20, batch_size=4)
-    held = [int(inside.raw.properties.sum()) for inside in run.inside.values() if inside.raw.properties is not None]
+    held = [
+        int(ground_truth.raw.properties.sum())
+        for ground_truth in run.truths.values()
+        if ground_truth.raw.properties is not None
+    ]
     assert sorted(held) == [0] * 10 + [4] * 10
     assert run.auxiliary is not None
     assert run.auxiliary.properties is not None
     assert run.auxiliary.properties.bincount().tolist() == [32, 32]
     assert run.defence == GaussianNoise(std=0.1)
     # What is public is not what the client owns.
-    owned = {tuple(row.tolist()) for inside in run.inside.values() for row in inside.raw.inputs.flatten(1)}
+    owned = {tuple(row.tolist()) for ground_truth in run.truths.values() for row in ground_truth.raw.inputs.flatten(1)}
     assert not owned & {tuple(row.tolist()) for row in run.auxiliary.inputs.flatten(1)}

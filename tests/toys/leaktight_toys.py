@@ -20,7 +20,7 @@ from leaktight.core.local import Local
 from leaktight.core.message import Kind, Message
 from leaktight.core.metric import Metric, Reading
 from leaktight.core.party import Party, Seat
-from leaktight.core.random import normal_like, sealed, seed_of, stream
+from leaktight.core.random import global_seed, normal_like, seed_of, stream
 from leaktight.core.run import GroundTruth, Run
 from leaktight.core.scenario import Enter, Observation, Progress, Scenario, Snapshot, Training
 from leaktight.core.task import Batch, Model, Task
@@ -78,7 +78,7 @@ class ToyScenario(Scenario):
     device: Literal["auto", "cpu", "cuda", "mps"] = "cpu"
 
     def task(self, seed: int) -> Task:
-        with sealed(seed_of(seed, "model")):
+        with global_seed(seed_of(seed, "model")):
             model = Model(nn.Sequential(nn.Flatten(), nn.Linear(4, 3)), nn.Linear(3, 2))
         return Task(model, squared, lambda outputs: outputs, SHAPE, 2)
 
@@ -100,7 +100,7 @@ class ToyScenario(Scenario):
     def observe(self, training: Training, defence: Defence, observation: Observation, enter: Enter | None = None) -> Run:
         task = self.task(observation.seed)
         snapshot = training.snapshots[observation.stage]
-        transcript, inside = [], {}
+        transcript, truths = [], {}
         for number in range(observation.victims):
             name = f"client-{number % 2}"
             rng = stream(observation.seed, "batch", number)
@@ -115,8 +115,8 @@ class ToyScenario(Scenario):
             clean = Message(Kind.GRADIENT, name, "server", number, tensors, {"examples": float(len(batch))})
             sent = defence.on_message(clean, local)
             transcript += [Message(Kind.PARAMETERS, "server", name, number, snapshot.parameters), sent]
-            inside[sent.key] = GroundTruth(task, batch, batch, clean, sent)
-        return Run(tuple(transcript), task, defence, inside, notes={"epsilon": 1.0, "rounds": 7.0})
+            truths[sent.key] = GroundTruth(task, batch, batch, clean, sent)
+        return Run(tuple(transcript), task, defence, truths, notes={"epsilon": 1.0, "rounds": 7.0})
 
 
 class ToyAttack(Attack):
@@ -159,7 +159,7 @@ class ToyNoise(Defence):
 
 
 class ToySitter(Attack):
-    """Sits in the training, counts its turns there, keeps what it was handed last, and stretches what its chair sends."""
+    """Sits in the training, counts its turns there, keeps what it was handed last, and stretches what its seat sends."""
 
     kind: Literal["toy_sitter"] = "toy_sitter"
     claims: ClassVar[frozenset[str]] = frozenset({"scores"})
@@ -182,7 +182,7 @@ class ToySitter(Attack):
 
 @dataclasses.dataclass(frozen=True)
 class Sitting:
-    """Who sits in a chair for a ToySitter."""
+    """Who sits in a seat for a ToySitter."""
 
     seat: Seat
     attack: ToySitter

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from leaktight.transforms import OPERATIONS
-from leaktight.transforms.batched import as_image, as_pixels, batched, sampled
+from leaktight.transforms.batched import apply_operation, as_image, as_pixels, source_pixels
 from leaktight.transforms.shear import taps
 
 SHAPES = [
@@ -48,7 +48,7 @@ def test_every_operation_is_pillow_bit_for_bit(name: str, shape: tuple[int, ...]
     for level in (0, 1, 4, 5, 9):
         for sign in (1, -1):
             value = OPERATIONS[name].value(level)
-            assert np.array_equal(batched(name, pixels, value, sign), one_by_one(name, pixels, value, sign))
+            assert np.array_equal(apply_operation(name, pixels, value, sign), one_by_one(name, pixels, value, sign))
     assert np.array_equal(pixels, before)
 
 
@@ -62,24 +62,24 @@ def test_every_operation_is_pillow_bit_for_bit(name: str, shape: tuple[int, ...]
 )
 def test_any_shape_and_level(name: str, level: int, sign: int, shape: tuple[int, ...], seed: int) -> None:
     pixels, value = drawn(shape, seed=seed), OPERATIONS[name].value(level)
-    assert np.array_equal(batched(name, pixels, value, sign), one_by_one(name, pixels, value, sign))
+    assert np.array_equal(apply_operation(name, pixels, value, sign), one_by_one(name, pixels, value, sign))
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_no_images_are_no_images(name: str) -> None:
-    assert batched(name, drawn((0, 3, 8, 8)), OPERATIONS[name].value(3), 1).shape == (0, 3, 8, 8)
+    assert apply_operation(name, drawn((0, 3, 8, 8)), OPERATIONS[name].value(3), 1).shape == (0, 3, 8, 8)
 
 
 def test_a_band_of_two_values_is_spread_by_equalize_and_stretched_by_autocontrast() -> None:
     pixels = np.where(np.arange(1024).reshape(1, 1, 32, 32) % 2 == 0, 100, 120).astype(np.uint8)
-    assert np.unique(batched("autocontrast", pixels, None, 1)).tolist() == [0, 255]
+    assert np.unique(apply_operation("autocontrast", pixels, None, 1)).tolist() == [0, 255]
     # 512 of 1024 are below: a step of two per level, and what would go beyond white is cut.
-    assert np.unique(batched("equalize", pixels, None, 1)).tolist() == [0, 255]
+    assert np.unique(apply_operation("equalize", pixels, None, 1)).tolist() == [0, 255]
 
 
 def test_places_of_a_shift_and_taps_of_a_shear_by_hand() -> None:
-    assert sampled("translateY", 4, 1, -0.25).tolist() == [0, -1, -2, -3]
-    assert (sampled("rotate", 9, 9, 30.0) >= 0).sum() > 0
+    assert source_pixels("translateY", 4, 1, -0.25).tolist() == [0, -1, -2, -3]
+    assert (source_pixels("rotate", 9, 9, 30.0) >= 0).sum() > 0
     found = taps("shearY", 3, 2, 1.0)
     assert found.offset.tolist() == [0.5] * 6
     assert found.places.tolist()[1] == [0, 3, 2, 5, 4, 5]

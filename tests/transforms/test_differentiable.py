@@ -10,8 +10,8 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 from leaktight.core.errors import Refusal
 from leaktight.transforms import LIBRARY, Function, same_as
-from leaktight.transforms.batched import batched
-from leaktight.transforms.differentiable import differentiable, rounded, stepped
+from leaktight.transforms.batched import apply_operation
+from leaktight.transforms.differentiable import differentiable, to_pixels, truncate
 
 DISTINCT = [function for function in LIBRARY if same_as(function.index) == function.index and not function.identity]
 SLACK = {"shearY": 1.0, "autocontrast": 1.0}
@@ -30,7 +30,7 @@ def test_the_numbers_are_those_of_pillow(function: Function, shape: tuple[int, .
         pixels = levels(8, shape, low=low, high=high)
         for sign in (1, -1):
             found = differentiable(function, shape, sign)(pixels)
-            wanted = batched(function.operation, pixels.numpy().astype(np.uint8), function.value, sign)
+            wanted = apply_operation(function.operation, pixels.numpy().astype(np.uint8), function.value, sign)
             away = (found - torch.tensor(wanted)).abs()
             assert away.max() <= SLACK.get(function.operation, 0.0)
             if shape[1] == 32:
@@ -118,13 +118,13 @@ def test_autocontrast_stretches_with_the_slope_of_the_range() -> None:
 
 def test_steps_and_rounding() -> None:
     numbers = torch.tensor([-3.0, 0.9, 1.0, 254.99, 300.0], requires_grad=True)
-    found = stepped(numbers)
+    found = truncate(numbers)
     assert found.tolist() == [0, 0, 1, 254, 255]
     found.sum().backward()
     assert numbers.grad is not None
     assert numbers.grad.tolist() == [0, 1, 1, 1, 0]
     images = torch.tensor([0.0, 0.499 / 255, 0.501 / 255, 1.0], requires_grad=True)
-    pixels = rounded(images)
+    pixels = to_pixels(images)
     assert pixels.tolist() == [0, 0, 1, 255]
     pixels.sum().backward()
     assert images.grad is not None

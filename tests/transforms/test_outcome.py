@@ -13,7 +13,7 @@ from leaktight.core.draws import SeededDraws
 from leaktight.core.errors import Refusal
 from leaktight.core.random import stream
 from leaktight.transforms import PUBLISHED, Policy, outcomes
-from leaktight.transforms.outcome import mirrored
+from leaktight.transforms.outcome import add_mirror
 from leaktight.transforms.policy import Probability
 
 SHAPE = (3, 16, 16)
@@ -103,11 +103,11 @@ def test_outcomes_lead_back_to_the_pixels() -> None:
 
 def test_a_mirror_before_everything() -> None:
     policy = Policy.of("3-0")
-    found = mirrored(outcomes(policy, SHAPE))
+    found = add_mirror(outcomes(policy, SHAPE))
     assert told(found) == dict.fromkeys(("3+ 0", "mirrored 3+ 0", "3- 0", "mirrored 3- 0"), 0.25)
     for plain, other in zip(found[::2], found[1::2], strict=True):
         assert torch.equal(other.change(image()), plain.change(image().flip(-1)))
-    assert len(mirrored(outcomes(Policy.of("3-1-7-18-13-4-12"), SHAPE))) == MOST_OUTCOMES
+    assert len(add_mirror(outcomes(Policy.of("3-1-7-18-13-4-12"), SHAPE))) == MOST_OUTCOMES
 
 
 def test_what_is_no_image_is_refused() -> None:

@@ -20,7 +20,7 @@ import torch
 from leaktight.core.certificates import make_certificates
 from leaktight.core.defence import Undefended, bind_key
 from leaktight.core.local import Local
-from leaktight.core.scenario import flat
+from leaktight.core.scenario import flatten
 from leaktight.core.secure import SecretKey
 from leaktight.data import Csv
 from leaktight.defences import IsotropicNoise
@@ -263,7 +263,7 @@ def sides(tables, tmp_path_factory):
 
 def same(one: dict, other: dict) -> bool:
     """Whether two nested states have the same names and the same bits; a scope without anything in it is none."""
-    ours, theirs = flat(one), flat(other)
+    ours, theirs = flatten(one), flatten(other)
     pairs = [(ours[name], theirs[name]) for name in ours.keys() & theirs.keys()]
     return ours.keys() == theirs.keys() and all(torch.equal(a, b) if isinstance(a, torch.Tensor) else a == b for a, b in pairs)
 

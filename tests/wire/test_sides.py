@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from leaktight.core.scenario import flat
+from leaktight.core.scenario import flatten
 from leaktight.defences import IsotropicNoise
 from leaktight.learning.checkpoint_file import read_checkpoint
 from leaktight.wire import parse_party_file
@@ -79,7 +79,7 @@ def test_each_party_has_a_key_of_its_own_until_the_training_is_done(pair, monkey
 
 
 def identical_names(one, other):
-    return flat(one).keys() == flat(other).keys()
+    return flatten(one).keys() == flatten(other).keys()
 
 
 def test_a_second_process_on_a_checkpoint_is_refused(pair):

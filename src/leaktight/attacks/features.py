@@ -140,7 +140,7 @@ def layer_inputs(task: Task, parameters: Tensors, inputs: Tensor, layer: str) ->
     seen: list[Tensor] = []
     hook = task.model.get_submodule(layer).register_forward_pre_hook(lambda module, given: seen.append(given[0]))
     try:
-        task.forward(task.named(parameters), inputs)
+        task.forward(task.model_parameters(parameters), inputs)
     finally:
         hook.remove()
     return seen[0].flatten(1)

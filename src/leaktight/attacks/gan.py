@@ -26,7 +26,7 @@ from leaktight.models.generator import Generator
 class GanAttack(Attack):
     r"""Take part in a training, and learn to make pictures of a class that others own.
 
-    The attacker sits in a participant's chair while the model is trained. On each of its turns, with the parameters \(\theta\) that it is
+    The attacker sits in a participant's seat while the model is trained. On each of its turns, with the parameters \(\theta\) that it is
     handed, it
 
     1. trains its generator G so that the shared model takes what it makes for the victim's class v,
@@ -55,7 +55,7 @@ class GanAttack(Attack):
             nothing, so that it tries a `random` one, or one `estimated` from what others' updates do to its fakes (`key_estimate`): stronger, but it
             has no say in whose class that brings out. The first two need `keys`.
         distance: \(\delta\), the Euclidean distance in (0, 2]; lower is stronger. \(\sqrt 2\) is what random keys are apart.
-        accomplices: further chairs in which the same attack sits, each with a generator and a key of its own. Who estimates keys takes the
+        accomplices: further seats in which the same attack sits, each with a generator and a key of its own. Who estimates keys takes the
             fakes of the others for somebody's class.
         samples: how many pictures it makes in the end, at least 2.
         pictures: how many it keeps of each round that is looked at, at least 1.
@@ -105,7 +105,7 @@ class GanAttack(Attack):
 
     @property
     def active(self) -> bool:
-        """It sits in its chair while the model is trained."""
+        """It sits in its seat while the model is trained."""
         return True
 
     def take(self, seat: Seat) -> Party:
@@ -113,16 +113,16 @@ class GanAttack(Attack):
         return GanParty(self, seat)
 
     def run(self, view: View, rng: Stream) -> Samples:
-        """Make pictures with the generator that the party in this chair has trained."""
+        """Make pictures with the generator that the party in this seat has trained."""
         memory = view.memory.get(SCOPE, {})
         if "generator" not in memory:
             raise Refusal(
-                f"gan needs a generator that was trained from the chair `{view.seat}`. There is none; sit in a participant's chair."
+                f"gan needs a generator that was trained from the seat `{view.seat}`. There is none; sit in a participant's seat."
             )
         generator = restored(self, view.task.shape, Local(view.seat, 0, memory=memory))
         rounds = sorted(map(int, memory["history"]))
         return Samples(
-            # What was learned is about everybody who trained along: the last round that the chair took part in stands for all.
+            # What was learned is about everybody who trained along: the last round that the seat took part in stands for all.
             keys=((all_but(view.seat), max(message.round for message in view.messages if message.sender == view.seat)),),
             inputs=drawn_samples(generator, self.generator.noise, self.samples, SeededDraws(rng)).cpu(),
             label=self.victim_class,

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from leaktight.attacks.gan import GanAttack
 
 SCOPE = "gan"
-"""Where the party keeps what it learned, in the memory of its chair."""
+"""Where the party keeps what it learned, in the memory of its seat."""
 
 LOOKS = 12
 """Of how many rounds pictures are kept, at most."""
@@ -42,11 +42,11 @@ class GanParty:
 
     On each turn it trains its generator against the parameters that it was handed, makes fakes, and answers as an honest participant would who
     also owned the fakes of the last rounds, under a label that nobody else uses. What it keeps from turn to turn is in the memory of its
-    chair alone: the generator, what its optimiser remembers, the fakes, pictures of some rounds, and estimates of a key if it makes some.
+    seat alone: the generator, what its optimiser remembers, the fakes, pictures of some rounds, and estimates of a key if it makes some.
 
     Args:
         attack: the settings.
-        seat: the chair, whose honest owner trains for it.
+        seat: the seat, whose honest owner trains for it.
     """
 
     attack: GanAttack
@@ -55,12 +55,12 @@ class GanParty:
     def __post_init__(self) -> None:
         self.fake_class = _fake_class(self.attack, self.seat)
         if not isinstance(self.seat.honest, Client):
-            raise Refusal(f"gan needs the chair of a federation's participant. Got that of {self.name}, which is no such.")
+            raise Refusal(f"gan needs the seat of a federation's participant. Got that of {self.name}, which is no such.")
         self.honest = self.seat.honest
 
     @property
     def name(self) -> str:
-        """The name of its chair."""
+        """The name of its seat."""
         return self.seat.name
 
     def respond(self, message: Message) -> Message:
@@ -68,7 +68,7 @@ class GanParty:
         local = self.seat.local
         local.begin(message.round)
         own = local.scope(SCOPE)
-        parameters = self.seat.task.named(message.tensors)
+        parameters = self.seat.task.model_parameters(message.tensors)
         generator = restored(self.attack, self.seat.task.shape, own)
         target = self._aim(parameters, own)
         self._train(generator.to(self.seat.task.device), parameters, target, own)
@@ -116,7 +116,9 @@ class GanParty:
         memory, task = own.memory, self.seat.task
         if "left" in memory:
             fakes = memory["fakes"][-self.attack.fakes :]
-            memory["estimate"] = key_estimate(task, task.named(memory["left"]), parameters, fakes, memory.get("estimate"))
+            memory["estimate"] = key_estimate(
+                task, task.model_parameters(memory["left"]), parameters, fakes, memory.get("estimate")
+            )
         elif "estimate" not in memory:
             raise Refusal(
                 "gan cannot tell what others did since its last turn where the server weighs answers, hides them in a sum, or has momentum. "
@@ -182,7 +184,7 @@ class GanParty:
             history[str(round)] = pictures[: self.attack.pictures].clone()
 
     def _forger(self, fakes: Tensor) -> Client:
-        """Return the honest owner of the chair with fakes among its examples."""
+        """Return the honest owner of the seat with fakes among its examples."""
         own = self.seat.data
         labels = torch.full((len(fakes),), self.fake_class, device=own.labels.device)
         # A copy and not a new one: what the defence knows of the owner's classes stays as it is.

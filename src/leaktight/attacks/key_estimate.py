@@ -36,7 +36,7 @@ def key_estimate(task: Task, before: Tensors, after: Tensors, inputs: Tensor, ea
         >>> from leaktight.defences import ClassKeys
         >>> from leaktight.testing.toys import toy_task
         >>> task = ClassKeys(dimensions=16).on_agree(toy_task())
-        >>> before = task.named(task.public_parameters())
+        >>> before = task.model_parameters(task.public_parameters())
         >>> after = {name: tensor + 0.1 for name, tensor in before.items()}
         >>> key_estimate(task, before, after, torch.zeros(3, *task.shape), None).norm().round()
         tensor(1.)

@@ -111,7 +111,7 @@ def can_read_labels(replay: Replay, sent: Tensors) -> bool:
 def _typical(replay: Replay, parameters: Tensors, rng: Stream) -> tuple[Tensor, Tensor]:
     """Return the outputs and the features of random inputs."""
     inputs = torch.rand(PROBES, *replay.task.shape, generator=rng).to(replay.task.device)
-    model, named = replay.task.model, replay.task.named(parameters)
+    model, named = replay.task.model, replay.task.model_parameters(parameters)
     body = {name: named[f"body.{name}"] for name, _ in model.body.named_parameters()}
     with torch.no_grad():
         features: Tensor = torch.func.functional_call(model.body, body, (model.normalise(inputs),))

@@ -15,7 +15,7 @@ from leaktight.attacks.shadow import Moment, group_by_moment, shadows
 from leaktight.core.attack import Attack, Principle, Reconstruction
 from leaktight.core.defence import Defence
 from leaktight.core.errors import Refusal
-from leaktight.core.random import Stream, drawn
+from leaktight.core.random import Stream, draw
 from leaktight.core.task import Batch
 from leaktight.core.threat import Exchange, Knows, View
 from leaktight.defences.layer_guard import LayerGuard
@@ -162,7 +162,7 @@ def _vary(pool: Batch, count: int, rng: Stream) -> Batch:
         partners = torch.empty_like(labels)
         for label in torch.unique(labels):
             own = labels == label
-            partners[own] = drawn((pool.labels == label).nonzero()[:, 0].cpu(), int(own.sum()), rng).to(partners)
+            partners[own] = draw((pool.labels == label).nonzero()[:, 0].cpu(), int(own.sum()), rng).to(partners)
         weights = torch.rand(count, generator=rng) * (torch.rand(count, generator=rng) < 0.5)
         inputs = torch.lerp(inputs, pool.inputs[partners], weights.to(inputs).view(-1, 1, 1, 1))
     held = torch.unique(pool.labels)

@@ -40,7 +40,7 @@ class LinearLayer:
     @classmethod
     def of(cls, task: Task, parameters: Tensors, name: str, box: tuple[Tensor, Tensor] | None = None) -> LinearLayer:
         """Return a layer of a task's model, with these public parameters, by wire name."""
-        named = task.named(parameters)
+        named = task.model_parameters(parameters)
         weight = augment(named[f"{name}.weight"], named[f"{name}.bias"])
         low, high = (None, None) if box is None else (part.cpu().double() for part in box)
         return cls(name, weight, task, named, low, high)

@@ -64,7 +64,9 @@ class PlayedModel:
 
     def at_truth(self, truth: Sequence[GroundTruth]) -> Tensor:
         """Return the same number of the true examples, for metrics."""
-        return self.score([inside.raw.inputs for inside in truth], [inside.raw.labels for inside in truth])
+        return self.score(
+            [ground_truth.raw.inputs for ground_truth in truth], [ground_truth.raw.labels for ground_truth in truth]
+        )
 
     def _lowest(self, place: int, guess: Tensor | None, labels: Tensor | None) -> float:
         moment = self._moments[place]

@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from leaktight.core.errors import InvalidValue
-from leaktight.core.random import Stream, sealed
+from leaktight.core.random import Stream, global_seed
 
 Single = Literal["random_forest", "network", "logistic"]
 Family = Literal["random_forest", "network", "logistic", "best"]
@@ -193,7 +193,7 @@ def _network(rows: Tensor, positive: Tensor, rng: Stream) -> Model:
     rows, target = rows.float(), positive.float()
     out = _dealt(positive, 5, rng) == 0
     inside = (~out).nonzero()[:, 0]
-    with sealed(_seed(rng)):
+    with global_seed(_seed(rng)):
         model = nn.Sequential(nn.Linear(rows.shape[1], _WIDTH), nn.ReLU(), nn.Linear(_WIDTH, 1), nn.Flatten(0))
     steps = torch.optim.AdamW(model.parameters(), lr=_RATE, weight_decay=_DECAY)
     best, waited, kept = float("inf"), 0, model.state_dict()

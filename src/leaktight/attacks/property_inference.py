@@ -18,7 +18,7 @@ from leaktight.core.attack import Attack, Principle, PropertyScores
 from leaktight.core.defence import Defence
 from leaktight.core.errors import Refusal, did_you_mean
 from leaktight.core.message import Tensors
-from leaktight.core.random import Stream, drawn, stream
+from leaktight.core.random import Stream, draw, stream
 from leaktight.core.run import MessageKey
 from leaktight.core.task import Batch
 from leaktight.core.threat import Exchange, Knows, View
@@ -223,7 +223,7 @@ def _batches(moment: Moment, pool: Batch, shares: Iterable[float], rng: Stream) 
     total = moment.parties * moment.examples
     for share in shares:
         held = max(1, round(share * moment.examples)) if share else 0
-        yield torch.cat([drawn(own, held, rng), drawn(others, total - held, rng)])
+        yield torch.cat([draw(own, held, rng), draw(others, total - held, rng)])
 
 
 def _stacked(parts: Sequence[dict[str, Tensor]]) -> dict[str, Tensor]:

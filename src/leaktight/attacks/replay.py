@@ -92,7 +92,7 @@ class Replay:
             sent: the update that was sent; needed at a surrogate point.
         """
         secrets = secrets or {}
-        start = self.task.named(parameters, secrets)
+        start = self.task.model_parameters(parameters, secrets)
         used = self._change(inputs, choice)
         with holding(self.memory, secrets):
             if self.kind is Kind.GRADIENT:

@@ -117,7 +117,7 @@ def shadows(
         Messages stacked along the first dimension.
     """
     if moment.kind is Kind.GRADIENT and (defence is None or isinstance(defence, Undefended)):
-        for found in batch_gradients(task, task.named(moment.parameters), pool, members):
+        for found in batch_gradients(task, task.model_parameters(moment.parameters), pool, members):
             yield task.outward(found)
         return
     for row in members:

@@ -14,7 +14,7 @@ from leaktight.attacks.row_totals import RowTotals, row_numbers, worth_adding
 from leaktight.core.attack import Attack, LabelScores, Principle, RowScores
 from leaktight.core.errors import Refusal
 from leaktight.core.message import Kind, Message
-from leaktight.core.random import Stream, sealed
+from leaktight.core.random import Stream, global_seed
 from leaktight.core.threat import View
 
 _START = 0.1
@@ -92,7 +92,7 @@ class Surrogate(Attack):
     def _search(self, exchanges: Sequence[_Exchange], passes: Sequence[int], seed: int) -> list[Tensor]:
         """Return the scores of each message's rows."""
         width = exchanges[0].activations.shape[1]
-        with sealed(seed):
+        with global_seed(seed):
             top = nn.Sequential(nn.Linear(width, self.hidden), nn.Tanh(), nn.Linear(self.hidden, 1))
         scores: dict[int, Tensor] = {}
         for number in sorted(set(passes)):

@@ -27,26 +27,26 @@ def objective_at_truth(objective: Objective, victim: int, truth: Sequence[Ground
         victim: whose.
         truth: the other side of each of its messages.
     """
-    if not all(_is_reachable(inside, objective.replay.examples) for inside in truth):
+    if not all(_is_reachable(ground_truth, objective.replay.examples) for ground_truth in truth):
         return math.nan
     device = objective.device
-    examples = [_examples(inside, objective.replay.task.classes, device) for inside in truth]
+    examples = [_examples(ground_truth, objective.replay.task.classes, device) for ground_truth in truth]
     seen = torch.zeros((), device=device)
-    for sighting, inside, (inputs, targets) in zip(objective.victims.sightings, truth, examples, strict=True):
+    for sighting, ground_truth, (inputs, targets) in zip(objective.victims.sightings, truth, examples, strict=True):
         message = sighting.evidence(victim)
         parameters, wanted = message.parameters, message.sent
         floors = {name: floor(tensor)[victim] for name, tensor in sighting.wanted.items()}
         replay, private = sighting.replay, dict[str, Tensor]()
-        own = inside.task.named(parameters, inside.private)
+        own = ground_truth.task.model_parameters(parameters, ground_truth.private)
         # An attack that knows nothing of a private task is judged by its own objective, in which there is none.
         if replay.channel.private_task and replay.loss == "known":
-            replay = dataclasses.replace(replay, task=inside.task, memory={})
-            private = {name: tensor for name, tensor in own.items() if inside.task.wire(name) is None}
-        choice = _true_choice(sighting.replay, inputs, inside.used.inputs.to(device))
+            replay = dataclasses.replace(replay, task=ground_truth.task, memory={})
+            private = {name: tensor for name, tensor in own.items() if ground_truth.task.wire(name) is None}
+        choice = _true_choice(sighting.replay, inputs, ground_truth.used.inputs.to(device))
         costs = [
             objective.match(replay(parameters, inputs, targets, {**private, **unknowns}, choice, wanted), wanted, floors)
             + surprise(replay, choice)
-            for unknowns in _true_unknowns(replay, inside, own, targets)
+            for unknowns in _true_unknowns(replay, ground_truth, own, targets)
         ]
         seen = seen + torch.stack(costs).min()
     inputs, targets = examples[0]
@@ -55,26 +55,30 @@ def objective_at_truth(objective: Objective, victim: int, truth: Sequence[Ground
     return (seen + objective.plausibility(z, Candidate(inputs, targets, {}, evidence))).item()
 
 
-def _examples(inside: GroundTruth, classes: int, device: torch.device) -> tuple[Tensor, Tensor]:
+def _examples(ground_truth: GroundTruth, classes: int, device: torch.device) -> tuple[Tensor, Tensor]:
     """Return the true examples behind a message, in its own order, and their labels as probabilities."""
-    return inside.raw.inputs.to(device), nn.functional.one_hot(inside.raw.labels, classes).float().to(device)
+    return ground_truth.raw.inputs.to(device), nn.functional.one_hot(ground_truth.raw.labels, classes).float().to(device)
 
 
-def _is_reachable(inside: GroundTruth, examples: int) -> bool:
+def _is_reachable(ground_truth: GroundTruth, examples: int) -> bool:
     """Return whether a candidate can be the truth: one party's batch, of the size that the message says.
 
     The mean of several parties' messages is none of theirs, and a batch by Poisson sampling may have another size.
     """
-    return not is_joined(inside) and len(inside.raw) == len(inside.used) == examples
+    return not is_joined(ground_truth) and len(ground_truth.raw) == len(ground_truth.used) == examples
 
 
-def _true_unknowns(replay: Replay, inside: GroundTruth, parameters: Tensors, targets: Tensor) -> list[dict[str, Tensor]]:
+def _true_unknowns(replay: Replay, ground_truth: GroundTruth, parameters: Tensors, targets: Tensor) -> list[dict[str, Tensor]]:
     """Return the true values of further unknowns, or several where there is no true one."""
     if replay.loss == "free":
         head = {name.removeprefix("head."): tensor for name, tensor in parameters.items() if name.startswith("head.")}
         with torch.enable_grad():
-            seen = features_of(inside.task, parameters, inside.used.inputs.to(targets.device)).detach().requires_grad_(True)
-            losses = inside.task.loss(torch.func.functional_call(inside.task.model.head, head, (seen,)), targets)
+            seen = (
+                features_of(ground_truth.task, parameters, ground_truth.used.inputs.to(targets.device))
+                .detach()
+                .requires_grad_(True)
+            )
+            losses = ground_truth.task.loss(torch.func.functional_call(ground_truth.task.model.head, head, (seen,)), targets)
             return [{FEATURE_GRADIENT: torch.autograd.grad(losses.sum(), seen)[0].flatten(1)}]
     if replay.update == "surrogate":
         return [{SURROGATE: torch.tensor(logit, device=targets.device)} for logit in (-3.0, -1.0, 0.0, 1.0, 3.0)]

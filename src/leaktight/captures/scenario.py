@@ -22,7 +22,7 @@ from leaktight.core.device import DeviceName, device_of
 from leaktight.core.errors import InvalidValue, Refusal
 from leaktight.core.factory import call_object
 from leaktight.core.message import Message, Tensors
-from leaktight.core.random import sealed
+from leaktight.core.random import global_seed
 from leaktight.core.run import GroundTruth, MessageKey, Run
 from leaktight.core.scenario import Enter, Observation, Progress, Scenario, Snapshot, Training
 from leaktight.core.task import Batch, Task
@@ -97,7 +97,7 @@ class Captured(Scenario):
     def module(self, capture: Capture) -> nn.Module:
         """Return the model with what a message's sender was sent, in the mode in which its function returns it."""
         parameters = capture.parameters()
-        with sealed(0):
+        with global_seed(0):
             module = call_object(self.model.function, shape=self.shape_of(capture), classes=_classes(capture, parameters))
         if not isinstance(module, nn.Module):
             raise InvalidValue(f"`{self.model.function}` must return a torch.nn.Module. Got {type(module).__name__} instead.")
@@ -136,17 +136,17 @@ class Captured(Scenario):
             raise Refusal(f"No captured message was made from batches of {observation.batch_size}.")
         task, batches = self.task(chosen[0]), self.batches(chosen)
         transcript: list[Message] = []
-        inside: dict[MessageKey, GroundTruth] = {}
+        truths: dict[MessageKey, GroundTruth] = {}
         for capture in chosen:
             asked, sent = exchange(capture, task)
             if capture.manifest.name in batches:
                 batch = batches[capture.manifest.name].to(task.device)
                 plain = undefended(task, asked, sent, batch, capture.manifest)
                 sent = sent if isinstance(defence, AsCaptured) else _known(plain)
-                inside[sent.key] = GroundTruth(task, batch, batch, plain or sent, sent, plain)
+                truths[sent.key] = GroundTruth(task, batch, batch, plain or sent, sent, plain)
             transcript += [asked, sent]
         notes = self._notes(chosen, task, transcript)
-        return Run(tuple(transcript), task, defence, inside, auxiliary=self._auxiliary(task), notes=notes)
+        return Run(tuple(transcript), task, defence, truths, auxiliary=self._auxiliary(task), notes=notes)
 
     def _auxiliary(self, task: Task) -> Batch | None:
         """Return the public examples, if there are any and they are of the same kind."""

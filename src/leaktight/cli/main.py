@@ -25,8 +25,8 @@ from leaktight.cli import (
 )
 from leaktight.cli.interruption import interruptible, terminable
 from leaktight.cli.plain_help import PlainCommand
+from leaktight.core.allocator import keep_memory
 from leaktight.core.errors import LeaktightError
-from leaktight.core.memory import keep_memory
 from leaktight.core.threads import rest_soon
 
 USAGE_ERROR = 2

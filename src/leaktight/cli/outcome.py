@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from leaktight.core.defence import is_undefended
-from leaktight.core.display import capital, listed
+from leaktight.core.display import capital, join_words
 from leaktight.core.metric import Reading
 from leaktight.core.probe import DIVERGED, OBJECTIVE
 from leaktight.core.record import Record, Status
@@ -226,7 +226,7 @@ def failed_searches(rows: Sequence[Row]) -> list[str]:
         if row.failed is not None and row.failed.value > 0:
             found.setdefault(f"{row.attack} ({row.setting})", {}).setdefault(row.searches, []).append(name_of(row.defence))
     return [
-        f"{where}: {'; '.join(f'{searches} under {listed(names)}' for searches, names in many.items())}"
+        f"{where}: {'; '.join(f'{searches} under {join_words(names)}' for searches, names in many.items())}"
         for where, many in found.items()
     ]
 

@@ -70,7 +70,7 @@ class Scores(Guess):
 
 @dataclasses.dataclass(frozen=True)
 class RowScores:
-    """How likely each row of the feature party is positive, as the messages of several passes tell together.
+    """How likely each row of the feature party is positive, judged by the messages of several passes together.
 
     Args:
         rows: for each message a number for each example behind it, the same wherever the row is, from 0.
@@ -88,7 +88,7 @@ class RowScores:
 
 @dataclasses.dataclass(frozen=True)
 class LabelScores(Scores):
-    """How likely each example behind a message is positive, as the gradients at some layers tell.
+    """How likely each example behind a message is positive, judged by the gradients at some layers.
 
     Args:
         keys: the messages that were attacked.
@@ -108,7 +108,7 @@ class LabelScores(Scores):
 
 @dataclasses.dataclass(frozen=True)
 class PropertyScores(Guess):
-    """How likely the examples behind each message hold a private property, as the tensors of some layers tell.
+    """How likely the examples behind each message have a private property, judged by the tensors of some layers.
 
     Args:
         keys: the messages that were attacked.
@@ -161,7 +161,7 @@ class Attack(Registered):
 
     Write `run`; call the attack. `needs` is what the threat model must grant, `claims` what the guess speaks of (`inputs`,
     `labels`, `scores`, `property`, `samples`), `principle` what it rests on, `simple` marks an attack that a strong one should beat, `models` says which
-    defences it models, `active` marks one that sits in its chair while the model is trained. An attack with a field `accomplices` takes those chairs too.
+    defences it models, `active` marks one that sits in its seat while the model is trained. An attack with a field `accomplices` takes those seats too.
     """
 
     family: ClassVar[str] = "attack"
@@ -196,28 +196,28 @@ class Attack(Registered):
 
     @property
     def active(self) -> bool:
-        """Whether the attack must sit in its chair while the model is trained; such a training is no other attack's."""
+        """Whether the attack must take its seat while the model is trained; no other attack shares that training run."""
         return False
 
     @property
     def further(self) -> tuple[str, ...]:
-        """The chairs that the attack takes beside that of the threat model: its `accomplices`, if it has such a field."""
+        """The seats that the attack takes in addition to that of the threat model: its `accomplices`, if it has that field."""
         return tuple(dict(self).get("accomplices", ()))
 
     def member(self, name: str) -> Attack:
-        """Return the attack of this name among those that this one tries together; an attack by itself is its only member."""
+        """Return the attack of this name among those that this one combines; a single attack is its own only member."""
         return self
 
     @property
     def joins(self) -> bool:
-        """Whether it makes one answer of several messages about the same examples, over which what a defence draws anew averages out."""
+        """Whether it combines several messages about the same examples: noise that a defence draws anew then averages out."""
         return self.active
 
     def take(self, seat: Seat) -> Party:
-        """Return who sits in the attacker's chair while the run lasts; an active attack returns a dishonest party.
+        """Return who sits in the attacker's seat while the run lasts; an active attack returns a dishonest party.
 
-        What it learns in a training belongs into `seat.local.memory`, as tensors and numbers by nested name: it is kept with the training,
-        is there again when the chair is taken for an observation, and is the `memory` of the view that `run` is given.
+        What it learns in a training run belongs into `seat.local.memory`, as tensors and numbers by nested name: it is kept with the training run,
+        is there again when the seat is taken for an observation, and is the `memory` of the view that `run` is given.
         """
         return seat.honest
 
@@ -238,8 +238,8 @@ class Attack(Registered):
                 if not torch.isfinite(inputs).all():
                     raise LeaktightError(f"{self.kind} guessed inputs for {key} that are not finite numbers.")
         if isinstance(guess, Samples):
-            wanted, made = view.task.shape, (guess.inputs.shape[1:], guess.history.shape[2:])
-            if any(tuple(each) != wanted for each in made) or len(guess.history) != len(guess.rounds):
+            wanted, shapes = view.task.shape, (guess.inputs.shape[1:], guess.history.shape[2:])
+            if any(tuple(each) != wanted for each in shapes) or len(guess.history) != len(guess.rounds):
                 raise LeaktightError(
                     f"{self.kind} must make samples of shape {wanted}, now and in {len(guess.rounds)} rounds. "
                     f"Got {tuple(guess.inputs.shape)} and {tuple(guess.history.shape)} instead."

@@ -1,4 +1,4 @@
-"""Budgets: an epsilon with everything that it means nothing without. The one place that puts an epsilon into words.
+"""Budgets: an epsilon with everything it needs to mean something. Only this file puts an epsilon into words.
 
 A defence that accounts for differential privacy notes `NAME.epsilon` and `NAME.delta`, and what the account rests on:
 `NAME.sample_rate` where batches came from Poisson sampling, `NAME.participations` where an example's steps were counted without any
@@ -18,7 +18,7 @@ _PARTS = (EPSILON, DELTA, SAMPLE_RATE, PARTICIPATIONS, REPEATS, MESSAGES)
 
 @dataclasses.dataclass(frozen=True)
 class Budget:
-    """What one defence spent; as text, it never shows epsilon without delta, the assumption, and what kind of number it is.
+    """What one defence spent. Its text never shows epsilon without delta, the assumption, and what kind of number it is.
 
     Args:
         defence: the name that the defence notes under.
@@ -72,8 +72,8 @@ def budgets_of(notes: Mapping[str, float]) -> tuple[Budget, ...]:
         epsilon at most 4.73 at delta 1e-05 (upper bound; no amplification by sampling: an example counts 3 times)
     """
     names = [name.rpartition(".")[0] for name in notes if name.rpartition(".")[2] == EPSILON]
-    found = [_budget(name, notes) for name in names]
-    return tuple(sorted(found, key=lambda budget: budget.attacked))
+    budgets = [_budget(name, notes) for name in names]
+    return tuple(sorted(budgets, key=lambda budget: budget.attacked))
 
 
 def other_notes(notes: Mapping[str, float]) -> dict[str, float]:
@@ -89,24 +89,24 @@ def other_notes(notes: Mapping[str, float]) -> dict[str, float]:
 
 
 def _budget(name: str, notes: Mapping[str, float]) -> Budget:
-    told = {part: notes[_note(name, part)] for part in _PARTS if _note(name, part) in notes}
+    parts = {part: notes[_note(name, part)] for part in _PARTS if _note(name, part) in notes}
     defence, _, last = name.rpartition(".")
     attacked = last == ATTACKED
-    spent, delta, assumed = told[EPSILON], told.get(DELTA), _assumption(told, attacked)
-    return Budget(defence if attacked else name, spent, delta, assumed, attacked, MESSAGES in told)
+    spent, delta, assumed = parts[EPSILON], parts.get(DELTA), _assumption(parts, attacked)
+    return Budget(defence if attacked else name, spent, delta, assumed, attacked, MESSAGES in parts)
 
 
-def _assumption(told: Mapping[str, float], attacked: bool) -> str:
+def _assumption(parts: Mapping[str, float], attacked: bool) -> str:
     said = []
-    if SAMPLE_RATE in told:
-        said.append(f"Poisson sampling at rate {told[SAMPLE_RATE]:.3g}")
-    if PARTICIPATIONS in told:
+    if SAMPLE_RATE in parts:
+        said.append(f"Poisson sampling at rate {parts[SAMPLE_RATE]:.3g}")
+    if PARTICIPATIONS in parts:
         why = "no amplification is claimed for batches that an audit fixed" if attacked else "no amplification by sampling"
-        times = "once" if told[PARTICIPATIONS] == 1 else f"{told[PARTICIPATIONS]:g} times"
-        repeated = f", up to {told[REPEATS]:g} times in one batch" if told.get(REPEATS, 1) > 1 else ""
+        times = "once" if parts[PARTICIPATIONS] == 1 else f"{parts[PARTICIPATIONS]:g} times"
+        repeated = f", up to {parts[REPEATS]:g} times in one batch" if parts.get(REPEATS, 1) > 1 else ""
         said.append(f"{why}: an example counts {times}{repeated}")
-    if MESSAGES in told:
-        said.append(f"whole messages, {told[MESSAGES]:g} of one participant, so that no sampling is assumed")
+    if MESSAGES in parts:
+        said.append(f"whole messages, {parts[MESSAGES]:g} of one participant, so that no sampling is assumed")
     return "; ".join(said)
 
 

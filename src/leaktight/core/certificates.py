@@ -1,4 +1,4 @@
-"""Certificates: what machines that talk over TLS know each other by, made by one command and without an authority to look after."""
+"""Certificates: how machines that talk over TLS recognise each other. One command makes them, and leaves no authority to look after."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LONGEST = 36_500
 
 @dataclasses.dataclass(frozen=True)
 class Certificate:
-    """Where one party's three files are; its folder is what that party gets, over a road that nobody else can read.
+    """Where one party's three files are. That party gets the folder, by a way that nobody else can read.
 
     Args:
         name: whose it is; the certificate says so.
@@ -69,19 +69,19 @@ def make_certificates(folder: Path, names: Sequence[str], hosts: Sequence[str] =
     signer, keys = _Authority.new(days), {name: _new_key() for name in names}
     # All are signed before one is written, so that a host that makes no sense leaves nothing behind.
     signed = {name: signer.sign(name, key, hosts) for name, key in keys.items()}
-    made = {}
+    certificates = {}
     for name in names:
         place = private_folder(folder / name)
-        found = Certificate(name, place / "authority.pem", place / "certificate.pem", place / "key.pem")
-        write_private(found.authority, _text(signer.certificate))
-        write_private(found.certificate, _text(signed[name]))
-        write_private(found.key, _private_text(keys[name]))
-        made[name] = found
-    return made
+        certificate = Certificate(name, place / "authority.pem", place / "certificate.pem", place / "key.pem")
+        write_private(certificate.authority, _text(signer.certificate))
+        write_private(certificate.certificate, _text(signed[name]))
+        write_private(certificate.key, _private_text(keys[name]))
+        certificates[name] = certificate
+    return certificates
 
 
 def make_node_key(folder: Path, name: str) -> tuple[Path, Path]:
-    """Make a key that a node proves by who it is, as Flower's SuperNodes do: ECDSA over P-384 in OpenSSH's form.
+    """Make a key by which a node proves its identity, as Flower's SuperNodes do: ECDSA over P-384 in OpenSSH's form.
 
     Args:
         folder: where the two files go.
@@ -158,25 +158,27 @@ class _Authority:
 
         until = _now() + datetime.timedelta(days=days)
         usage = _usage(key_cert_sign=True, crl_sign=True)
-        started = _started("leaktight authority", "leaktight authority", key, until)
+        builder = _builder("leaktight authority", "leaktight authority", key, until)
         limits = x509.BasicConstraints(ca=True, path_length=0)
-        named = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
-        made = started.add_extension(limits, critical=True).add_extension(usage, critical=True).add_extension(named, False)
-        return _Authority(key, _signed(made, key), until)
+        identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
+        builder = builder.add_extension(limits, critical=True).add_extension(usage, critical=True)
+        return _Authority(key, _sign(builder.add_extension(identifier, critical=False), key), until)
 
     def sign(self, name: str, key: EllipticCurvePrivateKey, hosts: Sequence[str]) -> x509.Certificate:
         from cryptography import x509
         from cryptography.x509.oid import ExtendedKeyUsageOID
 
         roles = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
-        made = _started(name, "leaktight authority", key, self.until)
-        made = made.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        made = made.add_extension(_usage(digital_signature=True), critical=True)
-        made = made.add_extension(x509.ExtendedKeyUsage(roles), critical=False)
-        made = made.add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(self.key.public_key()), critical=False)
+        builder = _builder(name, "leaktight authority", key, self.until)
+        builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        builder = builder.add_extension(_usage(digital_signature=True), critical=True)
+        builder = builder.add_extension(x509.ExtendedKeyUsage(roles), critical=False)
+        builder = builder.add_extension(
+            x509.AuthorityKeyIdentifier.from_issuer_public_key(self.key.public_key()), critical=False
+        )
         names = [_host(host) for host in dict.fromkeys([name, *hosts])]
-        made = made.add_extension(x509.SubjectAlternativeName(names), critical=False)
-        return _signed(made, self.key)
+        builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
+        return _sign(builder, self.key)
 
 
 def _new_key() -> EllipticCurvePrivateKey:
@@ -185,20 +187,20 @@ def _new_key() -> EllipticCurvePrivateKey:
     return ec.generate_private_key(ec.SECP384R1())
 
 
-def _started(name: str, issuer: str, key: EllipticCurvePrivateKey, until: datetime.datetime) -> x509.CertificateBuilder:
+def _builder(name: str, issuer: str, key: EllipticCurvePrivateKey, until: datetime.datetime) -> x509.CertificateBuilder:
     from cryptography import x509
 
     # Clocks of two machines differ a little; a certificate that begins an hour ago is good on both.
     begin = _now() - datetime.timedelta(hours=1)
-    made = x509.CertificateBuilder().subject_name(_subject(name)).issuer_name(_subject(issuer))
-    made = made.public_key(key.public_key()).serial_number(x509.random_serial_number())
-    return made.not_valid_before(begin).not_valid_after(until)
+    builder = x509.CertificateBuilder().subject_name(_subject(name)).issuer_name(_subject(issuer))
+    builder = builder.public_key(key.public_key()).serial_number(x509.random_serial_number())
+    return builder.not_valid_before(begin).not_valid_after(until)
 
 
-def _signed(made: x509.CertificateBuilder, key: EllipticCurvePrivateKey) -> x509.Certificate:
+def _sign(builder: x509.CertificateBuilder, key: EllipticCurvePrivateKey) -> x509.Certificate:
     from cryptography.hazmat.primitives.hashes import SHA384
 
-    return made.sign(key, SHA384())
+    return builder.sign(key, SHA384())
 
 
 def _subject(name: str) -> x509.Name:

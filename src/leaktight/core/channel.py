@@ -72,7 +72,7 @@ class Noise:
         return self if _is_zero(self.laplace) else Noise(self.variance + 2 * self.laplace**2, 0.0, self.along, True)
 
     def __add__(self, other: Noise) -> Noise:
-        """Return the law of the sum with independent noise; of two Laplace laws the other's is taken for a Gaussian of the same variance."""
+        """Return the law of the sum with independent noise. If both are Laplace, the other is treated as a Gaussian of the same variance."""
         if self.along is not None and other.along is not None:
             raise NotImplementedError("The sum of two noises that each lie along a direction is not stated.")
         both = not _is_zero(self.laplace) and not _is_zero(other.laplace)

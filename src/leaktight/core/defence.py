@@ -75,7 +75,7 @@ class Defence(Registered):
 
     @property
     def wants_poisson(self) -> bool:
-        """Whether its parties train on batches by Poisson sampling, where a scenario may draw them so: its promise is stronger then."""
+        """Whether its parties should draw batches by Poisson sampling where the scenario allows it: its promise is then stronger."""
         return False
 
     @property
@@ -106,7 +106,7 @@ class Defence(Registered):
 
     @property
     def redraws(self) -> bool:
-        """Whether two messages about the same examples differ because something is drawn anew: an attacker who joins them learns more."""
+        """Whether something is drawn anew for each message: an attacker who combines messages about the same examples then learns more."""
         return self.promise is not None
 
     @property
@@ -135,7 +135,7 @@ class Defence(Registered):
         return frozenset(hook for hook in HOOKS if getattr(type(self), hook) is not getattr(Defence, hook))
 
     def stamp(self) -> Hashable:
-        """Return something that changes when what the defence reads from elsewhere changes although its settings do not."""
+        """Return something that changes with what the defence reads from elsewhere, such as a file, even if its settings stay the same."""
         return None
 
     def with_strength(self, value: float) -> Self:
@@ -262,7 +262,7 @@ class Chain(Defence):
         """Return the stamps of the links."""
         return tuple(link.stamp() for link in self.links)
 
-    def _scoped(self, local: Local) -> list[tuple[Defence, Local]]:
+    def _scopes(self, local: Local) -> list[tuple[Defence, Local]]:
         return [(link, local.scope(f"{position}-{link.kind}")) for position, link in enumerate(self.links)]
 
     def on_agree(self, task: Task) -> Task:
@@ -273,25 +273,25 @@ class Chain(Defence):
 
     def on_task(self, task: Task, local: Local) -> Task:
         """Let each link change the party's task."""
-        for link, scope in self._scoped(local):
+        for link, scope in self._scopes(local):
             task = link.on_task(task, scope)
         return task
 
     def on_batch(self, batch: Batch, local: Local) -> Batch:
         """Let each link change the batch."""
-        for link, scope in self._scoped(local):
+        for link, scope in self._scopes(local):
             batch = link.on_batch(batch, scope)
         return batch
 
     def on_gradient(self, gradient: Gradient, local: Local) -> Gradient:
         """Let each link change the gradient."""
-        for link, scope in self._scoped(local):
+        for link, scope in self._scopes(local):
             gradient = link.on_gradient(gradient, scope)
         return gradient
 
     def on_message(self, message: Message, local: Local) -> Message:
         """Let each link change the message."""
-        for link, scope in self._scoped(local):
+        for link, scope in self._scopes(local):
             message = link.on_message(message, scope)
         return message
 
@@ -299,7 +299,7 @@ class Chain(Defence):
         """Collect what each link reveals, under its position."""
         return {
             f"{scope.path[-1]}/{name}": tensor
-            for link, scope in self._scoped(local)
+            for link, scope in self._scopes(local)
             for name, tensor in link.on_close(scope).items()
         }
 

@@ -1,4 +1,4 @@
-"""Digests: a short text that stands for content, by which a change or damage shows."""
+"""Digests: short texts that stand for content and reveal a change or damage."""
 
 from __future__ import annotations
 

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from leaktight.core.metric import Reading
 
 
-def listed(words: Sequence[str]) -> str:
+def join_words(words: Sequence[str]) -> str:
     """Join words as a sentence does.
 
     Example:
-        >>> listed(["a", "b", "c"]), listed(["a"])
+        >>> join_words(["a", "b", "c"]), join_words(["a"])
         ('a, b and c', 'a')
     """
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
@@ -57,11 +57,11 @@ def count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def counted(reading: Reading) -> str:
+def show_count(reading: Reading) -> str:
     """Show a share as a count.
 
     Example:
-        >>> counted(Reading(name="hits", value=0.875, n=8)), counted(Reading(name="hits", value=0, n=8))
+        >>> show_count(Reading(name="hits", value=0.875, n=8)), show_count(Reading(name="hits", value=0, n=8))
         ('7 of 8', 'none of 8')
     """
     number = round(reading.value * reading.n)

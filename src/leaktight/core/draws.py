@@ -1,4 +1,4 @@
-"""Draws: the random numbers that a party asks its `Local` for, whatever stands behind them."""
+"""Draws: the random numbers that a party asks its `Local` for, whether from a seed or from a secret key."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager
 import torch
 from torch import Tensor
 
-from leaktight.core.random import Stream, sealed, seed_of
+from leaktight.core.random import Stream, global_seed, seed_of
 
 BLOCK = 2**17
 """How many normal numbers one thread draws at a time."""
@@ -51,7 +51,7 @@ class Draws(abc.ABC):
         """Do some work on each block, with the stream that its numbers come from and the number of its thread."""
 
     def private_normals(self, shape: Sequence[int], dtype: torch.dtype = torch.float32) -> Tensor:
-        """Draw standard normal numbers for a guarantee: as `normals`, unless floating point could undo them."""
+        """Draw standard normal numbers for a privacy guarantee: as `normals`, unless floating point could undo them."""
         return self.normals(shape, dtype)
 
     def normal_like(self, tensor: Tensor) -> Tensor:
@@ -139,7 +139,7 @@ class SeededDraws(Draws):
 
     def initialise(self) -> AbstractContextManager[None]:
         """Seed torch's global generator inside the block, with the stream's own seed."""
-        return sealed(self.rng.initial_seed())
+        return global_seed(self.rng.initial_seed())
 
     def fill(self, out: Tensor) -> None:
         """Fill a flat tensor with standard normal numbers."""

@@ -1,4 +1,4 @@
-"""A person's own code, named as `package.module:function`: found, and called with what it asks for."""
+"""A person's own code, named as `package.module:function`: it is imported, and called with the arguments it names."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ def is_reference(text: str) -> bool:
     return bool(colon) and all(part.isidentifier() for part in f"{module}.{attribute}".split("."))
 
 
-def _checked(text: str) -> str:
+def _check_reference(text: str) -> str:
     if not is_reference(text):
         raise ValueError(f"must have the form `{FORM}`. Got {text!r} instead.")
     return text
 
 
-Reference = Annotated[str, AfterValidator(_checked)]
+Reference = Annotated[str, AfterValidator(_check_reference)]
 """The type of a setting that names a person's own code."""
 
 
 def references(value: BaseModel) -> list[str]:
     """Return what a set of settings names of a person's own code."""
     fields = type(value).model_fields.items()
-    named = [name for name, field in fields if any(getattr(rule, "func", None) is _checked for rule in field.metadata)]
+    named = [name for name, field in fields if any(getattr(rule, "func", None) is _check_reference for rule in field.metadata)]
     return [str(dict(value)[name]) for name in named]
 
 
@@ -62,13 +62,13 @@ def load_object(reference: str) -> Any:
     if not is_reference(reference):
         raise InvalidValue(f"A reference to your own code must have the form `{FORM}`. Got {reference!r} instead.")
     name, _, attribute = reference.partition(":")
-    found: Any = _module(name)
+    target: Any = _module(name)
     for part in attribute.split("."):
-        inner = getattr(found, part, _MISSING)
+        inner = getattr(target, part, _MISSING)
         if inner is _MISSING:
-            raise InvalidValue(f"{_described(found, name)} has no `{part}`. {did_you_mean(part, _own(found, name))}")
-        found = inner
-    return found
+            raise InvalidValue(f"{_describe(target, name)} has no `{part}`. {did_you_mean(part, _own(target, name))}")
+        target = inner
+    return target
 
 
 def call_object(reference: str, **offered: Any) -> Any:
@@ -87,7 +87,9 @@ def call_object(reference: str, **offered: Any) -> Any:
     """
     function = load_object(reference)
     if not callable(function) or isinstance(function, ModuleType):
-        raise InvalidValue(f"`{reference}` must be a function or a class. Got {_named(type(function).__name__)} instead.")
+        raise InvalidValue(
+            f"`{reference}` must be a function or a class. Got {_with_article(type(function).__name__)} instead."
+        )
     wanted = _parameters(function)
     takes_all = any(parameter.kind is parameter.VAR_KEYWORD for parameter in wanted.values())
     needed = [
@@ -163,15 +165,15 @@ def _parameters(function: Any) -> dict[str, inspect.Parameter]:
 
 def _own(owner: Any, module: str) -> list[str]:
     """Return the functions and classes that a module defines itself: what a misspelt name may have meant."""
-    made = {name: getattr(owner, name, None) for name in dir(owner) if not name.startswith("_")}
-    return [name for name, value in made.items() if callable(value) and getattr(value, "__module__", None) == module]
+    members = {name: getattr(owner, name, None) for name in dir(owner) if not name.startswith("_")}
+    return [name for name, value in members.items() if callable(value) and getattr(value, "__module__", None) == module]
 
 
-def _described(owner: Any, module: str) -> str:
+def _describe(owner: Any, module: str) -> str:
     if isinstance(owner, ModuleType):
         return f"The module `{module}` ({getattr(owner, '__file__', None) or 'built in'})"
     return f"`{getattr(owner, '__qualname__', owner)}` of the module `{module}`"
 
 
-def _named(noun: str) -> str:
+def _with_article(noun: str) -> str:
     return f"{'an' if noun[0].lower() in 'aeiou' else 'a'} {noun}"

@@ -1,4 +1,4 @@
-"""Input files: what a person or a peer gives is opened in one place, and never costs more memory than its stated bound.
+"""Input files: what a person or a peer supplies is opened here alone, and never takes more memory than its stated bound.
 
 Only regular files are opened: a named pipe or a device could block for ever or never end. Links are followed. A file with a size
 beyond its bound is not read. Neither holes nor compression make a small file large: what it expands to is bounded by what was
@@ -67,7 +67,7 @@ def open_input(path: Path, largest: int) -> Iterator[BinaryIO]:
         _check_kind(path, state)
         if state.st_size > largest:
             raise too_large(path, largest, state.st_size)
-        if state.st_size > expansion_bound(_delivered(file.fileno(), state.st_size), largest):
+        if state.st_size > expansion_bound(_data_bytes(file.fileno(), state.st_size), largest):
             raise InvalidValue(
                 f"The file `{path}` must hold what its size says. Got {in_words(state.st_size)}, nearly all of it holes; copy it with `cp --sparse=never` if it is right."
             )
@@ -107,10 +107,10 @@ def digest_input(path: Path, largest: int) -> bytes:
     """
     try:
         with open_input(path, largest) as file:
-            found = hashlib.sha256()
+            digest = hashlib.sha256()
             while piece := file.read(_PIECE):
-                found.update(piece)
-            return found.digest()
+                digest.update(piece)
+            return digest.digest()
     except OSError as error:
         raise InvalidValue(f"The file `{path}` cannot be read: {error.strerror or error}.") from error
 
@@ -195,21 +195,21 @@ def _check_kind(path: Path, state: os.stat_result) -> None:
         )
 
 
-def _delivered(descriptor: int, size: int) -> int:
+def _data_bytes(descriptor: int, size: int) -> int:
     """Return how many bytes of a file are not holes, or enough of them to show that it is no sparse file."""
     if size <= EXPANSION_FREE or not hasattr(os, "SEEK_DATA"):
         return size
-    found = end = 0
+    total = end = 0
     try:
         for _ in range(_MOST_EXTENTS):
             begin = os.lseek(descriptor, end, os.SEEK_DATA)
             end = os.lseek(descriptor, begin, os.SEEK_HOLE)
-            found += end - begin
-            if EXPANSION_LIMIT * found >= size:
-                return found
+            total += end - begin
+            if EXPANSION_LIMIT * total >= size:
+                return total
         return size
     except OSError as error:
         # There is no more data. Any other answer means that the file system does not know about holes.
-        return found if error.errno == errno.ENXIO else size
+        return total if error.errno == errno.ENXIO else size
     finally:
         os.lseek(descriptor, 0, os.SEEK_SET)

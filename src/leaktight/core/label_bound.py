@@ -1,4 +1,4 @@
-"""Label bounds: how well anybody can tell two classes apart, as a defence states it, and the AUC that follows."""
+"""Label bounds: how well anybody can tell two classes apart, according to a defence, and the AUC that follows."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ class Local:
 
     @property
     def sampling(self) -> Sampling | None:
-        """How the current batch was chosen; None if nobody told, so that any example may be in every batch."""
+        """How the current batch was chosen; None if that is unknown, so that any example may be in every batch."""
         return self.now.sampling
 
     @property
@@ -117,7 +117,7 @@ class Local:
         return self._root.derive(self.party, *names).draws()
 
     def fork(self, name: str, round: int) -> Local:
-        """Return a Local of the same party with streams of their own and no memory, for messages beside those of a round."""
+        """Return a Local of the same party with its own streams and no memory, for messages outside the rounds."""
         key = None if self.key is None else self.key.at(round).derive(name, round)
         return Local(self.party, seed_of(self.seed, name, round), key=key)
 
@@ -126,15 +126,15 @@ class Local:
         return PublicSeed(self.seed) if self.key is None else self.key.at(self.round)
 
 
-def spent_in(memory: Memory) -> Memory:
-    """Return what a memory says was spent, and nothing else.
+def spending(memory: Memory) -> Memory:
+    """Return the part of a memory that records what was spent, and nothing else.
 
     Example:
-        >>> spent_in({"0-local_dp": {"spent": 3.0}, "1-top_k": {"residual": 1.0}})
+        >>> spending({"0-local_dp": {"spent": 3.0}, "1-top_k": {"residual": 1.0}})
         {'0-local_dp': {'spent': 3.0}}
     """
     inner = {
-        name: value if name == SPENT else spent_in(value)
+        name: value if name == SPENT else spending(value)
         for name, value in memory.items()
         if name == SPENT or isinstance(value, dict)
     }

@@ -1,4 +1,4 @@
-"""Other users of this machine: whoever could reach a port of loopback that has no authentication."""
+"""Other users of this machine, who could reach a loopback port that has no authentication."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ FIRST_PERSON = 1000
 
 
 def other_users() -> list[str]:
-    """Return who else may run programs here: accounts with a login shell, and whose processes run that are no service of the system.
+    """Return who else may run programs here: accounts with a login shell, and owners of running processes that are no system service.
 
     Root is not counted: nothing is safe from it. On macOS, people's numbers start at 501 and are found by their login shells.
     """
     ours = {0, os.getuid()}
-    accounts = {one.pw_uid: one.pw_name for one in pwd.getpwall()}
-    found = {one.pw_uid for one in pwd.getpwall() if os.path.basename(one.pw_shell) not in NO_LOGIN}
-    found |= {uid for uid in _running() if uid >= FIRST_PERSON}
-    return [accounts.get(uid, f"user {uid}") for uid in sorted(found - ours)]
+    accounts = {account.pw_uid: account.pw_name for account in pwd.getpwall()}
+    people = {account.pw_uid for account in pwd.getpwall() if os.path.basename(account.pw_shell) not in NO_LOGIN}
+    people |= {uid for uid in _running() if uid >= FIRST_PERSON}
+    return [accounts.get(uid, f"user {uid}") for uid in sorted(people - ours)]
 
 
 def require_alone(what: str, trust: bool) -> None:
-    """Raise if something would be open to other users of this machine, and there are some whom nobody trusts.
+    """Raise if something would be open to other users of this machine whom the caller does not trust.
 
     Args:
         what: what would be open to them, as the subject of a sentence.

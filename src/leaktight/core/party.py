@@ -32,7 +32,7 @@ class Party(Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class Seat:
-    """What the party in one chair has; an active attack may take the chair over.
+    """What the party in one seat has; an active attack may take the seat over.
 
     Args:
         name: the party's.

@@ -15,7 +15,7 @@ OWNER_ONLY = 0o600
 
 
 def private_folder(path: Path) -> Path:
-    """Return a folder; it and those above it are made for their owner alone where they were not there."""
+    """Return a folder; it and its parents are created for their owner alone if they do not exist."""
     try:
         # The mode of `mkdir` is for the last folder only, so each is made by itself.
         for place in [*reversed([above for above in path.parents if not above.exists()]), path]:

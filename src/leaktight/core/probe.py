@@ -38,22 +38,22 @@ class Finding:
 
 
 class Probe(Registered):
-    """Looks at one run and returns readings; may first take a chair in it."""
+    """Looks at one run and returns readings; may first take a seat in it."""
 
     family: ClassVar[str] = "probe"
 
     @property
     def entrant(self) -> Probe | None:
-        """What of the probe takes a chair in the training, too, without what does not change it; None if it needs no such training."""
+        """The part of the probe that takes a seat in the training run, without what does not change that run; None if it takes none."""
         return None
 
     @property
     def draws(self) -> str:
-        """What the probe's random draws are named by: probes of one name draw the same, so that they are compared on the same examples."""
+        """The name of the probe's random stream. Probes of one name draw the same, and so are compared on the same examples."""
         return self.key
 
     def enter(self, seat: Seat) -> Party:
-        """Return who sits in this chair while the run lasts."""
+        """Return who sits in this seat while the run lasts."""
         return seat.honest
 
     @abc.abstractmethod
@@ -80,36 +80,36 @@ class Attempt(Probe):
         return self.attack.key
 
     def enter(self, seat: Seat) -> Party:
-        """Let an attack take its chairs, and tell it there what the threat model grants."""
+        """Let an attack take its seats, and tell it there what the threat model grants."""
         if seat.name not in (self.threat.seat, *self.attack.further):
             return seat.honest
-        return self.attack.take(dataclasses.replace(seat, known=self.threat.granted(seat.known)))
+        return self.attack.take(dataclasses.replace(seat, known=self.threat.grant(seat.known)))
 
     def read(self, run: Run, rng: Stream) -> Finding:
         """Attack the view and grade the guess; where nobody knows the truth, only say what the attacker itself can see."""
         self.attack.check(self.threat.knows)
         guess = self.attack(self.threat.view(run), rng)
         if not isinstance(guess, Ensemble):
-            return self._found(run, guess, rng)
-        known = labels_read(guess)
-        finding = self._found(run, guess.answer, rng, known)
+            return self._finding(run, guess, rng)
+        known = guessed_labels(guess)
+        finding = self._finding(run, guess.answer, rng, known)
         members = dict(guess.members)
-        if run.inside and (luckiest := _luckiest(members.values(), finding.truth)) is not None:
+        if run.truths and (luckiest := _luckiest(members.values(), finding.truth)) is not None:
             members[LUCKIEST] = luckiest
         by_member = [
             reading.model_copy(update={"by": name})
             for name, member in members.items()
-            for reading in self._found(run, member, rng, known).readings
+            for reading in self._finding(run, member, rng, known).readings
         ]
         untried = "; ".join(f"{name}: {why}" for name, why in guess.untried.items())
         remark = f"Not tried: {untried}" if untried else ""
         return dataclasses.replace(finding, readings=(*finding.readings, *by_member), remark=remark)
 
-    def _found(self, run: Run, guess: Guess, rng: Stream, known: Mapping[MessageKey, Tensor] | None = None) -> Finding:
-        if not run.inside:
-            return Finding(ungraded(guess), guess)
+    def _finding(self, run: Run, guess: Guess, rng: Stream, known: Mapping[MessageKey, Tensor] | None = None) -> Finding:
+        if not run.truths:
+            return Finding(ungraded_readings(guess), guess)
         truth = tuple(run.truth(key) for key in guess.keys)
-        lost = tuple(reading for reading in ungraded(guess) if reading.name == DIVERGED and reading.value)
+        lost = tuple(reading for reading in ungraded_readings(guess) if reading.name == DIVERGED and reading.value)
         return Finding((*self.grade(guess, truth, rng, run.auxiliary, known), *lost), guess, truth)
 
     def grade(
@@ -129,7 +129,7 @@ class Attempt(Probe):
         if isinstance(guess, Reconstruction) and guess.labels is None:
             claimed.discard("labels")
             if Knows.LABELS in self.threat.knows:
-                guess = dataclasses.replace(guess, labels=tuple(inside.used.labels for inside in truth))
+                guess = dataclasses.replace(guess, labels=tuple(ground_truth.used.labels for ground_truth in truth))
             elif known is not None and all(key in known for key in guess.keys):
                 guess = dataclasses.replace(guess, labels=tuple(known[key] for key in guess.keys))
         granted = public if Knows.AUXILIARY in self.threat.knows else None
@@ -142,9 +142,9 @@ class Attempt(Probe):
 
 
 def _luckiest(members: Iterable[Guess], truth: Sequence[GroundTruth]) -> Reconstruction | None:
-    """Return for each message the guess of all attacks that is nearest to the truth; None if none guesses examples."""
-    found: dict[MessageKey, tuple[float, Tensor]] = {}
-    by_key = {inside.sent.key: inside.raw.inputs for inside in truth}
+    """Return for each message the guess nearest to the truth, over all attacks; None if none guesses examples."""
+    nearest: dict[MessageKey, tuple[float, Tensor]] = {}
+    by_key = {ground_truth.sent.key: ground_truth.raw.inputs for ground_truth in truth}
     for member in members:
         if not isinstance(member, Reconstruction):
             continue
@@ -154,22 +154,22 @@ def _luckiest(members: Iterable[Guess], truth: Sequence[GroundTruth]) -> Reconst
                 continue
             # Each true example by the nearest guess: the order within a message is nobody's.
             error = torch.cdist(real.flatten(1).double().cpu(), inputs.flatten(1).double().cpu()).amin(1).sum().item()
-            if key not in found or error < found[key][0]:
-                found[key] = error, inputs
-    return Reconstruction(tuple(found), tuple(inputs for _, inputs in found.values())) if found else None
+            if key not in nearest or error < nearest[key][0]:
+                nearest[key] = error, inputs
+    return Reconstruction(tuple(nearest), tuple(inputs for _, inputs in nearest.values())) if nearest else None
 
 
-def labels_read(guess: Ensemble) -> dict[MessageKey, Tensor]:
-    """Return the labels that an attacker with several attacks has of each message: those of its answer, else of the first attack that tells them."""
-    found: dict[MessageKey, Tensor] = {}
+def guessed_labels(guess: Ensemble) -> dict[MessageKey, Tensor]:
+    """Return the labels that an attacker with several attacks has for each message: its answer's, else those of the first attack with any."""
+    known: dict[MessageKey, Tensor] = {}
     for member in (guess.answer, *guess.members.values()):
         if isinstance(member, Labels | Reconstruction) and member.labels is not None:
             for key, labels in zip(member.keys, member.labels, strict=True):
-                found.setdefault(key, labels)
-    return found
+                known.setdefault(key, labels)
+    return known
 
 
-def ungraded(guess: Guess) -> tuple[Reading, ...]:
+def ungraded_readings(guess: Guess) -> tuple[Reading, ...]:
     """Return what the attacker knows of its own success: what is left of its objective, and how many of its searches diverged.
 
     It is no grade. Examples that match a message well may be the private ones or others that make the same message.
@@ -177,7 +177,7 @@ def ungraded(guess: Guess) -> tuple[Reading, ...]:
     Example:
         >>> import torch
         >>> guess = Reconstruction((("client-0", 0), ("client-0", 1)), (), objective=torch.tensor([0.25, float("inf")]))
-        >>> [(reading.name, reading.value, reading.n) for reading in ungraded(guess)]
+        >>> [(reading.name, reading.value, reading.n) for reading in ungraded_readings(guess)]
         [('objective', 0.25, 1), ('diverged', 1.0, 2)]
     """
     if not isinstance(guess, Reconstruction) or guess.objective is None:

@@ -45,7 +45,7 @@ def uniform_like(tensor: Tensor, rng: Stream) -> Tensor:
 
 
 @contextmanager
-def sealed(seed: int) -> Iterator[None]:
+def global_seed(seed: int) -> Iterator[None]:
     """Seed torch's global generator inside the block and restore it after.
 
     Module constructors draw their initial weights from the global generator; this is how they become reproducible
@@ -56,11 +56,11 @@ def sealed(seed: int) -> Iterator[None]:
         yield
 
 
-def drawn(pool: Tensor, count: int, rng: Stream) -> Tensor:
+def draw(pool: Tensor, count: int, rng: Stream) -> Tensor:
     """Draw from the entries of a pool, none twice unless there are too few.
 
     Example:
-        >>> sorted(drawn(torch.tensor([3, 5, 7]), 3, stream(0)).tolist())
+        >>> sorted(draw(torch.tensor([3, 5, 7]), 3, stream(0)).tolist())
         [3, 5, 7]
     """
     if count <= len(pool):

@@ -17,12 +17,12 @@ Found = TypeVar("Found")
 _classes: dict[str, dict[str, type[Any]]] = {}
 
 
-def add(family: str, kind: str, made: type[Any]) -> None:
+def add(family: str, kind: str, final: type[Any]) -> None:
     """Register a class under its family and kind; two different classes of one kind are an error."""
-    present = _classes.setdefault(family, {}).setdefault(kind, made)
-    if (present.__module__, present.__qualname__) != (made.__module__, made.__qualname__):
+    present = _classes.setdefault(family, {}).setdefault(kind, final)
+    if (present.__module__, present.__qualname__) != (final.__module__, final.__qualname__):
         raise InvalidValue(
-            f"The {family} kind `{kind}` is defined by {present.__module__} and by {made.__module__}. Rename one of them."
+            f"The {family} kind `{kind}` is defined by {present.__module__} and by {final.__module__}. Rename one of them."
         )
 
 
@@ -57,5 +57,5 @@ def find(family: str, kind: str, root: type[Found]) -> type[Found]:
         raise InvalidValue(f"A {family} needs a `kind`. Known are: {', '.join(f'`{name}`' for name in known)}.")
     if kind not in known:
         raise unknown(family, kind, known)
-    found: type[Found] = known[kind]
-    return found
+    final: type[Found] = known[kind]
+    return final

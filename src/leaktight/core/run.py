@@ -1,4 +1,4 @@
-"""Runs: what happened, kept in two parts. The transcript is public; the inside is not."""
+"""Runs: what happened, in two parts. The transcript is public; the ground truth is not."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ class GroundTruth:
         used: the examples as the gradient saw them.
         clean: the message before the boundary.
         sent: the message that went out.
-        plain: what an undefended party would have sent for the same raw examples from the same parameters; None if nobody
-            asked one. It differs from `clean` where a defence changes the examples, the loss or the gradient.
-        owned: everything that the party holds, as a reference; None if nobody wrote it down.
-        losses: the loss of each used example; None if nobody wrote it down.
+        plain: what an undefended party would have sent for the same raw examples and parameters; None if that was not
+            computed. It differs from `clean` where a defence changes the examples, the loss or the gradient.
+        owned: everything that the party holds, as a reference; None if it was not written down.
+        losses: the loss of each used example; None if it was not written down.
         private: the parameters that stay home, by the model's name, as they were before the message.
-        bound: what the party's defence says that no detector of labels can do better than; None if it says nothing of it.
-        revealed: what the party is to reveal when all is over, by name; empty if that is nothing, or if nobody wrote it down.
+        bound: the limit on every detector of labels that the party's defence states; None if it states none.
+        revealed: what the party will reveal at the end, by name; empty if that is nothing, or was not written down.
     """
 
     task: Task = dataclasses.field(repr=False)
@@ -59,7 +59,7 @@ class Run:
         transcript: every message that crossed the boundary, in order.
         public: the task that all parties agreed on.
         defence: the defence in use; whether an attacker knows it is the threat model's business.
-        inside: each honest message's other side, by the message's key.
+        truths: each honest message's ground truth, by the message's key.
         locals: each party's Local, by name.
         auxiliary: public data of the same kind, for attackers that the threat model grants it.
         notes: numbers that parties noted, the largest over parties.
@@ -68,17 +68,17 @@ class Run:
     transcript: tuple[Message, ...]
     public: Task
     defence: Defence
-    inside: Mapping[MessageKey, GroundTruth] = dataclasses.field(repr=False)
+    truths: Mapping[MessageKey, GroundTruth] = dataclasses.field(repr=False)
     locals: Mapping[str, Local] = dataclasses.field(default_factory=dict, repr=False)
     auxiliary: Batch | None = dataclasses.field(default=None, repr=False)
     notes: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
     def truth(self, key: MessageKey) -> GroundTruth:
-        """Return the other side of a message, or of what a participant can tell of all others' messages in a round."""
-        if key in self.inside:
-            return self.inside[key]
+        """Return the ground truth of a message, or of the mean of all others' messages in a round that a participant can derive."""
+        if key in self.truths:
+            return self.truths[key]
         sender, number = key
-        parts = [found for (party, at), found in self.inside.items() if at == number and all_but(party) != sender]
+        parts = [truth for (party, at), truth in self.truths.items() if at == number and all_but(party) != sender]
         if not parts or sender not in map(all_but, self.locals):
             raise LeaktightError(f"There is no message {key} in this run, and nobody whose others it could stand for.")
         plain = [part.plain for part in parts if part.plain is not None]
@@ -96,13 +96,13 @@ class Run:
 
 
 def all_but(party: str) -> str:
-    """Return the sender that stands for everybody but one party: what that party can tell of the others from a sum."""
+    """Return the sender that stands for everybody but one party: the others, as that party can derive them from a sum."""
     return f"{_ALL_BUT}{party}"
 
 
-def is_joined(inside: GroundTruth) -> bool:
-    """Return whether this is the other side of several parties' messages at once, as one of them can tell their mean."""
-    return inside.sent.sender.startswith(_ALL_BUT)
+def is_joined(ground_truth: GroundTruth) -> bool:
+    """Return whether this belongs to several parties' messages at once, of which a participant can derive the mean."""
+    return ground_truth.sent.sender.startswith(_ALL_BUT)
 
 
 def _mean(messages: Sequence[Message], sender: str) -> Message:
@@ -112,14 +112,14 @@ def _mean(messages: Sequence[Message], sender: str) -> Message:
 
 
 def largest(notes: Iterable[Mapping[str, float]]) -> dict[str, float]:
-    """Merge what several parties noted; of two that speak of the same thing, the larger one is the more cautious.
+    """Merge what several parties noted. Of two numbers of one name the larger is kept, as the more cautious one.
 
     Example:
         >>> largest([{"epsilon": 1.0}, {"epsilon": 2.0, "clipped": 0.5}])
         {'epsilon': 2.0, 'clipped': 0.5}
     """
-    found: dict[str, float] = {}
-    for one in notes:
-        for name, value in one.items():
-            found[name] = max(value, found.get(name, value))
-    return found
+    merged: dict[str, float] = {}
+    for noted in notes:
+        for name, value in noted.items():
+            merged[name] = max(value, merged.get(name, value))
+    return merged

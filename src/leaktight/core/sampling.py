@@ -1,4 +1,4 @@
-"""Sampling: how the examples of a step were chosen, as far as whoever counts privacy may rely on it."""
+"""Sampling: how the examples of a step were chosen, as far as a privacy accountant may rely on it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch import Tensor
 
 @dataclasses.dataclass(frozen=True)
 class Poisson:
-    """Each example is in the batch with the same probability, independently of all others; who looks on does not see which are.
+    """Each example is in the batch with the same probability, independently of all others. An observer does not see which are.
 
     Args:
         rate: that probability, in (0, 1].
@@ -22,7 +22,7 @@ class Poisson:
 
 @dataclasses.dataclass(frozen=True)
 class Known:
-    """Who looks on may know which examples are in the batch: a piece of a shuffled pass, a choice by their properties.
+    """An observer may know which examples are in the batch: a piece of a shuffled pass, or a choice by their properties.
 
     Args:
         positions: which of the party's examples; one that is in the batch twice is here twice.
@@ -35,7 +35,7 @@ class Known:
 
 @dataclasses.dataclass(frozen=True)
 class Piece:
-    """A piece of a pass over the data that takes each example at most once; nobody said which ones are in it.
+    """A piece of a pass over the data that takes each example at most once; which ones are in it is unknown.
 
     Args:
         first: whether a new pass begins with it.

@@ -61,26 +61,26 @@ class Scenario(Registered):
 
     @property
     def stages(self) -> tuple[str, ...]:
-        """The stages of a training that can be observed."""
+        """The stages of a training run that can be observed."""
         return ("initial", "early", "end")
 
     @property
     def untrained(self) -> bool:
-        """Whether a training changes nothing, so that its model is good for nothing."""
+        """Whether training changes nothing, so that the model is useless."""
         return False
 
     @property
     def messages(self) -> int | None:
-        """How many messages of a whole training can be attacked one after the other; None where that is not what is observed."""
+        """How many messages of a whole training run can be attacked one after the other; None if they are not observed like that."""
         return None
 
     def shorten(self, rounds: int) -> Scenario:
-        """Return the scenario with a training of so many rounds, from which costs are estimated; itself where nothing is trained."""
+        """Return the scenario with so many rounds of training, to estimate costs by; itself where nothing is trained."""
         return self
 
     @property
     def baseline(self) -> Defence:
-        """What every other defence is compared with, and where an attack is tried on noise: no defence, wherever messages are made here."""
+        """What other defences are compared with, and where an attack is tried on noise: no defence, unless messages come from elsewhere."""
         return Undefended()
 
     @abc.abstractmethod
@@ -91,29 +91,29 @@ class Scenario(Registered):
             defence: what the parties do about leakage.
             seed: what all randomness derives from.
             progress: called after each round.
-            enter: asked for every chair who sits in it, once all honest parties are there; whoever does plays all rounds, and what is in
-                its chair's memory is kept at every stage. None leaves the chairs to the honest.
+            enter: asked for every seat who sits in it, once all honest parties are there; whoever does plays all rounds, and what is in
+                its seat's memory is kept at every stage. None leaves the seats to the honest.
         """
 
     @abc.abstractmethod
     def observe(self, training: Training, defence: Defence, observation: Observation, enter: Enter | None = None) -> Run:
-        """Let each victim send one message at a stage of a training."""
+        """Let each victim send one message at a stage of a training run."""
 
 
-def flat(memory: Memory, prefix: str = "") -> dict[str, Tensor | float]:
+def flatten(memory: Memory, prefix: str = "") -> dict[str, Tensor | float]:
     """Return a nested memory as one level, names joined by `/`."""
     out: dict[str, Tensor | float] = {}
     for name, value in memory.items():
         path = f"{prefix}{name}"
         if isinstance(value, dict):
-            out |= flat(value, f"{path}/")
+            out |= flatten(value, f"{path}/")
         else:
             out[path] = value
     return out
 
 
-def nested(values: Mapping[str, Tensor | float]) -> Memory:
-    """Undo `flat`."""
+def unflatten(values: Mapping[str, Tensor | float]) -> Memory:
+    """Undo `flatten`."""
     out: Memory = {}
     for path, value in values.items():
         *scopes, name = path.split("/")

@@ -73,7 +73,7 @@ class SecretKey(Root):
         return self._bytes.hex()
 
     def derive(self, *names: object) -> SecretKey:
-        """Return the key that belongs to some names; from it nobody can tell this one, or that of other names."""
+        """Return the key of some names. It reveals neither this key nor those of other names."""
         text = json.dumps([str(name) for name in names]).encode()
         return SecretKey(hmac.digest(self._bytes, text, hashlib.sha256))
 

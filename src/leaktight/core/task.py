@@ -101,11 +101,11 @@ class Model(nn.Module):
 
     def parts(self) -> tuple[str, ...]:
         """Return the names of the modules in body and head that hold tensors, learned or fixed."""
-        found = ((name, [*module.parameters(), *module.buffers()]) for name, module in self.named_modules())
-        return tuple(name for name, held in found if held and name.split(".")[0] in ("body", "head"))
+        tensors = ((name, [*module.parameters(), *module.buffers()]) for name, module in self.named_modules())
+        return tuple(name for name, own in tensors if own and name.split(".")[0] in ("body", "head"))
 
 
-def as_named(name: str) -> str | None:
+def same_name(name: str) -> str | None:
     """Send a parameter under its own name."""
     return name
 
@@ -129,7 +129,7 @@ class Task:
     predict: Callable[[Any], Tensor]
     shape: tuple[int, ...]
     classes: int
-    wire: Callable[[str], str | None] = as_named
+    wire: Callable[[str], str | None] = same_name
     agreed: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict, compare=False)
 
     def forward(self, parameters: Tensors, inputs: Tensor) -> Any:
@@ -141,23 +141,23 @@ class Task:
         return self.outward(self.model.tensors())
 
     def wires(self) -> frozenset[str]:
-        """Return the names under which parameters go out; what else a message holds are buffers that were sent along."""
+        """Return the names under which parameters go out; anything else in a message is a buffer that was sent along."""
         return frozenset(wire for name in self.model.tensors() if (wire := self.wire(name)) is not None)
 
-    def named(self, tensors: Tensors, private: Tensors | None = None) -> dict[str, Tensor]:
+    def model_parameters(self, tensors: Tensors, private: Tensors | None = None) -> dict[str, Tensor]:
         """Return every parameter by the model's own name: what goes out from `tensors`, by wire name, the rest from `private`.
 
         Args:
             tensors: public parameters by wire name.
             private: parameters that stay home, by the model's name; one that is missing is taken from the model.
         """
-        found = {}
+        parameters = {}
         for name, own in self.model.tensors().items():
             wire = self.wire(name)
             if wire is not None and wire not in tensors:
                 raise InvalidValue(f"The parameter `{wire}` must be among the tensors. Got {len(tensors)} others instead.")
-            found[name] = (private or {}).get(name, own) if wire is None else tensors[wire]
-        return found
+            parameters[name] = (private or {}).get(name, own) if wire is None else tensors[wire]
+        return parameters
 
     def outward(self, tensors: Tensors) -> dict[str, Tensor]:
         """Return what goes out of tensors by the model's names, by wire name."""
@@ -166,12 +166,12 @@ class Task:
 
     def layers(self) -> dict[str, tuple[str, ...]]:
         """Return the layers that go out, by wire name from first to last, each with the model's names of its parameters."""
-        found: dict[str, tuple[str, ...]] = {}
+        layers: dict[str, tuple[str, ...]] = {}
         for name in self.model.tensors():
             wire = self.wire(name)
             if wire is not None:
-                found[layer_of(wire)] = (*found.get(layer_of(wire), ()), name)
-        return found
+                layers[layer_of(wire)] = (*layers.get(layer_of(wire), ()), name)
+        return layers
 
     def copy(self) -> Task:
         """Return the task with a model of its own."""

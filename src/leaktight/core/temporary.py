@@ -1,4 +1,4 @@
-"""Temporary folders for private files: gone after the block, and after the process, however that ended."""
+"""Temporary folders for private files: removed after the block, or after the process, however it ended."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def private_temporary() -> Iterator[Path]:
         False
     """
     sweep()
-    folder, lock = _locked()
+    folder, lock = _make_folder()
     try:
         yield folder
     finally:
@@ -44,23 +44,23 @@ def sweep() -> None:
             descriptor = os.open(lock, os.O_RDWR | os.O_NOFOLLOW)
             try:
                 owners = {os.fstat(descriptor).st_uid, lock.parent.lstat().st_uid}
-                if owners == {os.getuid()} and _taken(descriptor):
+                if owners == {os.getuid()} and _lock(descriptor):
                     shutil.rmtree(lock.parent, ignore_errors=True)
             finally:
                 os.close(descriptor)
 
 
-def _locked() -> tuple[Path, int]:
+def _make_folder() -> tuple[Path, int]:
     while True:
         folder = Path(tempfile.mkdtemp(prefix=PREFIX))
         descriptor = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
-        if _taken(descriptor):
+        if _lock(descriptor):
             return folder, descriptor
         # Somebody who sweeps was faster, and removes it.
         os.close(descriptor)
 
 
-def _taken(descriptor: int) -> bool:
+def _lock(descriptor: int) -> bool:
     """Take a lock, if nobody has it."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

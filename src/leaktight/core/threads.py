@@ -1,4 +1,4 @@
-"""Threads: how many cores there are for them, and how soon those of torch that have nothing to do leave theirs to others."""
+"""Threads: how many cores there are, and how soon torch's idle threads give theirs up."""
 
 from __future__ import annotations
 

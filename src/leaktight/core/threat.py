@@ -94,26 +94,26 @@ class View:
         return dataclasses.replace(self, messages=tuple(seen))
 
     def exchanges(self) -> tuple[Exchange, ...]:
-        """Return every gradient or update that others shared, with the parameters it answers; nobody attacks himself.
+        """Return every gradient or update that others shared, with the parameters it answers; nobody attacks themselves.
 
         A participant sees none of these. From the parameters of two rounds, and what it sent itself, it can tell the mean of what all
         others sent in the first of them, if it knows how the server steps: that is returned as one message, by `all_but(seat)`.
         """
         asked: dict[str, Message] = {}
         sent: tuple[Message, Message] | None = None  # what the seat was asked, and what it answered
-        found: list[Exchange] = []
+        exchanges: list[Exchange] = []
         for message in self.messages:
             if message.kind is Kind.PARAMETERS:
                 if message.receiver == self.seat and sent is not None:
-                    found += _others(*sent, message)
+                    exchanges += _others(*sent, message)
                     sent = None
                 asked[message.receiver] = message
             elif message.kind in (Kind.GRADIENT, Kind.UPDATE):
                 if message.sender == self.seat:
                     sent = asked[message.sender], message
                 else:
-                    found.append(Exchange(asked[message.sender].tensors, message))
-        return tuple(found)
+                    exchanges.append(Exchange(asked[message.sender].tensors, message))
+        return tuple(exchanges)
 
 
 class ThreatModel(Value):
@@ -122,7 +122,7 @@ class ThreatModel(Value):
     Args:
         seat: `server` sees everything sent to it, `wire` sees all messages, a participant what it is sent and sends.
         knows: what the attacker has beside the messages; `hints` are the labels of a few examples behind each message, at most
-            `HINTS` and at most half of each class; `keys` are the class keys of the others, which an active attack is handed in its chair.
+            `HINTS` and at most half of each class; `keys` are the class keys of the others, which an active attack is handed in its seat.
     """
 
     seat: str = "server"
@@ -138,23 +138,23 @@ class ThreatModel(Value):
         copies: dict[int, Tensor] = {}
         return View(
             seat=self.seat,
-            messages=tuple(self._shown(message, copies) for message in seen),
+            messages=tuple(self._show(message, copies) for message in seen),
             task=run.public.copy(),
-            labels={m.key: run.inside[m.key].used.labels.clone() for m in seen if m.key in run.inside}
+            labels={m.key: run.truths[m.key].used.labels.clone() for m in seen if m.key in run.truths}
             if Knows.LABELS in self.knows
             else {},
             auxiliary=run.auxiliary.copy() if run.auxiliary and Knows.AUXILIARY in self.knows else None,
             defence=run.defence if Knows.DEFENCE in self.knows else None,
             memory=copy.deepcopy(own.memory) if own else {},
-            hints={m.key: _hints(run, m.key) for m in seen if m.key in run.inside} if Knows.HINTS in self.knows else {},
+            hints={m.key: _hints(run, m.key) for m in seen if m.key in run.truths} if Knows.HINTS in self.knows else {},
             knows=self.knows,
         )
 
-    def granted(self, known: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Return copies of those secrets of others that may be known: the first part of each one's name says what one must know.
+    def grant(self, known: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Return copies of the others' secrets that this threat model grants: the first part of a secret's name says by what knowledge.
 
         Example:
-            >>> ThreatModel(knows=frozenset()).granted({"keys/client-1/3": torch.ones(2)})
+            >>> ThreatModel(knows=frozenset()).grant({"keys/client-1/3": torch.ones(2)})
             {}
         """
         return {name: secret.clone() for name, secret in known.items() if name.partition("/")[0] in self.knows}
@@ -164,20 +164,20 @@ class ThreatModel(Value):
         # A set has another order in every process, and keys are hashes of the text.
         return sorted(knows)
 
-    def _shown(self, message: Message, copies: dict[int, Tensor]) -> Message:
+    def _show(self, message: Message, copies: dict[int, Tensor]) -> Message:
         shown = message.facts.keys() if Knows.LOCAL_STEPS in self.knows else ("examples", "participants")
         facts = {name: value for name, value in message.facts.items() if name in shown}
 
-        def copied(tensor: Tensor) -> Tensor:
+        def clone_once(tensor: Tensor) -> Tensor:
             if id(tensor) not in copies:
                 copies[id(tensor)] = tensor.detach().clone()
             return copies[id(tensor)]
 
-        return dataclasses.replace(message.map(copied), facts=facts)
+        return dataclasses.replace(message.map(clone_once), facts=facts)
 
 
 def _others(before: Message, own: Message, after: Message) -> list[Exchange]:
-    r"""Return the mean of what all others sent in the round of a participant's own message; nothing if it cannot be told.
+    r"""Return the mean of what all others sent in the round of a participant's own message; nothing if it cannot be derived.
 
     With parameters \(\theta_t\), n participants, own message m and step s (minus the learning rate for gradients, 1 for updates), the server
     makes \(\theta_{t+1} = \theta_t + s \, (m + (n - 1) \bar m) / n\), so \(\bar m = (n (\theta_{t+1} - \theta_t) / s - m) / (n - 1)\).
@@ -186,10 +186,12 @@ def _others(before: Message, own: Message, after: Message) -> list[Exchange]:
         return []
     count, facts = int(before.facts.get("participants", 1)), before.facts
     gradient = own.kind is Kind.GRADIENT
-    told = count > 1 and not (gradient and ("learning_rate" not in facts or facts.get("momentum") or facts.get("adaptive")))
+    derivable = count > 1 and not (
+        gradient and ("learning_rate" not in facts or facts.get("momentum") or facts.get("adaptive"))
+    )
     # Of a tensor that nobody sends there is nothing to tell.
     change = {name: after.tensors[name] - before.tensors[name] for name in own.tensors}
-    if not told or not any(tensor.any() for tensor in change.values()):
+    if not derivable or not any(tensor.any() for tensor in change.values()):
         return []
     step = -facts["learning_rate"] if gradient else 1.0
     tensors = {name: (count * change[name] / step - tensor) / (count - 1) for name, tensor in own.tensors.items()}
@@ -200,11 +202,11 @@ def _others(before: Message, own: Message, after: Message) -> list[Exchange]:
 def _hints(run: Run, key: MessageKey) -> Hints:
     """Draw the hints about one message, from a stream that its sender's seed and its key name."""
     sender = run.locals.get(key[0])
-    labels = run.inside[key].raw.labels
+    labels = run.truths[key].raw.labels
     order = torch.randperm(len(labels), generator=stream(sender.seed if sender else 0, "hints", *key)).to(labels.device)
     shuffled = labels[order]
-    told = [
+    positions_by_class = [
         order[shuffled == label][: min(HINTS, int((labels == label).sum()) // 2)] for label in torch.unique(labels).tolist()
     ]
-    positions = torch.cat(told) if told else order
+    positions = torch.cat(positions_by_class) if positions_by_class else order
     return Hints(positions, labels[positions])

@@ -19,16 +19,16 @@ class Value(BaseModel):
 
     @model_validator(mode="wrap")
     @classmethod
-    def _checked(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+    def _validate(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
         try:
             return handler(data)
         except ValidationError as error:
             raise from_validation(cls, error) from None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the settings as plain JSON types; an infinity becomes a word, which standard JSON has no number for."""
-        found: dict[str, Any] = json.loads(self.model_dump_json(serialize_as_any=True))
-        return found
+        """Return the settings as plain JSON types; infinity becomes a word, as standard JSON has no number for it."""
+        settings: dict[str, Any] = json.loads(self.model_dump_json(serialize_as_any=True))
+        return settings
 
     @property
     def key(self) -> str:
@@ -56,10 +56,10 @@ class Registered(Value):
 
     @model_validator(mode="wrap")
     @classmethod
-    def _checked(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+    def _validate(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
         if isinstance(data, dict) and not cls.model_fields["kind"].default:
-            found: Self = registry.find(cls.family, str(data.get("kind", "")), cls).model_validate(data)
-            return found
+            value: Self = registry.find(cls.family, str(data.get("kind", "")), cls).model_validate(data)
+            return value
         try:
             return handler(data)
         except ValidationError as error:

@@ -6,7 +6,7 @@ from leaktight.data.cifar import Cifar
 from leaktight.data.class_property import ClassProperty
 from leaktight.data.columns import Columns
 from leaktight.data.criteo import Criteo
-from leaktight.data.digits import Digits
+from leaktight.data.digits import Digits, Parity, RareDigit
 from leaktight.data.dirichlet import Dirichlet
 from leaktight.data.factory import Factory
 from leaktight.data.files import FileSource, Location
@@ -14,10 +14,8 @@ from leaktight.data.folder import ImageFolder
 from leaktight.data.held_out import HeldOut
 from leaktight.data.idx import Idx
 from leaktight.data.npz import Npz
-from leaktight.data.parity import Parity
 from leaktight.data.partition import Equal, Partition
 from leaktight.data.photos import Photos
-from leaktight.data.rare_digit import RareDigit
 from leaktight.data.source import Data, Source
 from leaktight.data.table import Csv
 from leaktight.data.text import from_text

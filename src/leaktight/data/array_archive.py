@@ -61,7 +61,7 @@ class ArrayArchive:
             with self._packed.open(info) as file:
                 return self._read(file, info, name)
         except _FAULTS as error:
-            raise damaged(self.path, error) from None
+            raise archive_error(self.path, error) from None
 
     def _read(self, file: Any, info: zipfile.ZipInfo, name: str) -> NDArray[Any]:
         shape, fortran, kind = _read_header(file)
@@ -91,12 +91,12 @@ def open_archive(path: Path) -> Iterator[ArrayArchive]:
         try:
             packed = zipfile.ZipFile(_BoundedFile(file))
         except _FAULTS as error:
-            raise damaged(path, error) from None
+            raise archive_error(path, error) from None
         with packed:
             yield ArrayArchive(path, packed, size)
 
 
-def damaged(path: Path, error: Exception) -> InvalidValue:
+def archive_error(path: Path, error: Exception) -> InvalidValue:
     """Return the error for an archive that cannot be unpacked."""
     why = (str(error).splitlines() or [""])[0][:SHOWN].rstrip(".")
     return InvalidValue(

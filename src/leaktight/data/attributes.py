@@ -23,11 +23,11 @@ from leaktight.data.table import as_words, read_cells
 _MEMBERS = "An archive for attributes has the members `images`, `attributes` and `attribute_names`."
 
 
-def _listed(names: Any) -> Any:
+def _as_tuple(names: Any) -> Any:
     return (names,) if isinstance(names, str) else names
 
 
-Names = Annotated[tuple[str, ...], BeforeValidator(_listed), Field(min_length=1)]
+Names = Annotated[tuple[str, ...], BeforeValidator(_as_tuple), Field(min_length=1)]
 """One name or several."""
 
 
@@ -101,11 +101,11 @@ class Attributes(ImageSource):
 
     def read(self) -> Data:
         """Read the attributes, then the images that are left."""
-        found = self._folder() if self.table else self._archive()
-        kept, labels, names = self._classes(found)
-        properties = np.max([self._flags(found, name) for name in self.property], axis=0)
-        whole = Part(found.inputs[kept], labels, properties[kept])
-        train, test = self.limited(*(whole.take(index) for index in holdout(labels, self.test_share)))
+        table = self._folder() if self.table else self._archive()
+        kept, labels, names = self._classes(table)
+        properties = np.max([self._flags(table, name) for name in self.property], axis=0)
+        whole = Part(table.inputs[kept], labels, properties[kept])
+        train, test = self.limit(*(whole.take(index) for index in holdout(labels, self.test_share)))
         return Data(
             self._batch(train, "training"),
             self._batch(test, "test"),
@@ -138,9 +138,9 @@ class Attributes(ImageSource):
         files: NDArray[Any] = np.array([str(self.place / name) for name in columns.pop(self.file)], dtype=object)
         return Table(files, columns)
 
-    def _classes(self, found: Table) -> tuple[Flags, Flags, tuple[str, ...]]:
+    def _classes(self, table: Table) -> tuple[Flags, Flags, tuple[str, ...]]:
         """Return which examples have exactly one class, their classes, and what those are called."""
-        facts = np.stack([self._flags(found, name) for name in self.label], axis=1)
+        facts = np.stack([self._flags(table, name) for name in self.label], axis=1)
         names = self.label
         if len(names) == 1:
             facts, names = np.concatenate([1 - facts, facts], axis=1), (f"not {names[0]}", names[0])
@@ -153,11 +153,11 @@ class Attributes(ImageSource):
             )
         return kept, labels, names
 
-    def _flags(self, found: Table, name: str) -> Flags:
-        if name not in found.columns:
-            raise unknown("attribute", name, found.columns)
+    def _flags(self, table: Table, name: str) -> Flags:
+        if name not in table.columns:
+            raise unknown("attribute", name, table.columns)
         what = f"The attribute `{name}` of `{self.places[-1]}`"
-        values = found.columns[name]
+        values = table.columns[name]
         return as_flags(as_words(values, what) if values.dtype == object else values, what)
 
     def _batch(self, part: Part, name: str) -> Batch:

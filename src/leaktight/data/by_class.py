@@ -12,7 +12,7 @@ from torch import Tensor
 
 from leaktight.core.errors import InvalidValue
 from leaktight.core.random import Stream
-from leaktight.data.partition import Partition, shuffled_by_class
+from leaktight.data.partition import Partition, shuffle_by_class
 
 
 class ByClass(Partition):
@@ -56,23 +56,23 @@ class ByClass(Partition):
 
     def deal(self, labels: Tensor, parts: int, rng: Stream) -> list[Tensor]:
         """Choose owners for each class, then deal each class out to them."""
-        found = shuffled_by_class(labels, rng)
-        members = list(found.values())
-        owners = self._named(found, parts) if self.owned else self._chosen(members, parts, rng)
+        by_label = shuffle_by_class(labels, rng)
+        members = list(by_label.values())
+        owners = self._owners_by_name(by_label, parts) if self.owned else self._owners_by_chance(members, parts, rng)
         dealt: list[list[Tensor]] = [[] for _ in range(parts)]
         for positions, sharing in zip(members, owners, strict=True):
             for at, owner in enumerate(sharing):
                 dealt[owner].append(positions[at :: len(sharing)])
         return [torch.cat(shares) for shares in dealt]
 
-    def _named(self, found: Mapping[int, Tensor], parts: int) -> list[list[int]]:
+    def _owners_by_name(self, positions: Mapping[int, Tensor], parts: int) -> list[list[int]]:
         """Return the participants that were named as owners of each class."""
         if len(self.owned) != parts:
             raise InvalidValue(
                 f"The `owned` of by_class must name the classes of each of {parts} participants. Got {len(self.owned)} instead."
             )
-        owners = {label: [part for part, classes in enumerate(self.owned) if label in classes] for label in found}
-        strange = sorted({label for classes in self.owned for label in classes} - found.keys())
+        owners = {label: [part for part, classes in enumerate(self.owned) if label in classes] for label in positions}
+        strange = sorted({label for classes in self.owned for label in classes} - positions.keys())
         without = [label for label, sharing in owners.items() if not sharing]
         if strange or without:
             fault = f"no example of class {strange[0]}" if strange else f"no owner of class {without[0]}"
@@ -80,13 +80,13 @@ class ByClass(Partition):
                 f"The `owned` of by_class must give every class of the data to somebody, and no other. Got {fault} instead."
             )
         for label, sharing in owners.items():
-            if len(sharing) > len(found[label]):
+            if len(sharing) > len(positions[label]):
                 raise InvalidValue(
-                    f"The `owned` of by_class must give a class to at most as many participants as it has examples. Got {len(sharing)} for the {len(found[label])} of class {label} instead."
+                    f"The `owned` of by_class must give a class to at most as many participants as it has examples. Got {len(sharing)} for the {len(positions[label])} of class {label} instead."
                 )
         return list(owners.values())
 
-    def _chosen(self, members: Sequence[Tensor], parts: int, rng: Stream) -> list[list[int]]:
+    def _owners_by_chance(self, members: Sequence[Tensor], parts: int, rng: Stream) -> list[list[int]]:
         """Return owners of each class by chance."""
         each = self.classes_each or math.ceil(len(members) / parts)
         if each > len(members) or each * parts < len(members):

@@ -67,7 +67,7 @@ class Cifar(ImageSource):
             label_bytes, label_at = 2, 1 if fine else 0
         train = _part(training, label_bytes, label_at, len(names))
         test = _part(testing, label_bytes, label_at, len(names))
-        return self.assembled(train, test, len(names), names, "channels_first")
+        return self.assemble(train, test, len(names), names, "channels_first")
 
 
 def read_batch(path: Path, label_bytes: int) -> NDArray[np.uint8]:

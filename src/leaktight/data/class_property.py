@@ -1,4 +1,4 @@
-"""A class in the place of the private property: what is asked about properties can then be asked about labels."""
+"""Class property: membership of a class as the private property, so that property attacks can be asked about labels."""
 
 from __future__ import annotations
 
@@ -39,15 +39,13 @@ class ClassProperty(Source):
 
     def read(self) -> Data:
         """Read the source and mark the class."""
-        found = self.data.load()
-        label = int(found.test.labels.bincount().argmax()) if self.label is None else self.label
-        if label >= found.classes:
-            raise InvalidValue(f"The `label` of class_property must be from 0 to {found.classes - 1}. Got {label} instead.")
-        name = found.names[label] if found.names else str(label)
-        return dataclasses.replace(
-            found, train=_marked(found.train, label), test=_marked(found.test, label), property_name=name
-        )
+        data = self.data.load()
+        label = int(data.test.labels.bincount().argmax()) if self.label is None else self.label
+        if label >= data.classes:
+            raise InvalidValue(f"The `label` of class_property must be from 0 to {data.classes - 1}. Got {label} instead.")
+        name = data.names[label] if data.names else str(label)
+        return dataclasses.replace(data, train=_mark(data.train, label), test=_mark(data.test, label), property_name=name)
 
 
-def _marked(batch: Batch, label: int) -> Batch:
+def _mark(batch: Batch, label: int) -> Batch:
     return dataclasses.replace(batch, properties=(batch.labels == label).long())

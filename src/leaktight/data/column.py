@@ -80,7 +80,7 @@ class Numbers(Column):
     def encode(self, cells: Cells) -> NDArray[np.float32]:
         """Return the standardised numbers as one column."""
         self.check(cells)
-        values = (scaled(self.name, cells, self.logarithm) - self.mean) / self.deviation
+        values = (scale(self.name, cells, self.logarithm) - self.mean) / self.deviation
         values[np.isnan(values)] = 0
         return values.astype(np.float32)[:, np.newaxis]
 
@@ -154,11 +154,11 @@ class Hashed(Column):
     def encode(self, cells: Cells) -> NDArray[np.float32]:
         """Return the ids as one column."""
         self.check(cells)
-        found = [0 if is_missing(cell) else 1 + zlib.crc32(cell.encode()) % self.buckets for cell in cells]
-        return np.array(found, dtype=np.float32)[:, np.newaxis]
+        ids = [0 if is_missing(cell) else 1 + zlib.crc32(cell.encode()) % self.buckets for cell in cells]
+        return np.array(ids, dtype=np.float32)[:, np.newaxis]
 
 
-def fitted(
+def fit_column(
     name: str,
     cells: Cells,
     categorical: bool,
@@ -194,7 +194,7 @@ def fitted(
     if not categorical and all(map(is_number, present)):
         if not standardise:
             return Numbers(name, fill, 0.0, 1.0, logarithm)
-        values = scaled(name, present, logarithm)
+        values = scale(name, present, logarithm)
         deviation = float(values.std())
         constant = deviation <= 1e-12 * max(1.0, float(np.abs(values).max()))
         # The mean of equal numbers may be rounded to a neighbour of theirs.
@@ -212,11 +212,11 @@ def fitted(
     return Words(name, fill, known)
 
 
-def scaled(name: str, cells: Cells, logarithm: bool) -> NDArray[np.float64]:
+def scale(name: str, cells: Cells, logarithm: bool) -> NDArray[np.float64]:
     """Return cells as numbers, on a logarithmic scale if asked for, NaN where one is missing.
 
     Example:
-        >>> scaled("clicks", ["0", "-1", "?"], logarithm=True).round(3).tolist()
+        >>> scale("clicks", ["0", "-1", "?"], logarithm=True).round(3).tolist()
         [0.0, -0.693, nan]
     """
     values = numbers(name, cells)

@@ -12,7 +12,7 @@ from pydantic import Field
 from torch import Tensor
 
 from leaktight.core.value import Value
-from leaktight.data.column import Column, Encoding, fitted
+from leaktight.data.column import Column, Encoding, fit_column
 from leaktight.data.columns import Columns
 
 
@@ -30,8 +30,8 @@ class ColumnRules(Value):
 
     Example:
         >>> cells = np.array([["30", "cook"], ["40", "clerk"]], dtype=object)
-        >>> columns = ColumnRules(words="ids").learned(["age", "job"], cells)
-        >>> encoded(columns, cells).tolist(), described(columns).ids
+        >>> columns = ColumnRules(words="ids").learn(["age", "job"], cells)
+        >>> encode(columns, cells).tolist(), describe(columns).ids
         ([[-1.0, 2.0], [1.0, 1.0]], (0, 3))
     """
 
@@ -44,11 +44,11 @@ class ColumnRules(Value):
     logarithm: tuple[str, ...] = ()
     standardise: bool = True
 
-    def learned(self, header: Sequence[str], cells: NDArray[Any]) -> list[Column]:
+    def learn(self, header: Sequence[str], cells: NDArray[Any]) -> list[Column]:
         """Learn the columns of these names from training cells, one column each."""
         counts = {header[at] for at in Columns(tuple(header), (0,) * len(header)).find(self.logarithm, "`logarithm`")}
         return [
-            fitted(
+            fit_column(
                 name,
                 cells[:, at],
                 name in self.categorical,
@@ -63,14 +63,14 @@ class ColumnRules(Value):
         ]
 
 
-def described(columns: Sequence[Column]) -> Columns:
+def describe(columns: Sequence[Column]) -> Columns:
     """Return what others may know of learned columns: the name of each position and how many ids it has."""
     return Columns(
         tuple(column.name for column in columns for _ in column.ids), tuple(ids for column in columns for ids in column.ids)
     )
 
 
-def encoded(columns: Sequence[Column], cells: NDArray[Any]) -> Tensor:
+def encode(columns: Sequence[Column], cells: NDArray[Any]) -> Tensor:
     """Return cells as numbers, one row each; without columns, rows of no numbers."""
     parts = [column.encode(cells[:, at]) for at, column in enumerate(columns)]
     none = np.zeros((len(cells), 0), dtype=np.float32)

@@ -72,13 +72,13 @@ class Columns:
             >>> Columns(names=("I1", "I2", "C1"), ids=(0, 0, 9)).find(["I*"])
             (0, 1)
         """
-        found: set[int] = set()
+        positions: set[int] = set()
         for pattern in patterns:
             meant = [at for at, name in enumerate(self.names) if name == pattern or fnmatch.fnmatchcase(name, pattern)]
             if not meant:
                 raise InvalidValue(f"There is no column `{pattern}` for {whose}. {self._hint(pattern)}")
-            found.update(meant)
-        return tuple(sorted(found))
+            positions.update(meant)
+        return tuple(sorted(positions))
 
     def _hint(self, pattern: str) -> str:
         known = list(dict.fromkeys(self.names))

@@ -10,7 +10,7 @@ from pydantic import Field
 from torch import Tensor
 
 from leaktight.core.random import Stream
-from leaktight.data.partition import Partition, shuffled_by_class
+from leaktight.data.partition import Partition, shuffle_by_class
 
 
 class Dirichlet(Partition):
@@ -40,7 +40,7 @@ class Dirichlet(Partition):
     def deal(self, labels: Tensor, parts: int, rng: Stream) -> list[Tensor]:
         """Draw shares for each class and cut it there."""
         dealt: list[list[Tensor]] = [[] for _ in range(parts)]
-        for positions in shuffled_by_class(labels, rng).values():
+        for positions in shuffle_by_class(labels, rng).values():
             cuts = np.rint(np.cumsum(_shares(self.alpha, parts, rng))[:-1] * len(positions)).astype(int)
             for part, share in enumerate(positions.tensor_split(torch.from_numpy(cuts))):
                 dealt[part].append(share)

@@ -53,7 +53,7 @@ class Factory(Source):
                 parts = [_array(part) for part in four]
             case other:
                 raise InvalidValue(
-                    f"The function `{self.function}` must return (train_inputs, train_labels, test_inputs, test_labels), two torch datasets or a Data. Got {_described(other)} instead."
+                    f"The function `{self.function}` must return (train_inputs, train_labels, test_inputs, test_labels), two torch datasets or a Data. Got {_describe(other)} instead."
                 )
         train_batch, test_batch = self._batch("training", *parts[:2]), self._batch("test", *parts[2:])
         highest = int(train_batch.labels.max().item()) if len(train_batch) else 0
@@ -80,7 +80,7 @@ class Factory(Source):
         items = [dataset[position] for position in range(len(dataset))]
         odd = next((item for item in items if not isinstance(item, (tuple, list)) or len(item) != 2), None)
         if odd is not None or not items:
-            got = "none" if odd is None else _described(odd)
+            got = "none" if odd is None else _describe(odd)
             raise InvalidValue(f"The datasets of `{self.function}` must hold pairs of input and label. Got {got} instead.")
         inputs = [_array(value) for value, _ in items]
         shapes = sorted({value.shape for value in inputs})
@@ -94,7 +94,7 @@ class Factory(Source):
         batches = (data.train, data.test)
         tensors = [part for batch in batches for part in (batch.inputs, batch.labels, batch.properties) if part is not None]
         if not all(isinstance(part, Tensor) for part in tensors):
-            raise InvalidValue(f"The Data that `{self.function}` returns must hold tensors. Got {_described(tensors)} instead.")
+            raise InvalidValue(f"The Data that `{self.function}` returns must hold tensors. Got {_describe(tensors)} instead.")
         return data
 
 
@@ -106,7 +106,7 @@ def _array(value: Any) -> NDArray[Any]:
     return np.asarray(value.convert("RGB") if isinstance(value, Image.Image) and value.mode == "P" else value)
 
 
-def _described(value: Any) -> str:
+def _describe(value: Any) -> str:
     if isinstance(value, (tuple, list)):
         return f"({', '.join(type(part).__name__ for part in value[:6])}{', ...' if len(value) > 6 else ''})"
     return type(value).__name__

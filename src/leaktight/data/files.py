@@ -27,14 +27,14 @@ def _as_text(path: Any) -> Any:
     return os.fspath(path) if isinstance(path, os.PathLike) else path
 
 
-def _written(path: str, about: SerializationInfo) -> str:
-    # The whole path goes: folders tell of people and projects, and the last part may be a folder.
+def _serialise(path: str, about: SerializationInfo) -> str:
+    # The whole path goes: folders reveal people and projects, and the last part may be a folder.
     return "withheld" if path and about.context == PASSED_ON else path
 
 
 PASSED_ON = "passed on"
 """The serialisation context of settings that leave their owner's hands."""
-Location = Annotated[str, BeforeValidator(_as_text), PlainSerializer(_written)]
+Location = Annotated[str, BeforeValidator(_as_text), PlainSerializer(_serialise)]
 """The type of every setting that is a place on the disk: it is withheld from what is passed on."""
 Limit = Annotated[int, Field(ge=1)] | None
 Share = Annotated[float, Field(gt=0, lt=1)]
@@ -98,11 +98,11 @@ class FileSource(Source):
 
     def stamp(self) -> Hashable:
         """Return the size and time of change of every file that is read or lies up to three levels below a folder that is."""
-        found = (file for place in self.places for file in (place, *(f for depth in _DEPTHS for f in place.glob(depth))))
-        files = [file for file in found if file.is_file()]
+        entries = (file for place in self.places for file in (place, *(f for depth in _DEPTHS for f in place.glob(depth))))
+        files = [file for file in entries if file.is_file()]
         return tuple((str(file), state.st_size, state.st_mtime_ns) for file in sorted(files) for state in [file.stat()])
 
-    def limited(self, train: Part, test: Part) -> tuple[Part, Part]:
+    def limit(self, train: Part, test: Part) -> tuple[Part, Part]:
         """Return both parts with at most as many examples as the limits allow."""
         return train.take(subset(train.labels, self.train_limit)), test.take(subset(test.labels, self.test_limit))
 
@@ -121,9 +121,9 @@ class ImageSource(FileSource):
     size: Annotated[int, Field(ge=1, le=1024)] | None = None
     resize: Resize = "bicubic"
 
-    def assembled(self, train: Part, test: Part, classes: int, names: tuple[str, ...], layout: Layout = "auto") -> Data:
+    def assemble(self, train: Part, test: Part, classes: int, names: tuple[str, ...], layout: Layout = "auto") -> Data:
         """Return two parts of whole-number pixels, already numbered from 0, as a data set within the limits."""
-        train, test = self.limited(train, test)
+        train, test = self.limit(train, test)
         return Data(self.batch(train, "training", layout), self.batch(test, "test", layout), classes, names)
 
     def batch(self, part: Part, name: str, layout: Layout = "auto", scale: float | None = None) -> Batch:

@@ -79,7 +79,7 @@ class ImageFolder(FileSource):
         else:
             test = _files(testing)
         train_labels, test_labels, names = number(train.labels, test.labels, f"The folder `{self.place}`")
-        train, test = self.limited(Part(train.inputs, train_labels), Part(test.inputs, test_labels))
+        train, test = self.limit(Part(train.inputs, train_labels), Part(test.inputs, test_labels))
         return Data(self._batch(train), self._batch(test), len(names), names)
 
     def _batch(self, part: Part) -> Batch:
@@ -106,7 +106,7 @@ def read_image(file: Path, size: int | None, resize: Resize = "bicubic", channel
                         f"The image `{file}` must have at most {MOST_PIXELS} pixels. Got {opened.width}x{opened.height}; shrink it, or remove it."
                     )
                 ImageOps.exif_transpose(opened, in_place=True)
-                image = _converted(opened, "L" if channels == 1 else "RGB")
+                image = _convert(opened, "L" if channels == 1 else "RGB")
     except FileNotFoundError as error:
         raise unreadable(file, error) from None
     except (UnidentifiedImageError, Image.DecompressionBombError, OSError, SyntaxError, ValueError) as error:
@@ -121,7 +121,7 @@ def read_image(file: Path, size: int | None, resize: Resize = "bicubic", channel
     return np.ascontiguousarray(pixels.transpose(2, 0, 1))
 
 
-def _converted(image: Image.Image, mode: str) -> Image.Image:
+def _convert(image: Image.Image, mode: str) -> Image.Image:
     if image.mode.startswith("I"):
         # Sixteen bits per pixel: Pillow would clip everything above 255.
         image = Image.fromarray((np.asarray(image).clip(0, 65535) // 257).astype(np.uint8))

@@ -17,7 +17,7 @@ from leaktight.data.source import Data, Source
 class HeldOut(Source):
     """Another source whose test part is a share of its training examples, each class in its share; its own test part is not used.
 
-    Settings such as the length of a training are chosen by what is measured here, so that the true test data stay unseen.
+    Settings such as the length of a training run are chosen by what is measured here, so that the true test data stay unseen.
 
     Args:
         data: the source.
@@ -40,6 +40,6 @@ class HeldOut(Source):
 
     def read(self) -> Data:
         """Read the source and divide its training part."""
-        found = self.data.load()
-        train, test = (torch.from_numpy(index) for index in holdout(found.train.labels.numpy(), self.share))
-        return dataclasses.replace(found, train=found.train.take(train), test=found.train.take(test))
+        data = self.data.load()
+        train, test = (torch.from_numpy(index) for index in holdout(data.train.labels.numpy(), self.share))
+        return dataclasses.replace(data, train=data.train.take(train), test=data.train.take(test))

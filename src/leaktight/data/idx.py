@@ -54,20 +54,20 @@ class Idx(ImageSource):
     @classmethod
     def fits(cls, path: Path) -> bool:
         """Whether this is a folder with an IDX file of training images."""
-        return path.is_dir() and bool(_named(path, "train", "images"))
+        return path.is_dir() and bool(_candidates(path, "train", "images"))
 
     def read(self) -> Data:
         """Read the four files."""
         train = self._part("train", self.train_images, self.train_labels)
         test = self._part("test", self.test_images, self.test_labels)
         train_labels, test_labels, names = number(train.labels, test.labels, str(self))
-        return self.assembled(
+        return self.assemble(
             Part(train.inputs, train_labels), Part(test.inputs, test_labels), len(names), names, "channels_first"
         )
 
     def _part(self, part: str, images: str, labels: str) -> Part:
-        image_file = self.place / images if images else _found(self.place, part, "images")
-        label_file = self.place / labels if labels else _found(self.place, part, "labels")
+        image_file = self.place / images if images else _find(self.place, part, "images")
+        label_file = self.place / labels if labels else _find(self.place, part, "labels")
         inputs = read_idx(image_file, dimensions=3)
         ids = as_ids(read_idx(label_file, dimensions=1), f"The labels in `{label_file}`")
         if len(inputs) != len(ids):
@@ -103,21 +103,21 @@ def read_idx(path: Path, dimensions: int) -> NDArray[Any]:
     return np.frombuffer(content, dtype=kind, offset=start).reshape(sizes).astype(kind.newbyteorder("="))
 
 
-def _named(folder: Path, part: str, holds: str) -> list[Path]:
+def _candidates(folder: Path, part: str, holds: str) -> list[Path]:
     pattern = re.compile(rf"(?:^|[-_.])(?:{_PARTS[part]})[-_]{holds}[-.]{_HOLDS[holds]}-ubyte(?:\.gz)?$", re.IGNORECASE)
-    found = [entry for entry in listing(folder) if pattern.search(entry.name)]
+    entries = [entry for entry in listing(folder) if pattern.search(entry.name)]
     # An unpacked file beside its archive is the same data.
-    names = {entry.name for entry in found}
-    return [entry for entry in found if entry.suffix != ".gz" or entry.stem not in names]
+    names = {entry.name for entry in entries}
+    return [entry for entry in entries if entry.suffix != ".gz" or entry.stem not in names]
 
 
-def _found(folder: Path, part: str, holds: str) -> Path:
-    found = _named(folder, part, holds)
-    if len(found) == 1:
-        return found[0]
+def _find(folder: Path, part: str, holds: str) -> Path:
+    candidates = _candidates(folder, part, holds)
+    if len(candidates) == 1:
+        return candidates[0]
     prefix = "train" if part == "train" else "t10k"
     usual = f"{prefix}-{holds}-{_HOLDS[holds]}-ubyte"
-    got = f"several: {', '.join(entry.name for entry in found)}" if found else "none"
+    got = f"several: {', '.join(entry.name for entry in candidates)}" if candidates else "none"
     raise InvalidValue(
         f"The folder `{folder}` must hold one file like `{usual}` or `{usual}.gz`. Got {got}; name it by `{part}_{holds}` if it is called otherwise."
     )

@@ -91,13 +91,13 @@ def in_range(labels: Ids, classes: int, what: str) -> NDArray[np.int64]:
     return labels.astype(np.int64)
 
 
-def known_names(ids: Sequence[str], names: Sequence[str]) -> tuple[str, ...] | None:
+def match_names(ids: Sequence[str], names: Sequence[str]) -> tuple[str, ...] | None:
     """Return the names of these ids: one for each in order, or looked up by id; None if they do not fit.
 
     Example:
-        >>> known_names(["6", "25"], ["bee", "couch"])
+        >>> match_names(["6", "25"], ["bee", "couch"])
         ('bee', 'couch')
-        >>> known_names(["0", "2"], ["cat", "dog", "frog"])
+        >>> match_names(["0", "2"], ["cat", "dog", "frog"])
         ('cat', 'frog')
     """
     if len(names) == len(ids):

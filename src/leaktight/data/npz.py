@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 from leaktight.core.errors import InvalidValue
 from leaktight.data.array_archive import ArrayArchive, open_archive
 from leaktight.data.files import ImageSource, Part, Share
-from leaktight.data.labels import as_ids, in_range, known_names, number
+from leaktight.data.labels import as_ids, in_range, match_names, number
 from leaktight.data.pixels import Layout
 from leaktight.data.properties import as_flags
 from leaktight.data.selection import holdout
@@ -75,7 +75,7 @@ class Npz(ImageSource):
     property: str = ""
 
     @model_validator(mode="after")
-    def _paired(self) -> Npz:
+    def _check_pair(self) -> Npz:
         if bool(self.x) != bool(self.y):
             raise InvalidValue("npz must have both `x` and `y` or neither. Got one of them; name the other member too.")
         return self
@@ -96,9 +96,9 @@ class Npz(ImageSource):
             else:
                 train = self._part(archive, self.x_train, self.y_train, self.property and f"{self.property}_train")
                 test = self._part(archive, self.x_test, self.y_test, self.property and f"{self.property}_test")
-            train, test, ids = self._numbered(train, test)
+            train, test, ids = self._number(train, test)
             names = self._names(archive, ids)
-        train, test = self.limited(train, test)
+        train, test = self.limit(train, test)
         return Data(
             self.batch(train, "training", self.layout, self.scale),
             self.batch(test, "test", self.layout, self.scale),
@@ -130,7 +130,7 @@ class Npz(ImageSource):
             )
         return Part(inputs, labels, flags)
 
-    def _numbered(self, train: Part, test: Part) -> tuple[Part, Part, tuple[str, ...]]:
+    def _number(self, train: Part, test: Part) -> tuple[Part, Part, tuple[str, ...]]:
         what = f"The file `{self.place}`"
         if self.classes is None:
             train_labels, test_labels, ids = number(train.labels, test.labels, what)
@@ -140,10 +140,12 @@ class Npz(ImageSource):
         return replace(train, labels=train_labels), replace(test, labels=test_labels), ids
 
     def _names(self, archive: ArrayArchive, ids: tuple[str, ...]) -> tuple[str, ...]:
-        found = self.names or next((name for name in _NAMES if name in archive.names), None)
-        if found is None:
+        member = self.names or next((name for name in _NAMES if name in archive.names), None)
+        if member is None:
             return ids
-        names = known_names(ids, archive.array(found, _MEMBERS).reshape(-1).tolist())
+        names = match_names(ids, archive.array(member, _MEMBERS).reshape(-1).tolist())
         if names is None and self.names:
-            raise InvalidValue(f"The member `{found}` of `{self.place}` must name each of the {len(ids)} classes. It does not.")
+            raise InvalidValue(
+                f"The member `{member}` of `{self.place}` must name each of the {len(ids)} classes. It does not."
+            )
         return names or ids

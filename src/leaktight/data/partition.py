@@ -44,11 +44,11 @@ class Partition(Registered):
         return dealt
 
 
-def shuffled_by_class(labels: Tensor, rng: Stream) -> dict[int, Tensor]:
+def shuffle_by_class(labels: Tensor, rng: Stream) -> dict[int, Tensor]:
     """Return each class's positions in random order, classes ascending.
 
     Example:
-        >>> found = shuffled_by_class(torch.tensor([3, 1, 3]), torch.Generator().manual_seed(0))
+        >>> found = shuffle_by_class(torch.tensor([3, 1, 3]), torch.Generator().manual_seed(0))
         >>> {label: sorted(positions.tolist()) for label, positions in found.items()}
         {1: [1], 3: [0, 2]}
     """
@@ -71,5 +71,5 @@ class Equal(Partition):
 
     def deal(self, labels: Tensor, parts: int, rng: Stream) -> list[Tensor]:
         """Deal round and round through the classes."""
-        order = torch.cat(list(shuffled_by_class(labels, rng).values()))
+        order = torch.cat(list(shuffle_by_class(labels, rng).values()))
         return [order[part::parts] for part in range(parts)]

@@ -38,7 +38,7 @@ def as_flags(values: NDArray[Any], what: str) -> Flags:
     return flags
 
 
-def told(train: Cells, test: Cells, positive: str, what: str) -> tuple[Flags, Flags, str]:
+def mark_positive(train: Cells, test: Cells, positive: str, what: str) -> tuple[Flags, Flags, str]:
     """Return for the cells of two parts whether each is the positive one, and which one that is.
 
     Cells are compared as numbers where they are numbers, so `1` is `1.0`.
@@ -51,7 +51,7 @@ def told(train: Cells, test: Cells, positive: str, what: str) -> tuple[Flags, Fl
         what: whose cells they are, for the error.
 
     Example:
-        >>> train, test, positive = told(["m", "f", "m"], ["m"], "", "It")
+        >>> train, test, positive = mark_positive(["m", "f", "m"], ["m"], "", "It")
         >>> train.tolist(), test.tolist(), positive
         ([0, 1, 0], [0], 'f')
     """

@@ -44,9 +44,9 @@ class Data:
     def statistics(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
         """Return each channel's mean and standard deviation over the test examples.
 
-        They are public constants of the task, so they come from the part of the data that is public: taken from the training
-        examples, they would tell of those outside of every defence and every epsilon. A channel that never varies gets 1 as its
-        deviation: an example that differs there must not be blown up. Ids of categories are left as they are.
+        They are public constants of the task, so they come from the public part of the data. Taken from the training examples, they
+        would reveal those outside of every defence and every epsilon. A channel that never varies gets 1 as its deviation: an example
+        that differs there must not be blown up. Ids of categories are left as they are.
         """
         channels = self.test.inputs.transpose(0, 1).flatten(1).double()
         mean, std = channels.mean(1), channels.std(1, correction=0)
@@ -79,10 +79,10 @@ class Source(Registered):
         """
         wanted = (type(self), self.key, self.stamp())
         if wanted not in _last:
-            found = self.read()
-            held = found.train.properties is not None or found.test.properties is not None
-            name = found.property_name or ("the private property" if held else "")
-            data = dataclasses.replace(found, train=_typed(found.train), test=_typed(found.test), property_name=name)
+            raw = self.read()
+            has_property = raw.train.properties is not None or raw.test.properties is not None
+            name = raw.property_name or ("the private property" if has_property else "")
+            data = dataclasses.replace(raw, train=_cast(raw.train), test=_cast(raw.test), property_name=name)
             self._check(data)
             if len(_last) >= KEPT:
                 _last.pop(next(iter(_last)))
@@ -109,7 +109,7 @@ KEPT = 2
 _last: dict[Hashable, Data] = {}
 
 
-def _typed(batch: Batch) -> Batch:
+def _cast(batch: Batch) -> Batch:
     """Return floating point inputs and whole labels as what networks and losses take; anything else is left to the check."""
     inputs, labels = batch.inputs, batch.labels
     return Batch(
@@ -161,10 +161,10 @@ def _check(what: str, batch: Batch, classes: int, shape: tuple[int, ...]) -> Non
 
 
 def _check_properties(what: str, batch: Batch) -> None:
-    found = batch.properties
-    if found is None or found.shape != batch.labels.shape or ((found != 0) & (found != 1)).any():
+    flags = batch.properties
+    if flags is None or flags.shape != batch.labels.shape or ((flags != 0) & (flags != 1)).any():
         raise InvalidValue(f"{what} must have a property of 0 or 1 for each example. It does not; fill or drop the others.")
-    if found.min() == found.max():
+    if flags.min() == flags.max():
         raise InvalidValue(f"{what} must have examples with and without the property. All are alike; choose another property.")
 
 

@@ -18,10 +18,10 @@ from pydantic import Field, model_validator
 from leaktight.core.errors import InvalidValue, did_you_mean
 from leaktight.core.input_file import GIBIBYTE, MEBIBYTE, expansion_bound, in_words
 from leaktight.data.column import is_missing
-from leaktight.data.column_rules import ColumnRules, described, encoded
+from leaktight.data.column_rules import ColumnRules, describe, encode
 from leaktight.data.files import FileSource, Location, Part, Share, open_data
 from leaktight.data.labels import as_ids, number
-from leaktight.data.properties import told
+from leaktight.data.properties import mark_positive
 from leaktight.data.selection import holdout
 from leaktight.data.source import Data
 
@@ -117,18 +117,18 @@ class Csv(ColumnRules, FileSource):
                     f"The file `{self.test_path}` must have the columns of `{self.path}`, in their order. It does not."
                 )
         train_labels, test_labels, names = number(train.labels, test.labels, f"The file `{self.place}`", self.positive)
-        train, test, private = self._told(replace(train, labels=train_labels), replace(test, labels=test_labels))
-        train, test = self.limited(train, test)
-        columns = self.learned(header, train.inputs)
-        ours, theirs = (part.batch(encoded(columns, part.inputs)) for part in (train, test))
-        return Data(ours, theirs, len(names), names, described(columns), private)
+        train, test, private = self._mark_property(replace(train, labels=train_labels), replace(test, labels=test_labels))
+        train, test = self.limit(train, test)
+        columns = self.learn(header, train.inputs)
+        ours, theirs = (part.batch(encode(columns, part.inputs)) for part in (train, test))
+        return Data(ours, theirs, len(names), names, describe(columns), private)
 
-    def _told(self, train: Part, test: Part) -> tuple[Part, Part, str]:
+    def _mark_property(self, train: Part, test: Part) -> tuple[Part, Part, str]:
         """Return both parts with 0 and 1 for the cells of the property, and what it is called."""
         if train.properties is None or test.properties is None:
             return train, test, ""
         what = f"The column `{self.property}` of `{self.place}`"
-        ours, theirs, positive = told(train.properties, test.properties, self.property_positive, what)
+        ours, theirs, positive = mark_positive(train.properties, test.properties, self.property_positive, what)
         return replace(train, properties=ours), replace(test, properties=theirs), f"{self.property}: {positive}"
 
     def _rows(self, file: Path) -> tuple[list[str], Part]:
@@ -173,7 +173,7 @@ def read_cells(file: Path, columns: Sequence[str] = (), separator: str | None = 
         separator: what stands between cells; None means a tab for `.tsv` and a comma otherwise.
     """
     separator = separator or ("\t" if file.name.lower().removesuffix(".gz").endswith(".tsv") else ",")
-    header = _named(list(columns), file)
+    header = _check_header(list(columns), file)
     rows: list[list[str]] = []
     with open_data(file, LARGEST_TABLE) as content:
         reader = csv.reader(text_lines(content, file), delimiter=separator, skipinitialspace=True, strict=True)
@@ -183,7 +183,7 @@ def read_cells(file: Path, columns: Sequence[str] = (), separator: str | None = 
                     continue
                 row = [cell.strip() for cell in row]
                 if not header:
-                    header = _named(row, file)
+                    header = _check_header(row, file)
                 elif len(row) != len(header):
                     raise InvalidValue(
                         f"The file `{file}` must have {len(header)} cells in each line. Got {len(row)} in line {reader.line_num}; check the `separator`."
@@ -247,7 +247,7 @@ def as_words(cells: NDArray[Any], what: str) -> NDArray[np.str_]:
     return words
 
 
-def _named(header: list[str], file: Path) -> list[str]:
+def _check_header(header: list[str], file: Path) -> list[str]:
     """Return the names of a table's columns, if they can be that."""
     if len(header) > MOST_COLUMNS:
         raise InvalidValue(f"The file `{file}` must have at most {MOST_COLUMNS} columns. Got {len(header)}; check its header.")

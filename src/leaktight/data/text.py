@@ -30,10 +30,12 @@ def from_text(text: str) -> Source:
         factory(function='my_project.data:load')
     """
     known = registry.classes(Source.family)
-    ready = {kind: made for kind, made in known.items() if not any(field.is_required() for field in made.model_fields.values())}
+    ready = {
+        kind: final for kind, final in known.items() if not any(field.is_required() for field in final.model_fields.values())
+    }
     if text in ready:
-        named: Source = ready[text]()
-        return named
+        source: Source = ready[text]()
+        return source
     path = Path(text).expanduser()
     if text and path.exists():
         return _at(text, path, known)
@@ -61,8 +63,8 @@ def _absent(text: str) -> InvalidValue:
 
 
 def _at(text: str, path: Path, known: dict[str, type[Source]]) -> Source:
-    readers = [made for made in known.values() if issubclass(made, FileSource)]
-    reader = next((made for made in readers if made.fits(path)), None)
+    readers = [final for final in known.values() if issubclass(final, FileSource)]
+    reader = next((final for final in readers if final.fits(path)), None)
     if reader is None:
         raise InvalidValue(
             f"The data at `{text}` must be {_READABLE}. Got none of these; anything else can come from `package.module:function`."

@@ -1,4 +1,4 @@
-"""How much privacy a sequence of noisy steps has spent: by Opacus' Rényi accountant, and exactly where nothing is sampled. Pure functions."""
+"""Privacy accounting: what a sequence of noisy steps spent, by Opacus' Rényi accountant, or exactly where nothing is sampled."""
 
 from __future__ import annotations
 

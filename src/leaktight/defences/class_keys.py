@@ -19,11 +19,11 @@ from leaktight.core.errors import InvalidValue, Refusal
 from leaktight.core.local import Local
 from leaktight.core.message import Message, Tensors
 from leaktight.core.task import Model, Task
-from leaktight.defences.embedding import EmbeddingHead, aligned
+from leaktight.defences.embedding import EmbeddingHead, inner_products
 from leaktight.defences.key_theory import random_keys
 
 
-class Weighed(Model):
+class RegularisedModel(Model):
     """A model that returns the sum of its squared parameters beside its outputs."""
 
     def forward(self, inputs: Tensor) -> tuple[Any, Tensor]:
@@ -102,7 +102,7 @@ class ClassKeys(Defence):
         return dataclasses.replace(
             task,
             model=Model(task.model.body, head, task.model.normalise),
-            loss=lambda outputs, labels: self._loss(aligned(outputs, keys, _weights(labels, keys))),
+            loss=lambda outputs, labels: self._loss(inner_products(outputs, keys, _weights(labels, keys))),
             predict=_nobody,
         )
 
@@ -119,18 +119,18 @@ class ClassKeys(Defence):
         # Whoever scores applies the public part of the embedding, so the model ends with the trained one.
         parts = task.model.body, head.trained, task.model.normalise
 
-        def loss(made: Tensor, labels: Tensor) -> Tensor:
+        def loss(outputs: Tensor, labels: Tensor) -> Tensor:
             keys = local.memory["keys"]
-            return self._loss(head.alignments(made, keys, _weights(labels, keys)))
+            return self._loss(head.alignments(outputs, keys, _weights(labels, keys)))
 
-        def predict(made: Tensor) -> Tensor:
-            return _own(head.scores(made, local.memory["keys"]), local)
+        def predict(outputs: Tensor) -> Tensor:
+            return _own(head.scores(outputs, local.memory["keys"]), local)
 
         if not self.weight_decay:
             return dataclasses.replace(task, model=Model(*parts), loss=loss, predict=predict)
         return dataclasses.replace(
             task,
-            model=Weighed(*parts),
+            model=RegularisedModel(*parts),
             loss=lambda outputs, labels: loss(outputs[0], labels) + self.weight_decay * outputs[1],
             predict=lambda outputs: predict(outputs[0]),
         )
@@ -141,13 +141,13 @@ class ClassKeys(Defence):
 
     def on_reveal(self, task: Task, reveals: Sequence[Message]) -> Task:
         """Score every class by the best of its keys; a class without any key is never chosen."""
-        found = [
-            (self._revealed(name, key, message.sender, task), int(name))
+        pairs = [
+            (self._check_key(name, key, message.sender, task), int(name))
             for message in reveals
             for name, key in message.tensors.items()
         ]
-        labels = torch.tensor([label for _, label in found], dtype=torch.long, device=task.device)
-        keys = torch.stack([key for key, _ in found]) if found else torch.zeros(0, self.dimensions, device=task.device)
+        labels = torch.tensor([label for _, label in pairs], dtype=torch.long, device=task.device)
+        keys = torch.stack([key for key, _ in pairs]) if pairs else torch.zeros(0, self.dimensions, device=task.device)
 
         def predict(outputs: Tensor) -> Tensor:
             nothing = outputs.new_full((len(outputs), task.classes), -torch.inf)
@@ -159,7 +159,7 @@ class ClassKeys(Defence):
         """Return each example's loss, from the inner product of its embedding with its own key."""
         return -alignments * (math.sqrt(self.dimensions) if self.scale is None else self.scale)
 
-    def _revealed(self, name: str, key: Tensor, sender: str, task: Task) -> Tensor:
+    def _check_key(self, name: str, key: Tensor, sender: str, task: Task) -> Tensor:
         """Check a key that somebody revealed, and bring it to length 1: a longer one would draw every image to its class."""
         if name not in {str(label) for label in range(task.classes)}:
             raise InvalidValue(

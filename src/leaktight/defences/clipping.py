@@ -20,7 +20,7 @@ def example_norms(tensors: Tensors) -> Tensor:
         >>> example_norms({"weight": torch.tensor([[3.0], [1e30]]), "bias": torch.tensor([4.0, 0.0])})
         tensor([5.0000e+00, 1.0000e+30])
     """
-    peak, unit = _scaled(tensors)
+    peak, unit = _peaks_and_norms(tensors)
     return peak * unit
 
 
@@ -40,13 +40,13 @@ def clip_each(tensors: Tensors, bound: float) -> dict[str, Tensor]:
     """
     if not all(tensor.dtype == _wide(tensor) for tensor in tensors.values()):
         bound = bound * (1 - _MARGIN)
-    peak, unit = _scaled(tensors)
+    peak, unit = _peaks_and_norms(tensors)
     long = peak * unit > bound
-    found = {}
+    clipped = {}
     for name, tensor in tensors.items():
         wide = tensor.to(_wide(tensor))
-        found[name] = torch.where(_over(long, wide), wide / _over(peak, wide) * _over(bound / unit, wide), wide)
-    return found
+        clipped[name] = torch.where(_over(long, wide), wide / _over(peak, wide) * _over(bound / unit, wide), wide)
+    return clipped
 
 
 def round_to(tensor: Tensor, dtype: torch.dtype) -> Tensor:
@@ -64,7 +64,7 @@ def round_to(tensor: Tensor, dtype: torch.dtype) -> Tensor:
     return torch.where(grown, (cast.view(_BITS[dtype.itemsize]) - 1).view(dtype), cast)
 
 
-def _scaled(tensors: Tensors) -> tuple[Tensor, Tensor]:
+def _peaks_and_norms(tensors: Tensors) -> tuple[Tensor, Tensor]:
     """Return each example's largest magnitude and its norm in units of that, so that no square overflows."""
     first = next(iter(tensors.values()))
     if not len(first):

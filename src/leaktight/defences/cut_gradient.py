@@ -1,4 +1,4 @@
-"""The message that a label party sends in split learning: one row of numbers per example of the batch."""
+"""Cut gradients: the messages of a label party in split learning, one row of numbers per example of the batch."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def with_rows(message: Message, matrix: Tensor, kind: str) -> Message:
     return changed if math.isfinite(total) else finite(changed, kind)
 
 
-def stated(gradients: Tensors, variance: Tensor, along: Tensor | None = None, *, complete: bool = True) -> Channel:
+def gaussian_channel(gradients: Tensors, variance: Tensor, along: Tensor | None = None, *, complete: bool = True) -> Channel:
     """Return the channel of Gaussian noise on rows, in every direction and along one.
 
     Noise along a direction is stated of cut gradients of a single tensor; of several, whose rows share one draw, it is not.
@@ -119,7 +119,7 @@ def stated(gradients: Tensors, variance: Tensor, along: Tensor | None = None, *,
         complete: whether that is all.
 
     Example:
-        >>> stage = stated({"cut": torch.zeros(2, 3)}, torch.tensor([1.0, 4.0])).message[0]
+        >>> stage = gaussian_channel({"cut": torch.zeros(2, 3)}, torch.tensor([1.0, 4.0])).message[0]
         >>> stage.noise["cut"].variance.flatten()
         tensor([1., 4.])
     """
@@ -154,10 +154,10 @@ def positives(local: Local, examples: int, kind: str) -> Tensor:
         got = "no batch" if local.batch is None else f"{len(local.batch)} labels for {examples} rows"
         raise InvalidValue(f"{kind} must know the label of each row of a cut gradient. Got {got} instead.")
     labels = local.batch.labels
-    found = labels == 1
-    if labels.dim() != 1 or not bool((found | (labels == 0)).all()):
+    positive = labels == 1
+    if labels.dim() != 1 or not bool((positive | (labels == 0)).all()):
         raise Refusal(f"{kind} hides which of two classes an example has. Got labels other than 0 and 1 instead.")
-    return found
+    return positive
 
 
 def _matrix(parts: list[Tensor]) -> Tensor:

@@ -1,4 +1,4 @@
-r"""How well two Gaussian classes can be told apart, with and without noise: in plain floating-point numbers.
+r"""Divergence: how well two Gaussian classes can be told apart, with and without noise, in plain floating-point numbers.
 
 Gradients of the negatives are \(N(\bar g^{(0)}, u I)\), those of the positives \(N(\bar g^{(1)}, v I)\), in \(d\) dimensions. Each class \(k\) gets
 noise of variance \(\lambda_1^{(k)}\) along the difference of the means and \(\lambda_2^{(k)}\) in every direction across it.
@@ -14,7 +14,7 @@ from leaktight.core.errors import InvalidValue
 
 @dataclasses.dataclass(frozen=True)
 class Classes:
-    r"""What an observer can tell two classes of gradients apart by.
+    r"""What distinguishes two classes of gradients for an observer.
 
     Args:
         negatives: \(u\), the variance of the negatives' gradients per coordinate, at least 0.
@@ -41,7 +41,7 @@ class Classes:
 
 
 @dataclasses.dataclass(frozen=True)
-class Noise:
+class ClassNoise:
     r"""The variances of the noise for one class.
 
     Args:
@@ -61,8 +61,8 @@ class Noise:
 class Protection:
     """The noise for both classes."""
 
-    negatives: Noise = Noise()
-    positives: Noise = Noise()
+    negatives: ClassNoise = ClassNoise()
+    positives: ClassNoise = ClassNoise()
 
 
 def power(classes: Classes, noise: Protection) -> float:

@@ -71,19 +71,19 @@ def _epsilon(costs: Tensor | None, squares: float, multiplier: float, delta: flo
 
 
 def _participation_notes(name: str, squares: float, repeats: int) -> dict[str, float]:
-    found = {f"{name}.{PARTICIPATIONS}": squares} if squares else {}
-    return found | ({f"{name}.{REPEATS}": float(repeats)} if repeats > 1 else {})
+    notes = {f"{name}.{PARTICIPATIONS}": squares} if squares else {}
+    return notes | ({f"{name}.{REPEATS}": float(repeats)} if repeats > 1 else {})
 
 
 def _most(memory: Memory, where: str) -> float:
-    found: Tensor | None = memory.get(where)
-    return 0.0 if found is None else float(found.max())
+    counts: Tensor | None = memory.get(where)
+    return 0.0 if counts is None else float(counts.max())
 
 
-def _sum(one: Tensor, kept: Tensor | None) -> Tensor:
+def _sum(new: Tensor, kept: Tensor | None) -> Tensor:
     """Add up counts of examples; a party may own more of them than before."""
     if kept is None:
-        return one
-    longest = max(len(one), len(kept))
-    first, second = (torch.nn.functional.pad(each.cpu(), (0, longest - len(each))) for each in (one, kept))
+        return new
+    longest = max(len(new), len(kept))
+    first, second = (torch.nn.functional.pad(each.cpu(), (0, longest - len(each))) for each in (new, kept))
     return first + second

@@ -1,4 +1,4 @@
-"""Embedding: features to many dimensions and to length 1, by a layer that is learned, or by a public one that nobody trains."""
+"""Embedding: features mapped to many dimensions and length 1, by a learned layer or by a public one that nobody trains."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ PART = 2048
 class Rectified(nn.Module):
     """Layer norm without parameters, ReLU, length 1: of layer norm only the centring counts, since by length 1 a factor above 0 cancels."""
 
-    def forward(self, made: Tensor) -> Tensor:
+    def forward(self, outputs: Tensor) -> Tensor:
         """Return embeddings (examples, dimensions) of length 1."""
-        positive = (made - made.mean(1, keepdim=True)).relu()
+        positive = (outputs - outputs.mean(1, keepdim=True)).relu()
         return positive * _inverse((positive * positive).sum(1, keepdim=True))
 
-    def alignments(self, made: Tensor, keys: Tensor, weights: Tensor) -> Tensor:
+    def alignments(self, outputs: Tensor, keys: Tensor, weights: Tensor) -> Tensor:
         """Return the inner product of every embedding with its own key, which is `weights @ keys`."""
-        return aligned(self(made), keys, weights)
+        return inner_products(self(outputs), keys, weights)
 
 
 class FixedLayer(nn.Module):
@@ -66,7 +66,7 @@ class FixedLayer(nn.Module):
         columns = max(4, math.isqrt(features + 1) // 4) if features >= FEW else 1
         width = _divisor(dimensions, math.isqrt(dimensions) // 2) if columns > 1 else 1
         columns = min(columns, width)
-        left = _centred(dimensions // width, -(-(features + 1) // columns), draws)
+        left = _draw_centred(dimensions // width, -(-(features + 1) // columns), draws)
         self.left: Tensor
         self.right: Tensor
         self.register_buffer("left", left, persistent=False)
@@ -74,7 +74,7 @@ class FixedLayer(nn.Module):
 
     def forward(self, features: Tensor) -> Tensor:
         """Return embeddings (examples, dimensions) of length 1."""
-        positive = (self.right @ self._mixed(self._rectangle(features))).flatten(0, 1).relu()
+        positive = (self.right @ self._mix(self._rectangle(features))).flatten(0, 1).relu()
         return (positive * _inverse((positive * positive).sum(0))).t()
 
     def alignments(self, features: Tensor, keys: Tensor, weights: Tensor) -> Tensor:
@@ -82,8 +82,8 @@ class FixedLayer(nn.Module):
 
         Quicker than by `forward`, for the first derivative by features too. Others take as long as by it.
         """
-        found, _ = _Alignments.apply(features, keys, weights, self)  # type: ignore[no-untyped-call]
-        return cast("Tensor", found)
+        products, _ = _Alignments.apply(features, keys, weights, self)  # type: ignore[no-untyped-call]
+        return cast("Tensor", products)
 
     def tangents(self, features: Tensor, keys: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
         r"""Return `alignments` and their slopes, (examples, features), in one pass over the dimensions that keeps none of them.
@@ -94,7 +94,7 @@ class FixedLayer(nn.Module):
         """
         rectangle, weights, start = self._rectangle(features), weights.t(), 0
         nearer, longer = [], []
-        for some in torch.split(self._mixed(rectangle), max(1, PART // len(self.right))):
+        for some in torch.split(self._mix(rectangle), max(1, PART // len(self.right))):
             positive = (self.right @ some).relu_()
             end = start + len(some) * len(self.right)
             key = (keys[:, start:end].t() @ weights).view_as(positive)
@@ -115,7 +115,7 @@ class FixedLayer(nn.Module):
         filled = F.pad(features.t(), (0, 0, 0, 1), value=self.constant)
         return F.pad(filled, (0, 0, 0, self.left.shape[1] * self.right.shape[1] - len(filled)))
 
-    def _mixed(self, rectangle: Tensor) -> Tensor:
+    def _mix(self, rectangle: Tensor) -> Tensor:
         """Return the rectangle with its rows mixed, (rows, columns, examples)."""
         return (self.left @ rectangle.reshape(self.left.shape[1], -1)).view(len(self.left), self.right.shape[1], -1)
 
@@ -167,10 +167,10 @@ class _Slopes(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         def slopes(features: Tensor, keys: Tensor, weights: Tensor) -> Tensor:
             def total(at: Tensor) -> Tensor:
-                return aligned(ctx.layer(at), keys, weights).sum()
+                return inner_products(ctx.layer(at), keys, weights).sum()
 
-            found: Tensor = torch.func.grad(total)(features)
-            return found
+            slope: Tensor = torch.func.grad(total)(features)
+            return slope
 
         pulled = torch.func.vjp(slopes, *ctx.saved_tensors)[1]
         return *pulled(grads[0]), None, None
@@ -191,12 +191,12 @@ class TrainedHead(nn.Module):
 
     def forward(self, features: Tensor) -> Tensor:
         """Return what parameters make of features, which `EmbeddingHead` scores."""
-        made: Tensor = self.last(self.before(features.flatten(1)))
-        return made
+        outputs: Tensor = self.last(self.before(features.flatten(1)))
+        return outputs
 
 
 class EmbeddingHead(TrainedHead):
-    """A trained part, and a public part without parameters that brings what it made to many dimensions and length 1.
+    """A trained part, and a public part without parameters that maps its output to many dimensions and length 1.
 
     Args:
         features: how many come in.
@@ -228,17 +228,17 @@ class EmbeddingHead(TrainedHead):
         embeddings: Tensor = self.public(super().forward(features))
         return embeddings
 
-    def scores(self, made: Tensor, keys: Tensor) -> Tensor:
-        """Return the inner product of every embedding with every key, (examples, keys), from what the trained part made."""
-        embeddings: Tensor = self.public(made)
+    def scores(self, outputs: Tensor, keys: Tensor) -> Tensor:
+        """Return the inner product of every embedding with every key, (examples, keys), from the output of the trained part."""
+        embeddings: Tensor = self.public(outputs)
         return embeddings @ keys.t()
 
-    def alignments(self, made: Tensor, keys: Tensor, weights: Tensor) -> Tensor:
-        """Return the inner product of every embedding with `weights @ keys`, one key for each, from what the trained part made."""
-        return self.public.alignments(made, keys, weights)
+    def alignments(self, outputs: Tensor, keys: Tensor, weights: Tensor) -> Tensor:
+        """Return the inner product of every embedding with `weights @ keys`, one key for each, from the output of the trained part."""
+        return self.public.alignments(outputs, keys, weights)
 
 
-def aligned(embeddings: Tensor, keys: Tensor, weights: Tensor) -> Tensor:
+def inner_products(embeddings: Tensor, keys: Tensor, weights: Tensor) -> Tensor:
     """Return the inner product of every embedding with its own key."""
     return (embeddings @ keys.t() * weights).sum(1)
 
@@ -259,7 +259,7 @@ def _slice(rows: int, columns: int, draws: Draws) -> Tensor:
     return _orthonormal(drawn).float().contiguous()
 
 
-def _centred(rows: int, columns: int, draws: Draws) -> Tensor:
+def _draw_centred(rows: int, columns: int, draws: Draws) -> Tensor:
     """Draw a slice whose columns sum to 0, all equally likely: as one of all directions but that of equal entries."""
     drawn = draws.normals((rows, columns), torch.float64)
     if rows > columns:
@@ -274,5 +274,5 @@ def _centred(rows: int, columns: int, draws: Draws) -> Tensor:
 def _orthonormal(drawn: Tensor) -> Tensor:
     rows, columns = drawn.shape
     q, r = torch.linalg.qr(drawn if rows >= columns else drawn.t())
-    found: Tensor = q * r.diagonal().sign()
-    return found if rows >= columns else found.t()
+    basis: Tensor = q * r.diagonal().sign()
+    return basis if rows >= columns else basis.t()

@@ -1,4 +1,4 @@
-"""A check that every defence shares: what cannot be protected must not go out."""
+"""Finite numbers only: what a defence cannot protect must not go out."""
 
 from __future__ import annotations
 

@@ -10,10 +10,10 @@ from torch import Tensor
 from leaktight.channels.noise import AddNoise
 from leaktight.core.defence import Strength
 from leaktight.core.draws import Draws
-from leaktight.defences.noise import Noise
+from leaktight.defences.noise import AdditiveNoise
 
 
-class GaussianNoise(Noise):
+class GaussianNoise(AdditiveNoise):
     r"""Add Gaussian noise to a message, for whoever wants the simplest defence to compare with.
 
     Without it a message \(g\) goes out as it is; with it

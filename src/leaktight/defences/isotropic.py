@@ -13,7 +13,7 @@ from leaktight.core.defence import Strength
 from leaktight.core.local import Local
 from leaktight.core.message import Message, Tensors
 from leaktight.core.task import Task
-from leaktight.defences.cut_gradient import CutDefence, Rows, as_message, rows_of, stated, with_rows
+from leaktight.defences.cut_gradient import CutDefence, Rows, as_message, gaussian_channel, rows_of, with_rows
 
 
 class IsotropicNoise(CutDefence):
@@ -65,7 +65,7 @@ class IsotropicNoise(CutDefence):
         rows = rows_of(as_message(gradients), self.kind)
         if self.ratio == 0 or not rows.matrix.numel():
             return Channel()
-        return stated(gradients, rows.norms.new_full(rows.norms.shape, self._std(rows) ** 2))
+        return gaussian_channel(gradients, rows.norms.new_full(rows.norms.shape, self._std(rows) ** 2))
 
     def on_message(self, message: Message, local: Local) -> Message:
         """Add noise to every row."""

@@ -1,4 +1,4 @@
-"""Key theory: how random keys lie to each other, and why a loss without other classes' keys is a likelihood."""
+"""Key theory: the angles between random keys, and why a loss without other classes' keys is a likelihood."""
 
 from __future__ import annotations
 

@@ -10,10 +10,10 @@ from torch import Tensor
 from leaktight.channels.noise import AddNoise
 from leaktight.core.defence import Strength
 from leaktight.core.draws import Draws
-from leaktight.defences.noise import Noise
+from leaktight.defences.noise import AdditiveNoise
 
 
-class LaplaceNoise(Noise):
+class LaplaceNoise(AdditiveNoise):
     r"""Add Laplace noise to a message: heavier tails than Gaussian noise of the same variance.
 
     Without it a message \(g\) goes out as it is; with it, entry by entry,

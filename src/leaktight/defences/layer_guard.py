@@ -91,10 +91,10 @@ class LayerGuard(Defence):
         return guard
 
     @model_validator(mode="after")
-    def _ranked_once(self) -> LayerGuard:
-        told = [name for name in ("layers", "ranking", "public") if getattr(self, name)]
-        if len(told) != 1:
-            got = " and ".join(f"`{name}`" for name in told) or "none of them"
+    def _check_source(self) -> LayerGuard:
+        sources = [name for name in ("layers", "ranking", "public") if getattr(self, name)]
+        if len(sources) != 1:
+            got = " and ".join(f"`{name}`" for name in sources) or "none of them"
             raise InvalidValue(
                 f"{self.kind} must be told the riskiest layers by one of `layers`, `ranking` and `public`. Got {got} instead."
             )
@@ -138,7 +138,7 @@ class LayerGuard(Defence):
 
     def channel(self, task: Task) -> Channel:
         """State what the guard does to the agreed layers."""
-        layers = self._agreed(task)
+        layers = self._agreed_layers(task)
         inner = self.guard.channel(task)
         # A guard that is off, or guards nothing, leaves a message as it is.
         stages = (OnLayers(layers, inner.message),) if layers and inner.message else ()
@@ -147,7 +147,7 @@ class LayerGuard(Defence):
     def on_agree(self, task: Task) -> Task:
         """Choose the layers, in public."""
         known = dict.fromkeys(map(layer_of, task.public_parameters()))
-        ranked = self._ranked(task)
+        ranked = self._rank(task)
         for layer in ranked:
             if layer not in known:
                 if layer in dict(task.model.named_modules()):
@@ -163,7 +163,7 @@ class LayerGuard(Defence):
 
     def on_task(self, task: Task, local: Local) -> Task:
         """Remember what was agreed."""
-        local.memory.setdefault("guarded", {layer: place for place, layer in enumerate(self._agreed(task))})
+        local.memory.setdefault("guarded", {layer: place for place, layer in enumerate(self._agreed_layers(task))})
         return task
 
     def on_message(self, message: Message, local: Local) -> Message:
@@ -180,14 +180,14 @@ class LayerGuard(Defence):
         kept = {name: tensor for name, tensor in sent.items() if tensor is not None}
         return finite(dataclasses.replace(message, tensors=kept), self.kind)
 
-    def _agreed(self, task: Task) -> tuple[str, ...]:
+    def _agreed_layers(self, task: Task) -> tuple[str, ...]:
         if self.key not in task.agreed:
             raise InvalidValue(
                 f"{self.kind} must be agreed on before a party is made. Call `on_agree` with the public task first."
             )
         return task.agreed[self.key]
 
-    def _ranked(self, task: Task) -> tuple[str, ...]:
+    def _rank(self, task: Task) -> tuple[str, ...]:
         if self.public is not None:
             return _by_sensitivity(task, self.public)
         return self.layers or read_ranking(Path(self.ranking).expanduser(), self.risk)

@@ -87,7 +87,7 @@ class LocalDP(Defence):
         if message.kind not in (Kind.GRADIENT, Kind.UPDATE):
             raise Refusal(f"{self.kind} protects gradients and updates. Got a message of kind {message.kind} instead.")
         finite(message, self.kind)
-        bounded = _bounded(message.tensors, self.clip)
+        bounded = _clip(message.tensors, self.clip)
         noise = self.clip * self.multiplier
         # Any two clipped messages lie within twice the clip: that is what the noise is measured by.
         cost = torch.tensor(accountant.step_cost(1.0, self.multiplier / 2), dtype=torch.float64)
@@ -103,9 +103,9 @@ class LocalDP(Defence):
         return finite(dataclasses.replace(message, tensors=sent), self.kind)
 
 
-def _bounded(tensors: Tensors, clip: float) -> Tensors:
+def _clip(tensors: Tensors, clip: float) -> Tensors:
     """Return a message at norm `clip` if it was longer."""
     if not tensors:
         return tensors
-    one = clip_each({name: tensor[None] for name, tensor in tensors.items()}, clip)
-    return {name: tensor[0] for name, tensor in one.items()}
+    clipped = clip_each({name: tensor[None] for name, tensor in tensors.items()}, clip)
+    return {name: tensor[0] for name, tensor in clipped.items()}

@@ -11,7 +11,7 @@ from torch import Tensor
 from leaktight.core.channel import Channel
 from leaktight.core.local import Local
 from leaktight.core.message import Message, Tensors
-from leaktight.defences.cut_gradient import CutDefence, Rows, as_message, rows_of, stated, with_rows
+from leaktight.defences.cut_gradient import CutDefence, Rows, as_message, gaussian_channel, rows_of, with_rows
 
 
 class MaxNorm(CutDefence):
@@ -57,14 +57,14 @@ class MaxNorm(CutDefence):
         stretch = missing / rows.norms
         empty = ~torch.isfinite(stretch)
         along = torch.where(empty, 0, stretch)[:, None] * rows.matrix
-        return stated(gradients, torch.where(empty, longest.square() / rows.dimensions, 0), along)
+        return gaussian_channel(gradients, torch.where(empty, longest.square() / rows.dimensions, 0), along)
 
     def on_message(self, message: Message, local: Local) -> Message:
         """Add noise along every row."""
         rows = rows_of(message, self.kind)
         if not rows.matrix.numel() or not rows.norms.any():
             return message
-        return with_rows(message, _stretched(rows, local), self.kind)
+        return with_rows(message, _stretch(rows, local), self.kind)
 
 
 def _missing(rows: Rows) -> Tensor:
@@ -73,7 +73,7 @@ def _missing(rows: Rows) -> Tensor:
     return ((longest - rows.norms) * (longest + rows.norms)).sqrt()
 
 
-def _stretched(rows: Rows, local: Local) -> Tensor:
+def _stretch(rows: Rows, local: Local) -> Tensor:
     longest = rows.norms.max()
     factors = local.draws.many_normals((len(rows),), rows.norms) * _missing(rows) / rows.norms
     # The length of zeros, and of what rounds to them, is no direction.

@@ -17,7 +17,7 @@ from leaktight.core.task import Task
 from leaktight.defences.finite import finite, finite_tensors
 
 
-class Noise(Defence):
+class AdditiveNoise(Defence):
     """Adds independent noise to every entry, of each message or of the gradient of each local step.
 
     Where a message is the gradient of one step the two differ in nothing but the stream. Where it is the update of many steps,

@@ -60,9 +60,9 @@ class Pruning(Defence):
 
     def on_message(self, message: Message, local: Local) -> Message:
         """Zero the smallest entries of every tensor."""
-        return finite(message, self.kind).map(self._pruned)
+        return finite(message, self.kind).map(self._prune)
 
-    def _pruned(self, tensor: Tensor) -> Tensor:
+    def _prune(self, tensor: Tensor) -> Tensor:
         count = self._count(tensor.numel())
         if count == tensor.numel():
             return tensor

@@ -17,10 +17,10 @@ from leaktight.core.label_bound import LabelBound
 from leaktight.core.local import Local, Memory
 from leaktight.core.message import Message, Tensors
 from leaktight.core.task import Task
-from leaktight.defences.cut_gradient import CutDefence, Rows, as_message, positives, rows_of, stated, with_rows
+from leaktight.defences.class_spread import Estimate, estimate
+from leaktight.defences.cut_gradient import CutDefence, Rows, as_message, gaussian_channel, positives, rows_of, with_rows
 from leaktight.defences.divergence import Classes, Protection, allowed_sumkl, detection_error, power, sumkl
 from leaktight.defences.scratch_memory import room
-from leaktight.defences.sumkl_classes import Estimate, estimate
 from leaktight.defences.sumkl_solver import least, strongest
 
 DEFAULT = 0.4
@@ -56,7 +56,7 @@ class SumKL(CutDefence):
     .. math:: \mathrm{sumKL}_T \le T \, \mathrm{sumKL}, \qquad L_T \ge \tfrac12 - \tfrac14 \sqrt{T \, \mathrm{sumKL}} .
 
     A bound for one message alone, of 0.4, is 0.05 after 20 passes, and attacks that add up reach an AUC of almost 0.9. To keep 0.4 over a
-    training of 20 passes ask for `bound = 0.4, passes = 20`: each message then gets the noise that leaves a twentieth of the divergence, and the
+    training run of 20 passes ask for `bound = 0.4, passes = 20`: each message then gets the noise that leaves a twentieth of the divergence, and the
     model learns accordingly less.
 
     What the batch does not show comes from the last one that had both classes: of a batch of one class the other class's variance,
@@ -69,7 +69,7 @@ class SumKL(CutDefence):
     Args:
         bound: \(L\), the detection error that no detector may fall below, in (0, 0.5); more is stronger. P is then the least power that
             meets it, \(\mathrm{sumKL} \le (2 - 4 L)^2 / T\). 0.4 if neither is given.
-        passes: \(T\), over how many messages about each example the bound is to hold, at least 1; more is stronger. As many as the training
+        passes: \(T\), over how many messages about each example the bound is to hold, at least 1; more is stronger. As many as the training run
             has passes bounds the whole of it; the default, 1, bounds each message by itself. It goes with a bound.
         scale: in place of a bound, the power relative to the squared distance of the means, \(P = \text{scale} \cdot \|\Delta g\|^2\), in
             [0, inf); 0 is off, more is stronger. If the means coincide, relative to the larger class's mean squared distance from them.
@@ -142,14 +142,14 @@ class SumKL(CutDefence):
         rows, positive = rows_of(as_message(gradients), self.kind), labels == 1
         if self.scale == 0 or not rows.matrix.numel():
             return Channel()
-        found = estimate(rows, positive, {})
-        noise = self._noise(found.classes, {})
+        estimated = estimate(rows, positive, {})
+        noise = self._noise(estimated.classes, {})
         if noise == Protection():
-            return Channel(complete=found.seen)
-        extra, across, direction = _law(rows, noise, found.difference)
+            return Channel(complete=estimated.seen)
+        extra, across, direction = _law(rows, noise, estimated.difference)
         chosen = positive.long()
         along = extra.sqrt()[chosen][:, None] * direction
-        return stated(gradients, across[chosen], along, complete=found.seen)
+        return gaussian_channel(gradients, across[chosen], along, complete=estimated.seen)
 
     def on_message(self, message: Message, local: Local) -> Message:
         """Add to each row the noise of its class."""
@@ -157,12 +157,12 @@ class SumKL(CutDefence):
         positive = positives(local, len(rows), self.kind).to(rows.matrix.device)
         if self.scale == 0 or not rows.matrix.numel():
             return message
-        found = estimate(rows, positive, local.memory)
-        noise = self._noise(found.classes, local.memory)
+        estimated = estimate(rows, positive, local.memory)
+        noise = self._noise(estimated.classes, local.memory)
         sent = message
         if noise != Protection():
-            sent = with_rows(message, _noisy(rows, positive, noise, found.difference, local), self.kind)
-        _note(found, noise, local, len(rows))
+            sent = with_rows(message, _noisy(rows, positive, noise, estimated.difference, local), self.kind)
+        _note(estimated, noise, local, len(rows))
         return sent
 
     def _noise(self, classes: Classes, memory: Memory) -> Protection:
@@ -187,7 +187,10 @@ def _law(rows: Rows, noise: Protection, difference: Tensor) -> tuple[Tensor, Ten
     by_class, device = (noise.negatives, noise.positives), rows.matrix.device
     extra, across = (
         torch.tensor(variances, dtype=torch.float64, device=device)
-        for variances in ([max(one.along - one.across, 0.0) for one in by_class], [max(one.across, 0.0) for one in by_class])
+        for variances in (
+            [max(each.along - each.across, 0.0) for each in by_class],
+            [max(each.across, 0.0) for each in by_class],
+        )
     )
     length = torch.linalg.vector_norm(difference)
     # Classes with one mean have no direction of their own: any will do.
@@ -201,23 +204,23 @@ def _noisy(rows: Rows, positive: Tensor, noise: Protection, difference: Tensor, 
     extra, _, direction = _law(rows, noise, difference)
     along = local.draws.many_normals((len(rows),), matrix) * extra.sqrt().to(matrix)[positive.long()]
     sent = torch.addr(matrix, along, direction.to(matrix), out=room(tuple(matrix.shape), matrix))
-    for which, one in enumerate(by_class):
-        if one.across > 0:
-            local.draws.add_normals(sent, (positive == bool(which)).nonzero()[:, 0], math.sqrt(one.across))
+    for which, each in enumerate(by_class):
+        if each.across > 0:
+            local.draws.add_normals(sent, (positive == bool(which)).nonzero()[:, 0], math.sqrt(each.across))
     return sent
 
 
-def _note(found: Estimate, noise: Protection, local: Local, examples: int) -> None:
+def _note(estimated: Estimate, noise: Protection, local: Local, examples: int) -> None:
     """Note what was there to tell apart and what is left; of a batch of one class, of which that is not known, only that it was one."""
-    notes, classes = local.notes, found.classes
+    notes, classes = local.notes, estimated.classes
     notes["sumkl.power"] = power(classes, noise)
-    notes["sumkl.one_class"] = notes.get("sumkl.one_class", 0.0) + (not found.seen)
-    if not found.seen:
+    notes["sumkl.one_class"] = notes.get("sumkl.one_class", 0.0) + (not estimated.seen)
+    if not estimated.seen:
         for name in ("sumkl.before", "sumkl.after", "sumkl.detection"):
             notes.pop(name, None)
         return
     # A record holds no infinity.
-    before, after = (min(sumkl(classes, one), sys.float_info.max) for one in (Protection(), noise))
+    before, after = (min(sumkl(classes, protection), sys.float_info.max) for protection in (Protection(), noise))
     detection = 1 - detection_error(after)
     notes |= {"sumkl.before": before, "sumkl.after": after, "sumkl.detection": detection}
     notes["sumkl.highest_detection"] = max(detection, notes.get("sumkl.highest_detection", detection))

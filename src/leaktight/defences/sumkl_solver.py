@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable
 
 from leaktight.core.errors import InvalidValue
-from leaktight.defences.divergence import Classes, Noise, Protection, power, sumkl
+from leaktight.defences.divergence import Classes, ClassNoise, Protection, power, sumkl
 from leaktight.defences.root import crossing
 
 # Relative sizes below count as zero and powers above as this: far beyond what changes an answer, near enough for squares.
@@ -44,11 +44,11 @@ def strongest(classes: Classes, budget: float) -> Protection:
     spend = budget / unit if budget < HUGE * unit else HUGE
     p = min(max(classes.share, EDGE), 1 - EDGE)
     if u <= v:
-        found = _smaller_first(u, v, g, classes.dimensions, p, spend)
+        protection = _smaller_first(u, v, g, classes.dimensions, p, spend)
     else:
         swapped = _smaller_first(v, u, g, classes.dimensions, 1 - p, spend)
-        found = Protection(swapped.positives, swapped.negatives)
-    return _within(classes, _scaled(found, unit), budget)
+        protection = Protection(swapped.positives, swapped.negatives)
+    return _within(classes, _scale(protection, unit), budget)
 
 
 def least(classes: Classes, allowed: float, guess: float | None = None) -> Protection:
@@ -131,7 +131,7 @@ def _smaller_first(u: float, v: float, g: float, d: int, p: float, budget: float
         elif u == 0 or excess(u) < 0:
             x = min(max(crossing(excess, max(u, TINY), u + longest, tolerance=1e-11)[1] - u, 0.0), longest)
     low, high = _along(x, u, v, g, d, p, budget)
-    return Protection(Noise(low, x), Noise(high, 0.0))
+    return Protection(ClassNoise(low, x), ClassNoise(high, 0.0))
 
 
 def _along(x: float, u: float, v: float, g: float, d: int, p: float, budget: float) -> tuple[float, float]:
@@ -173,18 +173,18 @@ def _derivative(x: float, u: float, v: float, g: float, d: int, p: float, budget
 
 
 def _relative(size: float, unit: float) -> float:
-    found = size / unit
-    return found if found >= TINY else 0.0
+    ratio = size / unit
+    return ratio if ratio >= TINY else 0.0
 
 
-def _scaled(noise: Protection, unit: float) -> Protection:
-    return Protection(*(Noise(one.along * unit, one.across * unit) for one in (noise.negatives, noise.positives)))
+def _scale(noise: Protection, unit: float) -> Protection:
+    return Protection(*(ClassNoise(part.along * unit, part.across * unit) for part in (noise.negatives, noise.positives)))
 
 
 def _within(classes: Classes, noise: Protection, budget: float) -> Protection:
     """Return the noise, shrunk by as much as rounding made it exceed the budget; by all of it where numbers have no digits left."""
     excess = 1e-15
     while (spent := power(classes, noise)) > budget:
-        noise = _scaled(noise, max(0.0, budget / spent - excess))
+        noise = _scale(noise, max(0.0, budget / spent - excess))
         excess *= 8
     return noise

@@ -81,7 +81,7 @@ class TopK(Defence):
         """Keep the largest entries, and what was left out at home if asked to."""
         finite(message, self.kind)
         owed = self._with_residual(message, local) if self.residual else message.tensors
-        kept = self._kept(owed)
+        kept = self._masks(owed)
         if self.residual:
             local.memory["residual"] = {name: torch.where(kept[name], 0, tensor) for name, tensor in owed.items()}
         sent = {name: torch.where(kept[name], self._noisy(tensor, local), 0) for name, tensor in owed.items()}
@@ -90,7 +90,7 @@ class TopK(Defence):
     def _noisy(self, tensor: Tensor, local: Local) -> Tensor:
         return tensor + self.noise * local.draws.normal_like(tensor) if self.noise else tensor
 
-    def _kept(self, tensors: Tensors) -> dict[str, Tensor]:
+    def _masks(self, tensors: Tensors) -> dict[str, Tensor]:
         """Return for each tensor which of its entries go out."""
         flat = {name: tensor.abs().flatten() for name, tensor in tensors.items()}
         if self.scope == "message" and flat:

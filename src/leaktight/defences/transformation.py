@@ -17,9 +17,8 @@ from leaktight.core.task import Batch, Task
 from leaktight.data.files import Location
 from leaktight.transforms.crop_flip import crop_flip
 from leaktight.transforms.images import CHANNELS
-from leaktight.transforms.outcome import all_known, mirrored, outcomes
-from leaktight.transforms.policy import Policy, Probability
-from leaktight.transforms.policy_file import read_policy
+from leaktight.transforms.outcome import add_mirror, is_enumerable, outcomes
+from leaktight.transforms.policy import Policy, Probability, read_policy
 
 
 class Transformation(Defence):
@@ -38,7 +37,7 @@ class Transformation(Defence):
         file: the path of a `policy.toml` that `leaktight search` wrote, in place of `policy`. It is read once, when the defence is made, and
             its policy kept in its stead: what is recorded says what was applied, whatever becomes of the file.
         crop_flip: whether images are first padded by 4, cropped at random and flipped, as in the paper's training. Alone, without a
-            policy, it is the augmentation that the paper's undefended training has too.
+            policy, it is the augmentation that the paper's undefended training run has too.
         probability: `always` applies every function of a branch, as the paper's code does; `listed` each with its listed probability,
             which is weaker.
 
@@ -64,14 +63,14 @@ class Transformation(Defence):
     @model_validator(mode="before")
     @classmethod
     def _from_file(cls, data: Any) -> Any:
-        told = data if isinstance(data, dict) else {}
-        file = told.get("file")
-        if not file or told.get("policy") is not None or not isinstance(file, str | os.PathLike):
+        settings = data if isinstance(data, dict) else {}
+        file = settings.get("file")
+        if not file or settings.get("policy") is not None or not isinstance(file, str | os.PathLike):
             return data
-        return {**told, "policy": read_policy(Path(file).expanduser()), "file": ""}
+        return {**settings, "policy": read_policy(Path(file).expanduser()), "file": ""}
 
     @model_validator(mode="after")
-    def _told_once(self) -> Transformation:
+    def _check_policy(self) -> Transformation:
         if self.policy is not None and self.file:
             raise InvalidValue(f"{self.kind} must be told its policy by one of `policy` and `file`. Got both instead.")
         if self.policy is None and not self.file and not self.crop_flip:
@@ -107,7 +106,7 @@ class Transformation(Defence):
     @property
     def states_channel(self) -> bool:
         """Whether `outcomes` states everything that can become of an image; a crop, or a 65th outcome, it does not."""
-        return not self.crop_flip and self.policy is not None and all_known(self.policy, self.probability)
+        return not self.crop_flip and self.policy is not None and is_enumerable(self.policy, self.probability)
 
     def outcomes(self, shape: tuple[int, ...]) -> tuple[Outcome, ...]:
         """Return everything that can become of an image of this shape, with its probability, for an attacker who knows the defence.
@@ -116,12 +115,12 @@ class Transformation(Defence):
         finds the image as it was cropped.
         """
         self._require_images(shape)
-        found = (
+        possible = (
             outcomes(self.policy, shape, self.probability)
             if self.policy is not None
             else (Outcome(1.0, lambda images: images, "as it is"),)
         )
-        return mirrored(found) if self.crop_flip else found
+        return add_mirror(possible) if self.crop_flip else possible
 
     def _require_images(self, shape: tuple[int, ...]) -> None:
         if len(shape) != 3 or shape[0] not in CHANNELS:

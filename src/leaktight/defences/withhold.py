@@ -24,7 +24,7 @@ class Withhold(Defence):
 
     All participants withhold the same layers, and the server keeps their parameters as they are: these layers stay at their initial
     values, whatever the others learn around them. In the local steps behind an update they move along, and that is dropped with the
-    message. Nothing is said about a withheld layer, but the other layers' gradients come from the same examples and tell of them all the same.
+    message. Nothing is said about a withheld layer, but the other layers' gradients come from the same examples and still reveal them.
 
     Args:
         layers: which layers, by wire name without its last part, as `body.linear1`; empty for all that there are, so that nothing goes
@@ -73,7 +73,7 @@ class Withhold(Defence):
             if layer in known:
                 continue
             # A part of which something goes out is a group of layers, whose own names are to be given.
-            if layer in local.parts and not any(one.startswith(f"{layer}.") for one in known):
+            if layer in local.parts and not any(other.startswith(f"{layer}.") for other in known):
                 raise Refusal(
                     f"{self.kind} leaves out layers of a message. Got `{layer}`, which another defence has kept back from it."
                 )

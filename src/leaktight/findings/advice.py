@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from leaktight.captures import AsCaptured
 from leaktight.core.defence import Defence, is_undefended
-from leaktight.core.display import capital, listed
+from leaktight.core.display import capital, join_words
 from leaktight.findings.display import name_of
 from leaktight.findings.sentence import cost_of
 from leaktight.findings.summary import Summary
@@ -80,7 +80,7 @@ def _limits(summary: Summary, found: Sequence[Advice]) -> list[Advice]:
     tried = dict.fromkeys(attack for j in summary.judgements if j.defence.key in named for attack in j.attacks)
     if not tried:
         return []
-    said = f"As far as the attacks that were tried, {listed(list(tried))}. Stronger attacks exist, and may get through."
+    said = f"As far as the attacks that were tried, {join_words(list(tried))}. Stronger attacks exist, and may get through."
     return [Advice(LIMITS, said)]
 
 

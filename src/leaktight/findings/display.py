@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Sequence
 
 from leaktight.core.defence import Chain, Defence, is_undefended
-from leaktight.core.display import listed
+from leaktight.core.display import join_words
 from leaktight.core.probe import attack_of
 from leaktight.core.record import Cell
 from leaktight.core.value import Registered
@@ -150,7 +150,7 @@ def not_broken(attacks: Sequence[str]) -> str:
         >>> not_broken(["dlg2019", "geiping2020"])
         'was not broken by the attacks tried (dlg2019 and geiping2020)'
     """
-    return f"was not broken by the {'attack' if len(attacks) == 1 else 'attacks'} tried ({listed(attacks)})"
+    return f"was not broken by the {'attack' if len(attacks) == 1 else 'attacks'} tried ({join_words(attacks)})"
 
 
 def title_of(reading: str) -> str:

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 
 from leaktight.core.attack import Principle
-from leaktight.core.display import counted, listed
+from leaktight.core.display import join_words, show_count
 from leaktight.findings.kind import LeakKind
 from leaktight.findings.rows import Row
 from leaktight.findings.strongest import strongest_part
@@ -111,7 +111,7 @@ class Tried:
         if not self.meets_most:
             return f"met {self.met} of {self.victims} victims only"
         if (failed := self.kind.failed(self.row)) is not None and failed.value > MOST_FAILED:
-            return f"failed in {counted(failed)} searches"
+            return f"failed in {show_count(failed)} searches"
         if self.search_failed:
             return "searches in vain even without a defence"
         if not self.row.adaptive:
@@ -167,7 +167,7 @@ def missing_in(tried: Sequence[Tried]) -> str:
         return "Every search failed, so this says nothing about the defence; a better search may find more."
     if not counting:
         return f"No attack counts as evidence: {flaws}."
-    names = listed(list(dict.fromkeys(one.name for one in counting)))
+    names = join_words(list(dict.fromkeys(one.name for one in counting)))
     only = f"Only one principle was tried: {counting[0].principle} ({names})."
     return f"{only} Of the others, {flaws}." if flaws else only
 
@@ -183,7 +183,7 @@ def _flaws(tried: Sequence[Tried]) -> str:
     for one in tried:
         if not one.counts:
             names.setdefault(one.flaw, {})[one.name] = None
-    return "; ".join(f"{listed(list(who))} {_plural(flaw) if len(who) > 1 else flaw}" for flaw, who in names.items())
+    return "; ".join(f"{join_words(list(who))} {_plural(flaw) if len(who) > 1 else flaw}" for flaw, who in names.items())
 
 
 def _plural(flaw: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from leaktight.core.defence import is_undefended
-from leaktight.core.display import listed
+from leaktight.core.display import join_words
 from leaktight.core.probe import Attempt, attack_of
 from leaktight.core.record import Record, Status
 from leaktight.core.threat import Knows
@@ -30,7 +30,7 @@ def attack_at_chance(records: Sequence[Record]) -> list[Flag]:
         blind = [row for row in rows if (reading := main_reading(row)) and not reading.beats_chance()]
         blind = [row for row in blind if row.any_class is None or not row.any_class.beats_chance()]
         if blind:
-            where = listed([row.setting for row in blind])
+            where = join_words([row.setting for row in blind])
             flags.append(
                 Flag(
                     "attack_at_chance",
@@ -59,7 +59,7 @@ def only_non_adaptive(records: Sequence[Record]) -> list[Flag]:
         if public
         else "and an attacker will learn which defence is in use"
     )
-    names = listed(list(dict.fromkeys(family_of(group[0].cell.defence) for group in untried)))
+    names = join_words(list(dict.fromkeys(family_of(group[0].cell.defence) for group in untried)))
     return [
         Flag(
             "only_non_adaptive",
@@ -94,7 +94,7 @@ def leakage_grows(records: Sequence[Record]) -> list[Flag]:
             if (weaker := [weak for weak in ordered[:place] if beats(strong, weak)])
         ]
         if growing:
-            steps = listed([f"from {name_of(weak.defence)} to {name_of(strong.defence)}" for weak, strong in growing])
+            steps = join_words([f"from {name_of(weak.defence)} to {name_of(strong.defence)}" for weak, strong in growing])
             flags.append(
                 Flag(
                     "leakage_grows",

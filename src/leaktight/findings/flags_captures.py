@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from leaktight.captures import AsCaptured, Captured
 from leaktight.core.attack import Attack
-from leaktight.core.display import listed
+from leaktight.core.display import join_words
 from leaktight.core.probe import DIVERGED, OBJECTIVE, Attempt
 from leaktight.core.record import Record, Status
 from leaktight.findings.display import label_of
@@ -166,7 +166,7 @@ def captured_defence_works(records: Sequence[Record]) -> list[Flag]:
         sent = [record for record in group if isinstance(record.cell.defence, AsCaptured)]
         open_to = [record for record in group if record not in sent and _succeeds(record)]
         if sent and open_to and not any(map(_succeeds, sent)):
-            names = listed(list(dict.fromkeys(label_of(record.cell) for record in open_to)))
+            names = join_words(list(dict.fromkeys(label_of(record.cell) for record in open_to)))
             said = (
                 f"What the senders did works against {names}: of the same batches undefended images are recognised, of the captured messages "
                 "none. Labels are judged apart."

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 
 from leaktight.core.defence import is_undefended
-from leaktight.core.display import listed
+from leaktight.core.display import join_words
 from leaktight.core.record import Record
 from leaktight.core.threat import Knows
 from leaktight.findings.contest import Entry, cells_of, entries_of
@@ -106,7 +106,7 @@ def _where(pairs: Sequence[Beaten]) -> str:
     """Say under which defences and in which settings, the first few by name."""
     places = dict.fromkeys(f"under {name_of(loser.row.defence)} ({loser.row.setting})" for _, loser in pairs)
     more = [f"{len(places) - MOST_NAMED} more"] if len(places) > MOST_NAMED else []
-    return listed([*list(places)[:MOST_NAMED], *more])
+    return join_words([*list(places)[:MOST_NAMED], *more])
 
 
 def _cheaper(less: Entry, more: Entry) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from leaktight.core.defence import is_undefended
-from leaktight.core.display import listed
+from leaktight.core.display import join_words
 from leaktight.core.probe import attack_of
 from leaktight.core.record import Record, Status
 from leaktight.findings.adaptation import attacks_in
@@ -28,7 +28,7 @@ def one_message_at_a_time(records: Sequence[Record]) -> list[Flag]:
     alone = [group for group in groups.values() if not any(attack.joins for record in group for attack in attacks_in(record))]
     if not alone:
         return []
-    names = listed(list(dict.fromkeys(family_of(group[0].cell.defence) for group in alone)))
+    names = join_words(list(dict.fromkeys(family_of(group[0].cell.defence) for group in alone)))
     said = (
         f"What is drawn under {names} is new in every message, and every attack took messages one at a time, although a training sends several about "
         'the same examples: over them it averages out. Add an attack that joins messages (`messages = "joined"`, or scores added up over passes).'
@@ -58,7 +58,7 @@ def one_stage_attacked(records: Sequence[Record]) -> list[Flag]:
         where = f"In scenario {list(numbers).index(key) + 1}: messages" if len(numbers) > 1 else "Messages"
         said = (
             f"{where} were attacked {STAGES[stage]} only, and may tell more at another moment. "
-            f"Add stages to the grid ({listed([f'`{other}`' for other in offered if other != stage])})."
+            f"Add stages to the grid ({join_words([f'`{other}`' for other in offered if other != stage])})."
         )
         keys = tuple(record.cell.key for record in group)
         flags.append(Flag("one_stage_attacked", said, keys, "info" if stage == "initial" else "doubt"))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from leaktight.core.budget import budgets_of
 from leaktight.core.defence import links
-from leaktight.core.display import capital, listed
+from leaktight.core.display import capital, join_words
 from leaktight.core.metric import Reading
 from leaktight.core.probe import Attempt
 from leaktight.core.record import Record, Status
@@ -77,7 +77,7 @@ def null_above_chance(records: Sequence[Record]) -> list[Flag]:
     return [
         Flag(
             "null_above_chance",
-            f"The attack {label_of(record.cell)} does better than chance in {listed(names)} on messages that hold only noise. "
+            f"The attack {label_of(record.cell)} does better than chance in {join_words(names)} on messages that hold only noise. "
             "Either it sees something it should not, or the chance level is wrong; do not trust its other numbers.",
             (record.cell.key,),
         )
@@ -119,7 +119,7 @@ def _at_majority(rows: Sequence[Row]) -> Flag:
             f"{capital(why)}, so no price in {utility_name(utility)} can be read off. Train longer before comparing defences."
         )
     else:
-        names = listed(list(dict.fromkeys(name_of(row.defence) for row in rows)))
+        names = join_words(list(dict.fromkeys(name_of(row.defence) for row in rows)))
         said = (
             f"With {names} the model is no better than {ignorance(utility)}, so its privacy is that of a model that learned "
             "nothing. Weaken the defence, or train longer."
@@ -132,7 +132,7 @@ def prices_not_paired(records: Sequence[Record]) -> list[Flag]:
     rows = [row for row in rows_of(records) if row.loss is not None and not row.loss.paired and row.loss.low is not None]
     if not rows:
         return []
-    names = listed(list(dict.fromkeys(family_of(row.defence) for row in rows)))
+    names = join_words(list(dict.fromkeys(family_of(row.defence) for row in rows)))
     said = (
         f"What became of each test row was not kept for {names}, so the intervals of its price are those of independent samples, as a rule too "
         f"wide. Measure again with a scenario that keeps it, and with at most {MOST_ROWS} test rows."
@@ -156,7 +156,7 @@ def privacy_without_epsilon(records: Sequence[Record]) -> list[Flag]:
             hiding.setdefault(family_of(record.cell.defence), []).append(record.cell.key)
     flags = []
     if bare:
-        names = listed(list(dict.fromkeys(name_of(record.cell.defence) for record in bare)))
+        names = join_words(list(dict.fromkeys(name_of(record.cell.defence) for record in bare)))
         flags.append(
             Flag(
                 "privacy_without_epsilon",
@@ -168,7 +168,7 @@ def privacy_without_epsilon(records: Sequence[Record]) -> list[Flag]:
         flags.append(
             Flag(
                 "noise_is_not_privacy",
-                f"{listed(list(noisy))} is noise on a gradient that nothing bounds: it may hinder attacks, but it is not differential privacy and has no epsilon. "
+                f"{join_words(list(noisy))} is noise on a gradient that nothing bounds: it may hinder attacks, but it is not differential privacy and has no epsilon. "
                 "Do not report it as such; use dp_sgd for a guarantee.",
                 tuple(key for keys in noisy.values() for key in keys),
                 "info",
@@ -178,7 +178,7 @@ def privacy_without_epsilon(records: Sequence[Record]) -> list[Flag]:
         flags.append(
             Flag(
                 "noise_is_not_privacy",
-                f"The noise of {listed(list(hiding))} hides labels without an epsilon: it is not differential privacy; do not report it as such. "
+                f"The noise of {join_words(list(hiding))} hides labels without an epsilon: it is not differential privacy; do not report it as such. "
                 "A bound on the detection error, as sumKL has, holds for Gaussian gradients only; trust what attacks get.",
                 tuple(key for keys in hiding.values() for key in keys),
                 "info",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from leaktight.core.display import counted, percent
+from leaktight.core.display import percent, show_count
 from leaktight.core.metric import Reading
 from leaktight.core.probe import LUCKIEST
 from leaktight.findings.display import title_of
@@ -101,7 +101,7 @@ class Images(LeakKind):
         if reading is None:
             return "nothing was measured"
         if reading.name == STATEMENT:
-            many = f"{counted(reading)} {'image' if reading.n == 1 else 'images'}"
+            many = f"{show_count(reading)} {'image' if reading.n == 1 else 'images'}"
             if not reading.value:
                 return f"{many} is recognised"
             message = "one shared message" if row.behind == 1 else f"shared messages of {row.behind} images each"
@@ -114,7 +114,7 @@ class Images(LeakKind):
         reading = self.reading(row)
         if reading is None:
             return "nothing"
-        return counted(reading) if reading.name == STATEMENT else f"{reading.value:.3g}"
+        return show_count(reading) if reading.name == STATEMENT else f"{reading.value:.3g}"
 
     def measure(self, row: Row) -> str:
         """Say what is counted, or the name of what was reached."""
@@ -145,7 +145,7 @@ def _changed(row: Row, width: float) -> tuple[str, ...]:
     """Say so where the image that the defence made of the private one is found more often, or better, than the private one."""
     used, raw = row.reading(STATEMENT, "used"), row.recognised
     if used is not None and raw is not None and used.value > raw.value and _recognised(used):
-        return (f"{counted(used)} can be recognised as the defence changed them",)
+        return (f"{show_count(used)} can be recognised as the defence changed them",)
     copies, private = row.reading(PSNR, "used"), row.reading(PSNR, "raw")
     if used is not None or copies is None or private is None or not _clearer(copies, width) or copies.value <= private.value:
         return ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from leaktight.core.display import listed
+from leaktight.core.display import join_words
 from leaktight.core.metric import Reading
 from leaktight.findings.display import title_of
 from leaktight.findings.layer_risk import (
@@ -85,7 +85,7 @@ def most_telling(rows: Sequence[LayerRow], asked: str = UNNAMED, names: Sequence
     why = f"best {told} ({_shown(name, top)})" if name in AUCS else f"has the highest {title_of(name)} ({_numbers(top)})"
     others = ""
     if len(first) > 1:
-        rest = listed([row.layer for row in first[1:]])
+        rest = join_words([row.layer for row in first[1:]])
         others = f"; the interval{'s' * (len(first) > 2)} of {rest} overlap{'s' * (len(first) == 2)} with it"
     return f"By itself {best} {why}{others}."
 

@@ -13,7 +13,7 @@ from leaktight.attacks.matching import GradientMatching
 from leaktight.core.attack import Attack, Principle
 from leaktight.core.budget import Budget, budgets_of
 from leaktight.core.defence import Defence, is_undefended
-from leaktight.core.display import counted
+from leaktight.core.display import show_count
 from leaktight.core.metric import Reading
 from leaktight.core.probe import LUCKIEST, Attempt, Probe, attack_of
 from leaktight.core.record import Record, Status
@@ -184,7 +184,7 @@ class Row:
             pairs = zip(found.each, best.each, strict=True) if found is not None and best is not None else ()
             better = any(truth < guess for guess, truth in pairs)
             why = " (the truth fits better)" if better else " (diverged, out of range or worse than blind)"
-        return f"{counted(self.failed)}{why}"
+        return f"{show_count(self.failed)}{why}"
 
     @property
     def budgets(self) -> tuple[Budget, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from leaktight.core.defence import is_undefended
-from leaktight.core.display import capital, counted, listed, percent, points
+from leaktight.core.display import capital, join_words, percent, points, show_count
 from leaktight.core.metric import Reading
 from leaktight.findings.display import name_of
 from leaktight.findings.rows import PSNR, STATEMENT, Row
@@ -77,14 +77,14 @@ def _signs(judgement: Judgement) -> list[str]:
     if not judgement.signs or judgement.verdict == "leaks":
         return []
     also = "Also, " if judgement.kind.is_read(judgement.worst) else "But "
-    return [f"{also}{listed(judgement.signs)}."]
+    return [f"{also}{join_words(judgement.signs)}."]
 
 
 def _luck(judgement: Judgement) -> list[str]:
     best = judgement.luckiest
     if best is None:
         return []
-    return [f"A luckier attacker, who knew for each image which attack to believe, would recognise {counted(best)}."]
+    return [f"A luckier attacker, who knew for each image which attack to believe, would recognise {show_count(best)}."]
 
 
 def _basis(judgement: Judgement) -> list[str]:
@@ -96,7 +96,7 @@ def _basis(judgement: Judgement) -> list[str]:
     if judgement.verdict != "not broken":
         return []
     by_name = {one.name: one.principle for one in judgement.tried if one.counts}
-    names = listed([f"{name} ({principle})" for name, principle in by_name.items()])
+    names = join_words([f"{name} ({principle})" for name, principle in by_name.items()])
     reading = judgement.reading
     more = "A stronger attack may get through"
     if reading is not None and reading.name == STATEMENT and reading.high:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from leaktight.core.display import listed
+from leaktight.core.display import join_words
 from leaktight.core.probe import Attempt, Probe
 from leaktight.core.record import Record
 from leaktight.core.threat_letter import Letter, letter_of
@@ -30,4 +30,4 @@ def attacks_by_letter(records: Iterable[Record]) -> list[str]:
         letter = letter_of_probe(record.cell.probe)
         if record.cell.purpose == "measure" and letter is not None:
             found.setdefault(str(letter), {})[label_of(record.cell)] = None
-    return [f"{letter}: {listed(list(attacks))}" for letter, attacks in sorted(found.items())]
+    return [f"{letter}: {join_words(list(attacks))}" for letter, attacks in sorted(found.items())]

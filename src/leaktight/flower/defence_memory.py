@@ -14,9 +14,9 @@ from flwr.app import ConfigRecord, Context
 from leaktight.core.archive import pack, read_archive, unpack
 from leaktight.core.defence import Defence, bind_key
 from leaktight.core.errors import InvalidValue, LeaktightError
-from leaktight.core.local import Local, Memory, spent_in
+from leaktight.core.local import Local, Memory, spending
 from leaktight.core.private import lock_file, private_folder, reason, write_private
-from leaktight.core.scenario import flat, nested
+from leaktight.core.scenario import flatten, unflatten
 from leaktight.core.secure import SecretKey
 
 _log = logging.getLogger(__name__)
@@ -43,12 +43,12 @@ class Kept:
 
     def to_bytes(self) -> bytes:
         """Return an archive."""
-        return pack(flat(self.memory), {"notes": self.notes, "messages": self.messages, "run": self.run})
+        return pack(flatten(self.memory), {"notes": self.notes, "messages": self.messages, "run": self.run})
 
     @classmethod
     def of(cls, values: dict[str, Any], about: dict[str, Any]) -> Kept:
         """Return what an archive holds."""
-        return cls(nested(values), dict(about["notes"]), int(about["messages"]), about["run"])
+        return cls(unflatten(values), dict(about["notes"]), int(about["messages"]), about["run"])
 
 
 class Store(Protocol):
@@ -134,7 +134,7 @@ class FolderStore:
         for path in sorted(self.folder.glob(f"leaktight.*{self._ending}")):
             with _explained(f"in `{path}`"):
                 values, _ = read_archive(path)
-            if spent_in(nested(values)):
+            if spending(unflatten(values)):
                 raise InvalidValue(
                     f"The folder `{self.folder}` holds what was spent under other settings, in `{path.name}`. What both spend adds up, and is not "
                     "added up here: keep the settings, or name another folder and add the two."
@@ -161,7 +161,7 @@ def load_memory(context: Context, defence: Defence, folder: Path | None = None) 
     with store.lock():
         kept = store.read()
         # Residuals and private heads belong to a run; what was spent on the examples was spent.
-        memory = kept.memory if kept.run in (None, context.run_id) else spent_in(kept.memory)
+        memory = kept.memory if kept.run in (None, context.run_id) else spending(kept.memory)
         store.write(dataclasses.replace(kept, memory=memory, messages=kept.messages + 1, run=context.run_id))
     party = f"node-{context.node_id}"
     local = Local(party, 0, memory=memory, notes=dict(kept.notes), key=bind_key(SecretKey.new(), party, defence))
@@ -188,7 +188,7 @@ def save_memory(context: Context, defence: Defence, local: Local, folder: Path |
                 f"A node must finish one message under {defence.kind} before it begins another. Got two at once; use one after the other."
             )
         store.write(Kept(local.memory, local.notes, local.round + 1, context.run_id))
-    if folder is None and spent_in(local.memory) and defence.key not in _told:
+    if folder is None and spending(local.memory) and defence.key not in _told:
         _told.add(defence.key)
         _log.warning(
             "The budget of %s is counted in the node's context and ends with it. Name a folder, `state=PATH`, to count over restarts and runs.",

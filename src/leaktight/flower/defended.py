@@ -67,7 +67,7 @@ class Defended:
         require_each_once(self.defence, Batch(inputs, labels), used)
         named = dict(self.model.named_parameters())
         public = {wire: named[wire].detach() for wire in self.task.public_parameters()}
-        parameters = self.task.named(public, self.local.memory.get(_PRIVATE))
+        parameters = self.task.model_parameters(public, self.local.memory.get(_PRIVATE))
         found = gradient(self.task, parameters, used, per_example=self.defence.per_example)
         tensors = self.defence.on_gradient(found, self.local).mean().tensors
         for name, tensor in self.task.outward(tensors).items():

@@ -12,10 +12,10 @@ from torch import Tensor
 from leaktight.core.archive import pack, unpack
 from leaktight.core.errors import LeaktightError
 from leaktight.core.input_file import LARGEST_STATE, read_input
-from leaktight.core.local import Memory, spent_in
+from leaktight.core.local import Memory, spending
 from leaktight.core.message import Message
 from leaktight.core.private import write_private
-from leaktight.core.scenario import flat, nested
+from leaktight.core.scenario import flatten, unflatten
 from leaktight.flower.letter import about_of, message_of
 
 SIMULATION = "LEAKTIGHT_SIMULATION"
@@ -92,7 +92,7 @@ def load_state(context: Context, name: str) -> NodeState:
         return decode(read_input(path, LARGEST_STATE))
     former = [decode(read_input(one, LARGEST_STATE)) for one in _former(path, name)]
     latest = max(former, key=lambda state: state.runs, default=NodeState())
-    return NodeState(memory=spent_in(latest.memory), notes=latest.notes, runs=latest.runs + 1)
+    return NodeState(memory=spending(latest.memory), notes=latest.notes, runs=latest.runs + 1)
 
 
 def save_state(context: Context, name: str, state: NodeState) -> None:
@@ -108,7 +108,7 @@ def save_state(context: Context, name: str, state: NodeState) -> None:
 
 def encode(state: NodeState) -> bytes:
     """Return a state as an archive."""
-    values = {f"memory/{name}": value for name, value in flat(state.memory).items()}
+    values = {f"memory/{name}": value for name, value in flatten(state.memory).items()}
     for number, message in enumerate(state.answer):
         values |= {f"answer-{number}/{name}": tensor for name, tensor in message.tensors.items()}
     answer = [about_of(message) for message in state.answer]
@@ -129,7 +129,7 @@ def decode(content: bytes) -> NodeState:
             if name.startswith(place) and isinstance(value, Tensor)
         }
         answer.append(message_of(what, tensors))
-    memory = nested({name: value for name, value in values.items() if name.startswith("memory/")}).get("memory", {})
+    memory = unflatten({name: value for name, value in values.items() if name.startswith("memory/")}).get("memory", {})
     return NodeState(about["round"], memory, about["notes"], about["asked"], tuple(answer), about["runs"])
 
 

@@ -11,7 +11,7 @@ from leaktight.core.defence import Defence, Gradient
 from leaktight.core.errors import InvalidValue, LeaktightError, Refusal
 from leaktight.core.local import Local
 from leaktight.core.message import Kind, Message
-from leaktight.core.random import sealed
+from leaktight.core.random import global_seed
 from leaktight.core.task import Model
 from leaktight.learning.task import classification
 
@@ -91,7 +91,7 @@ def require_placeable(defence: Defence) -> None:
     Raises:
         Refusal: with the reason.
     """
-    with sealed(0):
+    with global_seed(0):
         task = classification(Model(nn.Identity(), nn.Linear(2, 2)), (2,), 2)
     local = Local("trial", seed=0)
     gradient = Gradient({name: torch.zeros_like(tensor) for name, tensor in task.model.tensors().items()}, per_example=False)

@@ -1,4 +1,4 @@
-"""Bounded norms: how large a change is beside what changes, comparable between layers of any size."""
+"""Bounded norms: how large a change is relative to what changes, comparable between layers of any size."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def totals(pieces: Iterable[Tensor]) -> Tensor:
         >>> totals([torch.tensor([[3.0, -4.0]]), torch.tensor([[1.0]])]).tolist()
         [[26.0, 8.0, 4.0]]
     """
-    return joined(_totals(_rows(piece)) for piece in pieces)
+    return join_totals(_totals(_rows(piece)) for piece in pieces)
 
 
-def joined(parts: Iterable[Tensor]) -> Tensor:
-    """Return the totals of rows whose parts have these totals.
+def join_totals(parts: Iterable[Tensor]) -> Tensor:
+    """Return the totals of whole rows from the totals of their parts.
 
     Example:
-        >>> joined([torch.tensor([[9.0, 3.0, 3.0]]), torch.tensor([[16.0, 4.0, 4.0]])]).tolist()
+        >>> join_totals([torch.tensor([[9.0, 3.0, 3.0]]), torch.tensor([[16.0, 4.0, 4.0]])]).tolist()
         [[25.0, 7.0, 4.0]]
     """
     every = torch.stack(list(parts))
@@ -49,25 +49,25 @@ def spans(pieces: Iterable[Tensor]) -> Tensor:
     return torch.stack(highest).amax(0) - torch.stack(lowest).amin(0)
 
 
-def bounded(found: Tensor, span: Tensor, entries: int) -> Tensor:
-    r"""Return the three norms of each row's change, bounded by a range and divided by the factor of a size.
+def bounded_norms(sums: Tensor, span: Tensor, entries: int) -> Tensor:
+    r"""Return the three norms of each row's change, divided by the range of what changes and by a factor of its size.
 
     .. math:: \frac{1}{\psi} \left\| \frac{J}{range} \right\|_p, \qquad \psi = \sqrt{N}, N, 1 \text{ for } p = F, 1, \infty
 
     Args:
-        found: the totals of each row of changes J.
+        sums: the totals of each row of changes J.
         span: the range of what changes, for each row; where it is 0 the norms are 0, where it is no number neither are they.
         entries: N, the number of entries of what changes.
 
     Example:
-        >>> bounded(totals([torch.tensor([[3.0, -4.0, 0.0, 0.0]])]), torch.tensor([2.0]), entries=4).tolist()
+        >>> bounded_norms(totals([torch.tensor([[3.0, -4.0, 0.0, 0.0]])]), torch.tensor([2.0]), entries=4).tolist()
         [[1.25, 0.875, 2.0]]
 
     References:
         Mo et al., Layer-wise Characterization of Latent Information Leakage in Federated Learning, 2021, eq. 10.
     """
     factors = torch.tensor([entries**0.5, entries, 1], dtype=torch.float64)
-    norms = torch.cat([found[..., :1].sqrt(), found[..., 1:]], -1) / factors
+    norms = torch.cat([sums[..., :1].sqrt(), sums[..., 1:]], -1) / factors
     span = span.double()[..., None]
     return torch.where(span == 0, 0.0, norms / torch.where(span == 0, 1.0, span))
 

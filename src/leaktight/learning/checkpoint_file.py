@@ -8,7 +8,7 @@ from leaktight.core.archive import pack, read_archive
 from leaktight.core.errors import InvalidValue, LeaktightError
 from leaktight.core.local import Memory
 from leaktight.core.private import reason, write_private
-from leaktight.core.scenario import flat, nested
+from leaktight.core.scenario import flatten, unflatten
 
 FORMAT = 1
 
@@ -29,7 +29,7 @@ def write_checkpoint(path: Path, state: Memory) -> None:
         ...     read_checkpoint(Path(folder) / "party.safetensors")
         {'step': 3.0, 'model': {'weight': tensor([1., 1.])}}
     """
-    write_private(path, pack(flat(state), {"format": FORMAT}))
+    write_private(path, pack(flatten(state), {"format": FORMAT}))
 
 
 def read_checkpoint(path: Path) -> Memory:
@@ -50,4 +50,4 @@ def read_checkpoint(path: Path) -> Memory:
         raise InvalidValue(
             f"The file `{path}` must be a whole checkpoint of this version. It is not; go on from an earlier one, or start anew."
         ) from error
-    return nested(values)
+    return unflatten(values)

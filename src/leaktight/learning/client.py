@@ -79,14 +79,14 @@ class Client:
         return self.answer(message).sent
 
     def answer(self, message: Message) -> GroundTruth:
-        """Respond, and return both sides of the answer; only the party itself and an audit may see the other one."""
+        """Respond, and return both sides of the answer; only the party itself and an audit may see the private one."""
         self.local.begin(message.round)
-        taken = self.sharing.downloaded(message.tensors, self.local)
-        start = self.task.named(taken, self.local.memory.get("private"))
+        taken = self.sharing.select_download(message.tensors, self.local)
+        start = self.task.model_parameters(taken, self.local.memory.get("private"))
         leaves = {name: tensor.clone().requires_grad_(True) for name, tensor in start.items()}
         steps = self.optimiser.at(message.round).over(leaves.values())
         raws, useds, shared = [], [], dict[str, Tensor]()
-        for raw, sampling in self._sampled_batches(message.round):
+        for raw, sampling in self._draw_batches(message.round):
             self.local.now.sampling = sampling
             used, shared = self._step(leaves, raw, steps)
             raws.append(raw)
@@ -99,7 +99,7 @@ class Client:
         self.local.now.batch = used_batch
         tensors = {name: tensor.detach() for name, tensor in self.task.outward(shared).items()}
         if self.shares is Kind.UPDATE:
-            tensors = self.sharing.uploaded(tensors, self.local)
+            tensors = self.sharing.select_upload(tensors, self.local)
         clean = Message(self.shares, self.name, message.sender, message.round, tensors, self._facts(used_batch, message.round))
         sent = self.defence.on_message(clean, self._own())
         self.sharing.remember(message.tensors, taken, self.task.outward(end), sent.tensors, self.local)
@@ -117,13 +117,13 @@ class Client:
 
     def batches(self, round: int) -> list[Batch]:
         """Return the batches of a round, as the schedule has them, or drawn."""
-        return [batch for batch, _ in self._sampled_batches(round)]
+        return [batch for batch, _ in self._draw_batches(round)]
 
     @property
     def _size(self) -> int:
         return min(self.batch_size, len(self.data))
 
-    def _sampled_batches(self, round: int) -> Iterator[tuple[Batch, Sampling]]:
+    def _draw_batches(self, round: int) -> Iterator[tuple[Batch, Sampling]]:
         """Yield the batches of a round, and what may be relied on about how each was chosen."""
         sampling: Sampling
         for step in range(round * self.local_steps, (round + 1) * self.local_steps):
@@ -141,8 +141,8 @@ class Client:
         # Nobody is in an empty batch, so that there is nothing to change.
         used = self.local.now.batch = self.defence.on_batch(raw, self._own()) if len(raw) else raw
         require_each_once(self.defence, raw, used)
-        found = gradient(self.task, leaves, used, per_example=self.defence.per_example)
-        tensors = dict(self.defence.on_gradient(found, self._own()).mean().tensors)
+        gradients = gradient(self.task, leaves, used, per_example=self.defence.per_example)
+        tensors = dict(self.defence.on_gradient(gradients, self._own()).mean().tensors)
         for name, leaf in leaves.items():
             moves = self.shares is Kind.UPDATE or self.task.wire(name) is None
             leaf.grad = tensors[name].detach() if moves else None

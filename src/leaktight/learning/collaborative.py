@@ -1,4 +1,4 @@
-"""Selective sharing: the part of the parameters that a participant takes from the server, and the part of its changes it hands in."""
+"""Selective sharing: which parameters a participant takes from the server, and which of its changes it hands in."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ class Sharing:
 
     Example:
         >>> sharing = Sharing(upload=0.5, clip=2.0)
-        >>> sharing.uploaded({"weight": torch.tensor([3.0, -1.0]), "bias": torch.tensor([0.5, -1.5])}, Local("client-0", seed=0))
+        >>> sharing.select_upload({"weight": torch.tensor([3.0, -1.0]), "bias": torch.tensor([0.5, -1.5])}, Local("client-0", seed=0))
         {'weight': tensor([2., 0.]), 'bias': tensor([ 0.0000, -1.5000])}
 
     Differs from the paper: which entries "changed most" is by how far, not by how often they were updated. The server hands out
-    all parameters and the participant leaves some of them aside, so that whoever sits in its chair sees more than it takes over.
+    all parameters and the participant leaves some of them aside, so that whoever sits in its seat sees more than it takes over.
     """
 
     download: float = 1.0
@@ -50,7 +50,7 @@ class Sharing:
     choice: Choice = "largest"
     clip: float | None = None
 
-    def downloaded(self, served: Tensors, local: Local) -> dict[str, Tensor]:
+    def select_download(self, served: Tensors, local: Local) -> dict[str, Tensor]:
         """Return the parameters to train from; a participant that has none yet takes all."""
         kept = local.memory.get("download")
         if self.download == 1 or kept is None:
@@ -59,19 +59,19 @@ class Sharing:
         masks = largest({name: (tensor - seen[name]).abs() for name, tensor in served.items()}, self.download)
         return {name: torch.where(masks[name], tensor, own[name]) for name, tensor in served.items()}
 
-    def uploaded(self, update: Tensors, local: Local) -> dict[str, Tensor]:
+    def select_upload(self, update: Tensors, local: Local) -> dict[str, Tensor]:
         """Return what is handed in of an update, by wire name."""
-        found = dict(update)
+        upload = dict(update)
         if self.upload < 1:
             magnitudes = {name: tensor.abs() for name, tensor in update.items()}
             if self.choice == "random":
                 draws = local.named_draws("upload", local.round)
-                magnitudes = {name: _drawn(tensor, draws) for name, tensor in update.items()}
+                magnitudes = {name: _random_magnitudes(tensor, draws) for name, tensor in update.items()}
             masks = largest(magnitudes, self.upload)
-            found = {name: torch.where(masks[name], tensor, torch.zeros_like(tensor)) for name, tensor in update.items()}
+            upload = {name: torch.where(masks[name], tensor, torch.zeros_like(tensor)) for name, tensor in update.items()}
         if self.clip is None:
-            return found
-        return {name: tensor.clamp(-self.clip, self.clip) for name, tensor in found.items()}
+            return upload
+        return {name: tensor.clamp(-self.clip, self.clip) for name, tensor in upload.items()}
 
     def remember(self, served: Tensors, start: Tensors, end: Tensors, sent: Tensors, local: Local) -> None:
         """Keep what the next download is compared with.
@@ -109,6 +109,6 @@ def largest(magnitudes: Tensors, share: float) -> dict[str, Tensor]:
     return {name: part.view_as(tensor) for (name, tensor), part in zip(magnitudes.items(), parts, strict=True)}
 
 
-def _drawn(tensor: Tensor, draws: Draws) -> Tensor:
+def _random_magnitudes(tensor: Tensor, draws: Draws) -> Tensor:
     # In double precision no two of a million draws are equal, so that all entries have the same chance.
     return draws.uniforms(tensor.shape, torch.float64).to(tensor.device)

@@ -75,19 +75,19 @@ def utility(task: Task, parameters: Tensors, batch: Batch, chunk: int = 512, kee
     _check_some(batch.labels)
     if chunk < 1:
         raise InvalidValue(f"The `chunk` of utility must be at least 1. Got {chunk} instead.")
-    found: list[Tensor] = []
+    correct: list[Tensor] = []
     with torch.no_grad(), _evaluating(task.model):
         for start in range(0, len(batch), chunk):
             part = Batch(batch.inputs[start : start + chunk], batch.labels[start : start + chunk]).to(task.device)
-            found.append(hits(task.predict(task.forward(parameters, part.inputs)), part.labels).cpu())
-    return (accuracy_reading(torch.cat(found), batch.labels, keep),)
+            correct.append(hits(task.predict(task.forward(parameters, part.inputs)), part.labels).cpu())
+    return (accuracy_reading(torch.cat(correct), batch.labels, keep),)
 
 
-def accuracy_reading(found: Tensor, labels: Tensor, keep: bool = False) -> Reading:
-    """Return the share of examples that were told right as a reading, with Wilson's interval and the majority share as chance level.
+def accuracy_reading(correct: Tensor, labels: Tensor, keep: bool = False) -> Reading:
+    """Return the share of examples that were classified correctly as a reading, with Wilson's interval and the majority share as chance level.
 
     Args:
-        found: for each example whether it was told right.
+        correct: for each example whether it was classified correctly.
         labels: the true classes.
         keep: whether the reading says which they were.
 
@@ -95,16 +95,16 @@ def accuracy_reading(found: Tensor, labels: Tensor, keep: bool = False) -> Readi
         >>> accuracy_reading(torch.tensor([True, False]), torch.tensor([0, 0])).value
         0.5
     """
-    correct = int(found.sum())
-    low, high = wilson(correct, len(labels))
+    count = int(correct.sum())
+    low, high = wilson(count, len(labels))
     return Reading(
         name="accuracy",
-        value=correct / len(labels),
+        value=count / len(labels),
         low=low,
         high=high,
         n=len(labels),
         chance=majority(labels),
-        outcomes=pack_hits(found) if keep else "",
+        outcomes=pack_hits(correct) if keep else "",
     )
 
 

@@ -1,4 +1,4 @@
-"""The exchange of split learning: messages back and forth, and what an audit writes down beside them."""
+"""The exchange of split learning: messages back and forth, and what an audit records besides them."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def play(
         activations = following
 
 
-def agreed(bottom: nn.Module, shape: tuple[int, ...], classes: int) -> Task:
-    """Return what both parties know: the layers before the cut, without their weights, and what is learned.
+def public_task(bottom: nn.Module, shape: tuple[int, ...], classes: int) -> Task:
+    """Return what both parties know: the layers before the cut, without their weights, and the shape of the task.
 
     The task's `model.body` is the bottom with every parameter at zero; of the top nothing is public.
     """
@@ -48,13 +48,13 @@ def agreed(bottom: nn.Module, shape: tuple[int, ...], classes: int) -> Task:
 
 @dataclasses.dataclass
 class Watch:
-    """Writes down what an audit needs beside the messages, where neither party nor who may take its seat can reach it.
+    """Records what an audit needs besides the messages, out of reach of both parties and of whoever takes their seats.
 
     Args:
         public: what both parties know.
         feature: the honest feature party.
         label: the honest label party.
-        inside: both sides of each gradient that the label party sent.
+        truths: both sides of each gradient that the label party sent.
         seen: for each step what the feature party computed its activations from: `inputs` and the bottom's `parameters`; and by the public
             order which of its `rows` they are, and in which `pass`.
     """
@@ -62,51 +62,51 @@ class Watch:
     public: Task
     feature: FeatureParty
     label: LabelParty
-    inside: dict[MessageKey, GroundTruth] = dataclasses.field(default_factory=dict)
+    truths: dict[MessageKey, GroundTruth] = dataclasses.field(default_factory=dict)
     seen: Memory = dataclasses.field(default_factory=dict)
 
-    def chairs(self, enter: Enter | None = None) -> tuple[Party, Party]:
-        """Return who plays: the honest parties, watched, unless somebody takes a chair."""
+    def parties(self, enter: Enter | None = None) -> tuple[Party, Party]:
+        """Return who plays: the honest parties, watched, unless somebody takes a seat."""
         feature, label = self.feature, self.label
         # It has no labels; the place for them says so.
         known = Batch(feature.inputs, torch.full((len(feature.inputs),), -1, device=feature.inputs.device))
         return (
-            _seated(self._features, Seat(feature.name, self.public, known, feature.local, feature), enter),
-            _seated(self._labels, Seat(label.name, self.public, label.data, label.local, label), enter),
+            _occupant(self._features, Seat(feature.name, self.public, known, feature.local, feature), enter),
+            _occupant(self._labels, Seat(label.name, self.public, label.data, label.local, label), enter),
         )
 
     def _features(self, message: Message) -> Message:
         party = self.feature
-        found = party.respond(message)
+        activations = party.respond(message)
         parameters = {name: tensor.detach().clone() for name, tensor in party.bottom.named_parameters()}
-        self.seen[str(found.round)] = {
-            "inputs": party.rows(found.round),
+        self.seen[str(activations.round)] = {
+            "inputs": party.rows(activations.round),
             "parameters": parameters,
-            "rows": party.order.at(found.round).clone(),
-            "pass": float(party.order.pass_of(found.round)),
+            "rows": party.order.at(activations.round).clone(),
+            "pass": float(party.order.pass_of(activations.round)),
         }
-        return found
+        return activations
 
     def _labels(self, message: Message) -> Message:
         party = self.label
-        found = party.answer(message)
-        plain = found.clean if found.used is found.raw else None
-        self.inside[found.sent.key] = GroundTruth(
+        answer = party.answer(message)
+        plain = answer.clean if answer.used is answer.raw else None
+        self.truths[answer.sent.key] = GroundTruth(
             self.public,
-            found.raw,
-            found.used,
-            found.clean,
-            found.sent,
+            answer.raw,
+            answer.used,
+            answer.clean,
+            answer.sent,
             plain,
             party.data,
-            found.losses,
+            answer.losses,
             bound=party.defence.label_bound,
         )
-        return found.sent
+        return answer.sent
 
 
 @dataclasses.dataclass(frozen=True)
-class _Watched:
+class _WatchedParty:
     """An honest party that is watched."""
 
     honest: Party
@@ -120,6 +120,6 @@ class _Watched:
         return self.honest.close()
 
 
-def _seated(watched: Callable[[Message], Message], seat: Seat, enter: Enter | None) -> Party:
+def _occupant(watched: Callable[[Message], Message], seat: Seat, enter: Enter | None) -> Party:
     party = enter(seat) if enter else seat.honest
-    return _Watched(seat.honest, watched) if party is seat.honest else party
+    return _WatchedParty(seat.honest, watched) if party is seat.honest else party

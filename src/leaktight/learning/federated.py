@@ -19,7 +19,7 @@ from leaktight.core.message import Message
 from leaktight.core.party import Party, Seat
 from leaktight.core.random import seed_of, stream
 from leaktight.core.run import GroundTruth, MessageKey, Run, largest
-from leaktight.core.scenario import Enter, Observation, Progress, Snapshot, Training, flat, nested
+from leaktight.core.scenario import Enter, Observation, Progress, Snapshot, Training, flatten, unflatten
 from leaktight.core.secure import SecretKey
 from leaktight.core.task import Batch, Task
 from leaktight.core.threat import Knows
@@ -44,11 +44,11 @@ class Federated(Staged):
         partition: how examples are dealt out.
         participants: how many there are, at least 1.
         protocol: what happens in a round.
-        rounds: how many rounds a training takes; 0 leaves the model untrained.
+        rounds: how many rounds a training run takes; 0 leaves the model untrained.
         batch_size: examples per local step in training; the expected number under a defence that counts on Poisson sampling.
         schedule: which of its examples a participant trains on in a step. Under a defence that counts on it (`dp_sgd`), `shuffled`
             gives way to Poisson sampling; attacked messages come from the schedule's batches all the same.
-        moments: how many evenly spread moments of the training are kept for the stage `training`, which goes on from each of them
+        moments: how many evenly spread moments of the training run are kept for the stage `training`, which goes on from each of them
             (what the server's optimiser remembers starts anew there); 0 keeps none.
         normalise: whether inputs are standardised by public per-channel constants before the body.
         spare_classes: how many outputs the model has beyond the classes of the data, at least 0, for classes that only one participant
@@ -87,7 +87,7 @@ class Federated(Staged):
         federate(self.protocol, server, parties, self.rounds, after)
         reveals = [message for party in parties if (message := party.close()) is not None]
         final = defence.on_reveal(task, reveals)
-        readings = utility(final, final.named(server.parameters), data.test.to(task.device), keep=True)
+        readings = utility(final, final.model_parameters(server.parameters), data.test.to(task.device), keep=True)
         return Training(snapshots, readings, largest(client.local.notes for client in clients))
 
     def observe(self, training: Training, defence: Defence, observation: Observation, enter: Enter | None = None) -> Run:
@@ -98,64 +98,64 @@ class Federated(Staged):
         """
         data = self.data.load()
         task = defence.on_agree(self.task(data, observation.seed))
-        inside: dict[MessageKey, GroundTruth] = {}
+        truths: dict[MessageKey, GroundTruth] = {}
         clients: list[Client] = []
         transcript: list[Message] = []
 
-        def seated(stage: str) -> tuple[Server, list[Party]]:
+        def restore_parties(stage: str) -> tuple[Server, list[Party]]:
             snapshot = _on(task.device, training.snapshots[stage])
             clients[:] = self.clients(task, data, defence, observation.seed, snapshot.memories, observation.batch_size)
-            parties = [_watched(seat, enter, inside) for seat in _seats(clients)]
+            parties = [_occupant(seat, enter, truths) for seat in _seats(clients)]
             return Server(dict(snapshot.parameters), self.protocol.optimiser, observation.seed), parties
 
         if observation.stage == "training":
-            for number, rounds in self.watched(observation.victims).items():
-                transcript += self._rounds(*seated(moment(number)), inside, self.spread()[number], rounds)
+            for number, rounds in self.rounds_per_moment(observation.victims).items():
+                transcript += self._rounds(*restore_parties(moment(number)), truths, self.spread()[number], rounds)
         else:
-            server, parties = seated(observation.stage)
+            server, parties = restore_parties(observation.stage)
             for client in clients:
-                client.optimiser = client.optimiser.at(self.played(observation.stage))
-            transcript += self._messages(server, parties, inside, observation)
+                client.optimiser = client.optimiser.at(self.rounds_before(observation.stage))
+            transcript += self._messages(server, parties, truths, observation)
         return Run(
             transcript=tuple(transcript),
             public=task,
             defence=defence,
-            inside=inside,
+            truths=truths,
             locals={client.name: client.local for client in clients},
             auxiliary=data.test.to(task.device),
             notes=largest(client.local.notes for client in clients),
         )
 
-    def watched(self, victims: int) -> dict[int, int]:
-        """Return for how many rounds each moment is continued at the stage `training`, by its number, so that there are so many messages."""
+    def rounds_per_moment(self, victims: int) -> dict[int, int]:
+        """Return how many rounds follow each moment, by its number, for so many messages at the stage `training`."""
         per_round = 1 if self.protocol.aggregation == "secure" else self.participants
-        return self.continued(max(1, victims // per_round))
+        return self.continuations(max(1, victims // per_round))
 
     def _rounds(
-        self, server: Server, parties: list[Party], inside: dict[MessageKey, GroundTruth], first: int, rounds: int
+        self, server: Server, parties: list[Party], truths: dict[MessageKey, GroundTruth], first: int, rounds: int
     ) -> list[Message]:
         """Play rounds, and hand out what came of the last."""
         transcript: list[Message] = []
         for number in range(first, first + rounds):
             messages = self.protocol.round(server, parties, number)
-            if self.protocol.aggregation == "secure" and (parts := _honest(parties, number, inside)):
-                inside[messages[-1].key] = _joined(parts, messages[-1], None)
+            if self.protocol.aggregation == "secure" and (parts := _honest(parties, number, truths)):
+                truths[messages[-1].key] = _join_truths(parts, messages[-1], None)
             transcript += messages
         return transcript + [server.ask(party.name, first + rounds) for party in parties]
 
     def _messages(
-        self, server: Server, parties: list[Party], inside: dict[MessageKey, GroundTruth], observation: Observation
+        self, server: Server, parties: list[Party], truths: dict[MessageKey, GroundTruth], observation: Observation
     ) -> list[Message]:
-        # Rounds count on from the training's, so that no stream is used twice.
+        # Rounds count on from the training run's, so that no stream is used twice.
         transcript: list[Message] = []
         if self.protocol.aggregation == "secure":
             owned: Batch | None = None
             for number in range(self.rounds, self.rounds + observation.victims):
                 messages, _ = self.protocol.collect(server, parties, number)
-                if parts := _honest(parties, number, inside):
+                if parts := _honest(parties, number, truths):
                     # What everybody owns is the same in all rounds: one copy of it serves all.
-                    owned = owned or _owned(parts)
-                    inside[messages[-1].key] = _joined(parts, messages[-1], owned)
+                    owned = owned or _join_owned(parts)
+                    truths[messages[-1].key] = _join_truths(parts, messages[-1], owned)
                 transcript += messages
             return transcript
         for victim in range(observation.victims):
@@ -175,7 +175,7 @@ class Federated(Staged):
     ) -> list[Client]:
         """Return the honest participants, each with its part of the data and its own Local.
 
-        A `batch_size` is given by an audit that asks for messages of such batches; without it they are the participants of a training.
+        A `batch_size` is given by an audit that asks for messages of such batches; without it they are the participants of a training run.
         """
         parts = self.parts(data, seed)
         size = batch_size or self.batch_size
@@ -204,7 +204,7 @@ class Federated(Staged):
         batch_size: int | None = None,
         key: SecretKey | None = None,
     ) -> Client:
-        """Return one honest participant with what it owns, and what it remembers if it took part before; with a key, if its messages leave."""
+        """Return one honest participant with its data, and its memory if it took part before; with a key if its messages really leave."""
         size, name = batch_size or self.batch_size, f"client-{number}"
         bound = None if key is None else bind_key(key, name, defence)
         return Client(
@@ -223,7 +223,7 @@ class Federated(Staged):
         )
 
     def _batching(self, defence: Defence) -> Batching:
-        """Return where the batches of a training come from; a schedule that has reasons of its own keeps them."""
+        """Return how batches are drawn in training; a schedule with reasons of its own keeps its way."""
         return "poisson" if defence.wants_poisson and isinstance(self.schedule, Shuffled) else "schedule"
 
 
@@ -235,20 +235,20 @@ def _snapshot(server: Server, clients: list[Client]) -> Snapshot:
 def _on(device: torch.device, snapshot: Snapshot) -> Snapshot:
     """Return a snapshot whose tensors live on a device; what was stored comes back on the CPU."""
 
-    def moved(memory: Memory) -> Memory:
-        values = flat(memory).items()
-        return nested({name: value.to(device) if isinstance(value, Tensor) else value for name, value in values})
+    def move(memory: Memory) -> Memory:
+        values = flatten(memory).items()
+        return unflatten({name: value.to(device) if isinstance(value, Tensor) else value for name, value in values})
 
-    memories = {name: moved(memory) for name, memory in snapshot.memories.items()}
+    memories = {name: move(memory) for name, memory in snapshot.memories.items()}
     return Snapshot({name: tensor.to(device) for name, tensor in snapshot.parameters.items()}, memories)
 
 
 @dataclasses.dataclass(frozen=True)
-class _Watched:
-    """An honest participant whose other side is written down, where neither it nor who may take its seat can reach it."""
+class _WatchedParty:
+    """An honest participant whose ground truth is recorded, out of reach of itself and of whoever takes its seat."""
 
     client: Client
-    inside: dict[MessageKey, GroundTruth]
+    truths: dict[MessageKey, GroundTruth]
 
     @property
     def name(self) -> str:
@@ -256,12 +256,12 @@ class _Watched:
 
     def respond(self, message: Message) -> Message:
         twin = None if isinstance(self.client.defence, Undefended) else _twin(self.client)
-        found = self.client.answer(message)
-        plain = found.clean if twin is None else twin.respond(message)
-        self.inside[found.sent.key] = dataclasses.replace(
-            found, plain=plain, owned=self.client.data, revealed=self.client.reveals()
+        ground_truth = self.client.answer(message)
+        plain = ground_truth.clean if twin is None else twin.respond(message)
+        self.truths[ground_truth.sent.key] = dataclasses.replace(
+            ground_truth, plain=plain, owned=self.client.data, revealed=self.client.reveals()
         )
-        return found.sent
+        return ground_truth.sent
 
     def close(self) -> Message | None:
         return self.client.close()
@@ -277,7 +277,7 @@ def _twin(client: Client) -> Client:
 
 
 def _seats(clients: Sequence[Client]) -> list[Seat]:
-    """Return the participants' chairs, each with what the others keep secret until they reveal it."""
+    """Return the participants' seats, each with what the others keep secret until they reveal it."""
     reveals = {client.name: client.close() for client in clients}
     known = {
         client.name: {
@@ -288,26 +288,26 @@ def _seats(clients: Sequence[Client]) -> list[Seat]:
         }
         for client in clients
     }
-    return [Seat(one.name, one.public, one.data, one.local, one, known[one.name]) for one in clients]
+    return [Seat(client.name, client.public, client.data, client.local, client, known[client.name]) for client in clients]
 
 
-def _watched(seat: Seat, enter: Enter | None, inside: dict[MessageKey, GroundTruth]) -> Party:
+def _occupant(seat: Seat, enter: Enter | None, truths: dict[MessageKey, GroundTruth]) -> Party:
     party = enter(seat) if enter else seat.honest
-    return _Watched(party, inside) if isinstance(party, Client) and party is seat.honest else party
+    return _WatchedParty(party, truths) if isinstance(party, Client) and party is seat.honest else party
 
 
-def _honest(parties: Sequence[Party], number: int, inside: dict[MessageKey, GroundTruth]) -> list[GroundTruth]:
+def _honest(parties: Sequence[Party], number: int, truths: dict[MessageKey, GroundTruth]) -> list[GroundTruth]:
     """Take out the other sides of a round's messages, of all who were honest."""
-    return [inside.pop((party.name, number)) for party in parties if (party.name, number) in inside]
+    return [truths.pop((party.name, number)) for party in parties if (party.name, number) in truths]
 
 
-def _owned(parts: list[GroundTruth]) -> Batch | None:
-    found = [part.owned for part in parts if part.owned is not None]
-    return Batch.join(found) if len(found) == len(parts) else None
+def _join_owned(parts: list[GroundTruth]) -> Batch | None:
+    owned = [part.owned for part in parts if part.owned is not None]
+    return Batch.join(owned) if len(owned) == len(parts) else None
 
 
-def _joined(parts: list[GroundTruth], sent: Message, owned: Batch | None) -> GroundTruth:
-    """Return the other side of a secure sum: everybody's examples, and what the sum would have been without defence."""
+def _join_truths(parts: list[GroundTruth], sent: Message, owned: Batch | None) -> GroundTruth:
+    """Return the ground truth of a secure sum: everybody's examples, and the sum without any defence."""
     plain = [part.plain for part in parts if part.plain is not None]
     return dataclasses.replace(
         parts[0],

@@ -29,8 +29,8 @@ def gradient(task: Task, parameters: Tensors, batch: Batch, *, per_example: bool
         return _each(task, parameters, batch)
     leaves = {name: tensor.detach().requires_grad_(True) for name, tensor in parameters.items()}
     loss = task.loss(task.forward(leaves, batch.inputs), batch.labels).mean()
-    found = torch.autograd.grad(loss, list(leaves.values()), allow_unused=True, materialize_grads=True)
-    return Gradient(dict(zip(leaves, found, strict=True)), per_example=False)
+    gradients = torch.autograd.grad(loss, list(leaves.values()), allow_unused=True, materialize_grads=True)
+    return Gradient(dict(zip(leaves, gradients, strict=True)), per_example=False)
 
 
 def _each(task: Task, parameters: Tensors, batch: Batch) -> Gradient:

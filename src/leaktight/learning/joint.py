@@ -1,4 +1,4 @@
-"""Joint training: one federated training under one defence, wherever its parties are."""
+"""Joint training: one federated training run under one defence, wherever its parties are."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from leaktight.core.metric import Reading
 from leaktight.core.party import Party
 from leaktight.core.private import write_private
 from leaktight.core.run import largest
-from leaktight.core.scenario import flat, nested
+from leaktight.core.scenario import flatten, unflatten
 from leaktight.core.secure import SecretKey
 from leaktight.core.task import Batch, Task
 from leaktight.core.threads import one_thread
@@ -39,7 +39,7 @@ MODEL_FILE, REVEAL_FILE, CURVE_FILE = "model.safetensors", "reveals.safetensors"
 
 @dataclasses.dataclass(frozen=True)
 class Round:
-    """How good the model is after some rounds: what whoever leads a training can tell while it goes on."""
+    """How good the model is after some rounds, for whoever leads a training run."""
 
     played: int
     readings: tuple[Reading, ...]
@@ -47,7 +47,7 @@ class Round:
 
 @dataclasses.dataclass(frozen=True)
 class Trained:
-    """What came of a training.
+    """What came of a training run.
 
     Args:
         parameters: of the model, by its own names.
@@ -63,7 +63,7 @@ class Trained:
 
 
 class JointTraining(Value):
-    """What all parties and the server agree on before a training: the scenario, the defence and the seed.
+    """What all parties and the server agree on before a training run: the scenario, the defence and the seed.
 
     The same value gives the same model on every engine, up to the order in which numbers are added.
 
@@ -110,7 +110,9 @@ class JointTraining(Value):
         """
         owned = own.load().train if own else self.data.train.take(self.scenario.parts(self.data, self.seed)[number])
         device = self.task.device
-        moved = nested({name: value.to(device) if isinstance(value, Tensor) else value for name, value in flat(memory).items()})
+        moved = unflatten(
+            {name: value.to(device) if isinstance(value, Tensor) else value for name, value in flatten(memory).items()}
+        )
         return self.scenario.client(number, self.task, owned, self.defence, self.seed, moved, key=key)
 
     def lead(self, parties: Sequence[Party], gather: Gather = in_turn, after: Callable[[Round], None] | None = None) -> Trained:
@@ -125,31 +127,31 @@ class JointTraining(Value):
         server = Server(task.public_parameters(), self.scenario.protocol.optimiser, self.seed, gather)
         curve: list[Round] = []
 
-        def played(number: int) -> None:
-            curve.append(Round(number, _judged(task, server.parameters, test)))
+        def note_round(number: int) -> None:
+            curve.append(Round(number, _assess(task, server.parameters, test)))
             if after is not None:
                 after(curve[-1])
 
-        federate(self.scenario.protocol, server, parties, self.scenario.rounds, played)
+        federate(self.scenario.protocol, server, parties, self.scenario.rounds, note_round)
         reveals = [message for party in parties if (message := party.close()) is not None]
         final = self.defence.on_reveal(task, reveals)
-        parameters = final.named(server.parameters)
+        parameters = final.model_parameters(server.parameters)
         return Trained(parameters, tuple(curve), utility(final, parameters, test), tuple(reveals))
 
 
-def _judged(task: Task, parameters: Tensors, test: Batch) -> tuple[Reading, ...]:
-    """Return how good a model is, or nothing where that can be told only after parties have revealed something."""
+def _assess(task: Task, parameters: Tensors, test: Batch) -> tuple[Reading, ...]:
+    """Return how good a model is; nothing if that cannot be known before parties have revealed something."""
     try:
-        return utility(task, task.named(parameters), test)
+        return utility(task, task.model_parameters(parameters), test)
     except Refusal:
         return ()
 
 
 def write_trained(folder: Path, training: JointTraining, trained: Trained, **about: Any) -> None:
-    """Write the model as safetensors, and a JSON of the settings and of how good it was after each round; `read_trained` reads them.
+    """Write the model as safetensors, with its settings and its utility after each round as JSON; `read_trained` reads them.
 
     What parties revealed at the end is in a file beside the model, by party and name: under class keys the model alone makes an embedding,
-    and the keys tell its class. Files of an earlier training there are replaced, or removed.
+    and the keys tell its class. Files of an earlier training run there are replaced, or removed.
 
     Args:
         folder: where to.
@@ -162,13 +164,13 @@ def write_trained(folder: Path, training: JointTraining, trained: Trained, **abo
     if trained.reveals:
         revealed = {f"{one.sender}/{name}": tensor for one in trained.reveals for name, tensor in one.tensors.items()}
         write_private(folder / REVEAL_FILE, _content(revealed))
-    told = {
+    summary = {
         **about,
         "training": training.to_dict(),
         "rounds": [{"round": one.played, "utility": [r.to_dict() for r in one.readings]} for one in trained.curve],
         "utility": [reading.to_dict() for reading in trained.utility],
     }
-    write_private(folder / CURVE_FILE, (json.dumps(told, indent=2) + "\n").encode())
+    write_private(folder / CURVE_FILE, (json.dumps(summary, indent=2) + "\n").encode())
 
 
 def _content(tensors: Tensors) -> bytes:

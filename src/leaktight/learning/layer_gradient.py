@@ -1,4 +1,4 @@
-"""Gradients at the layers before the cut, one for each example: what a feature party can make of a gradient at the cut."""
+"""Gradients at the layers before the cut, one for each example, which a feature party computes from the gradient at the cut."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def layer_gradients(bottom: nn.Module, parameters: Tensors, inputs: Tensor, grad
     """
     layers = dict(bottom.named_children()) if isinstance(bottom, nn.Sequential) else {"": bottom}
     outputs: dict[str, Tensor] = {}
-    found = inputs.detach()
+    output = inputs.detach()
     with torch.enable_grad():
         for name, layer in layers.items():
             prefix = f"{name}." if name else ""
@@ -47,8 +47,8 @@ def layer_gradients(bottom: nn.Module, parameters: Tensors, inputs: Tensor, grad
                 for other, value in parameters.items()
                 if other.startswith(prefix)
             }
-            found = functional_call(layer, own, (found,)) if own else layer(found)
-            if found.requires_grad:
-                outputs[name or "cut"] = found
-    each = torch.autograd.grad(found, list(outputs.values()), gradient.to(found))
-    return dict(zip(outputs, (one.detach() for one in each), strict=True))
+            output = functional_call(layer, own, (output,)) if own else layer(output)
+            if output.requires_grad:
+                outputs[name or "cut"] = output
+    gradients = torch.autograd.grad(output, list(outputs.values()), gradient.to(output))
+    return dict(zip(outputs, (rows.detach() for rows in gradients), strict=True))

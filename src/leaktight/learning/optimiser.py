@@ -24,7 +24,7 @@ class Optimiser(Registered):
         """Return a torch optimiser over these leaf tensors."""
 
     def at(self, round: int) -> Optimiser:
-        """Return the optimiser of one round; the same in all unless its settings change over a training."""
+        """Return the optimiser of one round; the same in all unless its settings change over a training run."""
         return self
 
     def facts(self) -> dict[str, float]:

@@ -52,7 +52,7 @@ class Server:
         self._copy: dict[str, Tensor] = {}
 
     def ask(self, receiver: str, round: int, facts: Mapping[str, float] | None = None) -> Message:
-        """Return the message that hands out the current parameters; as long as they stay, all are handed one copy.
+        """Return the message that hands out the current parameters; one copy serves all until they change.
 
         Args:
             receiver: whom they are for.
@@ -64,7 +64,7 @@ class Server:
         return Message(Kind.PARAMETERS, SERVER, receiver, round, self._copy, facts or {})
 
     def follow(self, gradient: dict[str, Tensor], round: int) -> None:
-        """Take one optimiser step along a gradient, of the size that a round has; parameters it has nothing for stay as they are."""
+        """Take one optimiser step along a gradient, of this round's size; parameters without a gradient stay as they are."""
         self._copy = {}
         for name, tensor in self.parameters.items():
             tensor.grad = gradient.get(name)
@@ -98,7 +98,7 @@ class Protocol(Registered):
         return Sharing()
 
     def steps(self, examples: int, batch_size: int) -> int:
-        """Return how many steps a participant takes between two messages that owns so many examples and has batches of that size."""
+        """Return how many steps a participant with so many examples and this batch size takes between two messages."""
         return self.local_steps
 
     @abc.abstractmethod

@@ -11,7 +11,7 @@ from pydantic import Field
 from torch import Tensor
 
 from leaktight.core.errors import InvalidValue
-from leaktight.core.random import drawn, stream
+from leaktight.core.random import draw, stream
 from leaktight.core.task import Batch
 from leaktight.core.value import Registered
 
@@ -28,7 +28,7 @@ class Schedule(Registered):
         Args:
             data: what the party owns.
             round: which message the step is behind.
-            step: which step, counted from the first of the training.
+            step: which step, counted from the first of the training run.
             size: how many examples.
             seed: the party's.
             party: its name.
@@ -81,8 +81,8 @@ class ByProperty(Schedule):
         own, others = (data.properties == 1).nonzero()[:, 0], (data.properties == 0).nonzero()[:, 0]
         block, place = divmod(round, self.every)
         chosen = torch.randint(self.every, (), generator=stream(seed, party, "property", block)).item()
-        held = max(1, math.floor(self.share * size + 0.5)) if place == chosen and len(own) else 0
+        count = max(1, math.floor(self.share * size + 0.5)) if place == chosen and len(own) else 0
         if not len(others):
-            held = size
+            count = size
         rng = stream(seed, party, "batch", step)
-        return torch.cat([drawn(own.cpu(), held, rng), drawn(others.cpu(), size - held, rng)])
+        return torch.cat([draw(own.cpu(), count, rng), draw(others.cpu(), size - count, rng)])

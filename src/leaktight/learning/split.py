@@ -25,7 +25,7 @@ from leaktight.data.columns import Columns
 from leaktight.data.source import Data, Source
 from leaktight.learning.boundary import FEATURE_PARTY, LABEL_PARTY
 from leaktight.learning.evaluate import accuracy_reading, hits
-from leaktight.learning.exchange import Watch, agreed, play
+from leaktight.learning.exchange import Watch, play, public_task
 from leaktight.learning.feature_party import FeatureParty
 from leaktight.learning.label_party import LabelParty
 from leaktight.learning.optimiser import Adam, Optimiser
@@ -37,7 +37,7 @@ from leaktight.statistics.auc import delong, placements
 from leaktight.statistics.outcomes import pack_ranks
 
 PASSES_TRAINED, PASSES_SEEN = "split.passes_trained", "split.passes_seen"
-"""The notes that say how often a training went through its rows, and how often the messages did that were attacked."""
+"""The notes that say how often a training run went through its rows, and how often the messages did that were attacked."""
 MOST_NUMBERS = 2**29
 """How many numbers an observation may hold: 2 GiB, and an attacker's copy of it as much again."""
 
@@ -47,16 +47,16 @@ class Split(Staged):
 
     Nothing is shared but activations and gradients at the cut; the order of examples is public. The defence under audit is the label party's.
 
-    An observation takes up the training at a stage and goes on with it, as many steps as there are victims: with the training's own
-    batch size it replays the very messages of that training. The stage `training` spreads the victims over `moments` that were
-    kept, from the first step to near the last; with as many victims as the training has steps (`victims = "all"` in a plan) it shows every
+    An observation resumes the training run at a stage, for as many steps as there are victims: with the training run's own
+    batch size it replays the very messages of that training run. The stage `training` spreads the victims over `moments` that were
+    kept, from the first step to near the last; with as many victims as the training run has steps (`victims = "all"` in a plan) it shows every
     message of every pass, which an attacker adds up row by row.
 
     What the feature party knows of its own is in its memory, so a view from its seat has it: `memory["seen"][str(round)]` holds the `inputs`
     and the bottom's `parameters` of each step, the numbers of its `rows` and of the `pass` through all of them, for the order is public;
     `layer_gradients` makes the rest. `memory["initial"]` holds the parameters that the bottom began with.
 
-    Notes: `split.passes_trained`, how often the training went through the rows, and `split.passes_seen`, how often the observed messages did.
+    Notes: `split.passes_trained`, how often the training run went through the rows, and `split.passes_seen`, how often the observed messages did.
 
     Args:
         data: where the examples come from.
@@ -65,10 +65,10 @@ class Split(Staged):
         label_party: columns that the label party holds, beside the labels, for a wide part; `*` stands for any text, as in `I*`.
         feature_party: columns that the feature party holds; empty means all that the label party does not. A column may be with both.
         optimiser: how each party's parameters follow gradients; each keeps its own moments.
-        rounds: how many steps a training takes; 0 leaves the model untrained.
-        passes: in place of `rounds`, how often a training goes through all rows; what does not fill a batch is left out of a pass.
+        rounds: how many steps a training run takes; 0 leaves the model untrained.
+        passes: in place of `rounds`, how often a training run goes through all rows; what does not fill a batch is left out of a pass.
         batch_size: examples per step, at least 2.
-        moments: how many evenly spread moments of the training are kept for the stage `training`, at least 1.
+        moments: how many evenly spread moments of the training run are kept for the stage `training`, at least 1.
         feature_defence: what the feature party does to its activations.
         normalise: whether numbers are standardised by constants of the public part of the data.
         device: where tensors live: `cpu`, `cuda`, `mps`, or `auto`.
@@ -123,7 +123,7 @@ class Split(Staged):
 
     @property
     def length(self) -> int:
-        """How many steps a training takes: its rounds, or as many as its passes have."""
+        """How many steps a training run takes: its rounds, or as many as its passes have."""
         return self.passes * self.steps_per_pass() if self.passes else self.rounds
 
     @property
@@ -133,7 +133,7 @@ class Split(Staged):
 
     @property
     def messages(self) -> int:
-        """How many messages of a whole training can be attacked: one for each step."""
+        """How many messages of a whole training run can be attacked: one for each step."""
         return self.length
 
     def steps_per_pass(self, batch_size: int | None = None) -> int:
@@ -142,24 +142,24 @@ class Split(Staged):
 
     def halves(self, data: Data, root: Root) -> Halves:
         """Return the model in two halves, on the device, with its initial weights."""
-        ours, theirs = self.dealt(data)
+        ours, theirs = self.deal_columns(data)
         statistics = data.statistics() if self.normalise else None
         if ours is None:
             inputs: Columns | tuple[int, ...] = data.shape
         else:
-            inputs = _described(data).take(ours)
-        made = halves(
+            inputs = _columns_of(data).take(ours)
+        cut = halves(
             self.model,
             inputs,
             data.classes,
             root.derive("model"),
             cut=self.cut,
-            own=_described(data).take(theirs) if theirs else None,
-            statistics=_taken(statistics, ours),
-            own_statistics=_taken(statistics, theirs),
+            own=_columns_of(data).take(theirs) if theirs else None,
+            statistics=_take_statistics(statistics, ours),
+            own_statistics=_take_statistics(statistics, theirs),
         )
         device = device_of(self.device)
-        return Halves(made.bottom.to(device), made.top.to(device), made.shape)
+        return Halves(cut.bottom.to(device), cut.top.to(device), cut.shape)
 
     def parties(
         self, data: Data, defence: Defence, seed: int, batch_size: int | None = None
@@ -169,11 +169,11 @@ class Split(Staged):
         The order's seed is what both know; each Local has a seed of its own, so that neither party can draw the other's noise again. In
         an audit all of them follow from one number; parties of real life choose theirs at random.
         """
-        made, device = self.halves(data, PublicSeed(seed)), device_of(self.device)
-        features, own = self.held(data.train.inputs)
+        cut, device = self.halves(data, PublicSeed(seed)), device_of(self.device)
+        features, own = self.divide_rows(data.train.inputs)
         count, size, public = len(data.train), batch_size or self.batch_size, seed_of(seed, "order")
         feature = FeatureParty(
-            bottom=made.bottom,
+            bottom=cut.bottom,
             inputs=features.to(device),
             order=Order(count, size, public),
             local=Local(FEATURE_PARTY, seed_of(seed, FEATURE_PARTY, "secret")),
@@ -181,20 +181,20 @@ class Split(Staged):
             defence=self.feature_defence,
         )
         label = LabelParty(
-            top=made.top,
+            top=cut.top,
             labels=data.train.labels.to(device),
             order=Order(count, size, public),
             local=Local(LABEL_PARTY, seed_of(seed, LABEL_PARTY, "secret")),
-            shape=made.shape,
+            shape=cut.shape,
             inputs=None if own is None else own.to(device),
             optimiser=self.optimiser,
             defence=defence,
         )
         return feature, label
 
-    def held(self, inputs: Tensor) -> tuple[Tensor, Tensor | None]:
-        """Return what the feature party and what the label party holds of rows; None for a label party without features."""
-        ours, theirs = self.dealt(self.data.load())
+    def divide_rows(self, inputs: Tensor) -> tuple[Tensor, Tensor | None]:
+        """Return the feature party's and the label party's columns of rows; None for a label party without features."""
+        ours, theirs = self.deal_columns(self.data.load())
         if ours is None:
             return inputs, None
         return inputs[:, list(ours)], inputs[:, list(theirs)] if theirs else None
@@ -203,45 +203,45 @@ class Split(Staged):
         """Train all steps under the label party's defence; keep the stages, the utility on test data and the parties' notes."""
         if enter is not None:
             raise Refusal(
-                "In split learning nobody can take a chair while the model is trained. Use an attack that only observes."
+                "In split learning nobody can take a seat while the model is trained. Use an attack that only observes."
             )
         data = self.data.load()
         feature, label = self.parties(data, defence, seed)
         snapshots, after = self.keeper(lambda: _snapshot(feature, label), progress)
         losses: list[Tensor] = []
 
-        def took(played: int, messages: tuple[Message, Message]) -> None:
+        def after_step(played: int, messages: tuple[Message, Message]) -> None:
             after(played)
             if label.last is not None:
                 losses.append(label.last.loss)
 
-        play(feature, label, label.opening(), self.length, took)
+        play(feature, label, label.opening(), self.length, after_step)
         notes = largest(party.local.notes for party in (feature, label))
         notes[PASSES_TRAINED] = self.length / self.steps_per_pass()
         return Training(snapshots, (*self.utility(feature, label, data), *_training_loss(losses)), notes)
 
     def utility(self, feature: FeatureParty, label: LabelParty, data: Data) -> tuple[Reading, ...]:
         """Return test AUC, for two classes, and accuracy of what the two parties can predict together."""
-        features, own = self.held(data.test.inputs)
+        features, own = self.divide_rows(data.test.inputs)
         device = device_of(self.device)
         activations = feature.features(features.to(device))
         scores = label.scores(activations, None if own is None else own.to(device)).cpu()
-        return graded(scores, data.test.labels, data.classes, keep=True)
+        return grade(scores, data.test.labels, data.classes, keep=True)
 
     def observe(self, training: Training, defence: Defence, observation: Observation, enter: Enter | None = None) -> Run:
-        """Go on with a training from a stage, one step for each victim, and write down both sides of every gradient."""
+        """Resume a training run from a stage, one step for each victim, and record both sides of every gradient."""
         data = self.data.load()
         feature, label = self.parties(data, defence, observation.seed, observation.batch_size)
-        public = agreed(feature.bottom, tuple(feature.inputs.shape[1:]), data.classes)
+        public = public_task(feature.bottom, tuple(feature.inputs.shape[1:]), data.classes)
         _require_room(feature, label, observation)
         initial = {name: tensor.detach().clone() for name, tensor in feature.bottom.named_parameters()}
         watch = Watch(public, feature, label)
-        chairs = watch.chairs(enter)
+        parties = watch.parties(enter)
         transcript: list[Message] = []
         for snapshot, steps in self._starts(training, observation):
             feature.restore(snapshot.memories[feature.name])
             label.restore(snapshot.memories[label.name])
-            play(*chairs, label.opening(), steps, lambda _, messages: transcript.extend(messages))
+            play(*parties, label.opening(), steps, lambda _, messages: transcript.extend(messages))
         # The last answer of the feature party is to a step that nobody observes any more.
         feature.local.memory["seen"] = {
             str(message.round): watch.seen[str(message.round)] for message in transcript if watch.seen
@@ -249,34 +249,34 @@ class Split(Staged):
         feature.local.memory["initial"] = initial
         notes = largest(party.local.notes for party in (feature, label))
         notes[PASSES_SEEN] = observation.victims / self.steps_per_pass(observation.batch_size)
-        features, _ = self.held(data.test.inputs)
+        features, _ = self.divide_rows(data.test.inputs)
         return Run(
             transcript=tuple(transcript),
             public=public,
             defence=defence,
-            inside=watch.inside,
+            truths=watch.truths,
             locals={party.name: party.local for party in (feature, label)},
             auxiliary=Batch(features, data.test.labels).to(public.device),
             notes=notes,
         )
 
     def _starts(self, training: Training, observation: Observation) -> Iterator[tuple[Snapshot, int]]:
-        """Return where to take the training up, and for how many steps."""
+        """Return where to take the training run up, and for how many steps."""
         if observation.stage != "training":
             if observation.stage not in training.snapshots:
                 raise InvalidValue(f"There is no stage `{observation.stage}` in split learning.")
             yield training.snapshots[observation.stage], observation.victims
             return
-        for number, steps in self.continued(observation.victims).items():
+        for number, steps in self.continuations(observation.victims).items():
             yield training.snapshots[moment(number)], steps
 
-    def dealt(self, data: Data) -> tuple[tuple[int, ...] | None, tuple[int, ...]]:
-        """Return the positions that the feature party and that the label party holds; None for images, which stay whole."""
+    def deal_columns(self, data: Data) -> tuple[tuple[int, ...] | None, tuple[int, ...]]:
+        """Return the positions of the feature party's and of the label party's columns; None for images, which stay whole."""
         if len(data.shape) != 1:
             if self.label_party or self.feature_party:
                 raise InvalidValue(f"The columns of split must be left out for images. Got data of shape {data.shape} instead.")
             return None, ()
-        columns = _described(data)
+        columns = _columns_of(data)
         theirs = columns.find(self.label_party, "the label party")
         ours = columns.find(self.feature_party, "the feature party")
         if not self.feature_party:
@@ -286,7 +286,7 @@ class Split(Staged):
         return ours, theirs
 
 
-def graded(scores: Tensor, labels: Tensor, classes: int, keep: bool = False) -> tuple[Reading, ...]:
+def grade(scores: Tensor, labels: Tensor, classes: int, keep: bool = False) -> tuple[Reading, ...]:
     """Return AUC, for two classes, and accuracy of class scores.
 
     Args:
@@ -296,7 +296,7 @@ def graded(scores: Tensor, labels: Tensor, classes: int, keep: bool = False) -> 
         keep: whether readings say what became of each example, for a comparison with another model on the same ones.
 
     Example:
-        >>> [reading.name for reading in graded(torch.eye(2), torch.tensor([0, 1]), classes=2)]
+        >>> [reading.name for reading in grade(torch.eye(2), torch.tensor([0, 1]), classes=2)]
         ['auc', 'accuracy']
     """
     share = accuracy_reading(hits(scores, labels), labels, keep)
@@ -338,11 +338,11 @@ def _training_loss(losses: Sequence[Tensor]) -> list[Reading]:
     return [Reading(name="training_loss", value=last.mean().item(), n=len(last))] if torch.isfinite(last).all() else []
 
 
-def _described(data: Data) -> Columns:
+def _columns_of(data: Data) -> Columns:
     return data.columns or Columns.plain(data.shape[0])
 
 
-def _taken(statistics: Statistics | None, positions: tuple[int, ...] | None) -> Statistics | None:
+def _take_statistics(statistics: Statistics | None, positions: tuple[int, ...] | None) -> Statistics | None:
     if statistics is None or positions is None:
         return statistics
     mean, std = statistics

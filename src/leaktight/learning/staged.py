@@ -1,4 +1,4 @@
-"""Staged scenarios: which moments of a training are kept, and how an observation is spread over them."""
+"""Staged scenarios: which moments of a training run are kept, and how an observation is spread over them."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class Staged(Scenario):
     """A scenario whose training takes a number of rounds, some of which can be looked at.
 
     Args:
-        rounds: how many rounds a training takes; 0 leaves the model untrained.
-        moments: how many evenly spread moments of the training are kept for the stage `training`, which goes on from each of them; 0
+        rounds: how many rounds a training run takes; 0 leaves the model untrained.
+        moments: how many evenly spread moments of the training run are kept for the stage `training`, which goes on from each of them; 0
             keeps none.
     """
 
@@ -25,7 +25,7 @@ class Staged(Scenario):
 
     @property
     def stages(self) -> tuple[str, ...]:
-        """Those of every training, and `training` where moments are kept."""
+        """Those of every training run, and `training` where moments are kept."""
         return (*super().stages, *(["training"] if self.moments else []))
 
     def shorten(self, rounds: int) -> Self:
@@ -34,7 +34,7 @@ class Staged(Scenario):
 
     @property
     def length(self) -> int:
-        """How many rounds a training really takes."""
+        """How many rounds a training run really takes."""
         return self.rounds
 
     @property
@@ -42,8 +42,8 @@ class Staged(Scenario):
         """Whether there are no rounds."""
         return self.rounds == 0
 
-    def played(self, stage: str) -> int:
-        """Return after how many rounds a stage is; `early` is after a tenth of the training, at least one round."""
+    def rounds_before(self, stage: str) -> int:
+        """Return how many rounds come before a stage; `early` is after a tenth of the training run, at least one round."""
         early = min(self.length, max(1, self.length // 10))
         return {"initial": 0, "early": early, "end": self.length}[stage]
 
@@ -56,29 +56,31 @@ class Staged(Scenario):
     def keeper(
         self, take: Callable[[], Snapshot], progress: Progress | None
     ) -> tuple[Mapping[str, Snapshot], Callable[[int], None]]:
-        """Return the snapshots of a training that is about to begin, and what to call after each round to fill them."""
+        """Return the snapshots of a training run that is about to begin, and the function that fills them after each round."""
         length = self.length
-        wanted = {stage: self.played(stage) for stage in ("initial", "early", "end")}
+        wanted = {stage: self.rounds_before(stage) for stage in ("initial", "early", "end")}
         wanted |= {moment(number): played for number, played in enumerate(self.spread())}
         snapshots: dict[str, Snapshot] = {}
 
         def after(played: int) -> None:
-            found = take() if played in wanted.values() else None
-            if found is not None:
-                snapshots.update({stage: found for stage, at in wanted.items() if at == played})
+            snapshot = take() if played in wanted.values() else None
+            if snapshot is not None:
+                snapshots.update({stage: snapshot for stage, at in wanted.items() if at == played})
             if progress is not None and played:
                 progress(played, length)
 
         after(0)
         return snapshots, after
 
-    def continued(self, rounds: int) -> dict[int, int]:
-        """Return for how many rounds a training is continued from each moment, by the moment's number, so that it is `rounds` in all.
+    def continuations(self, rounds: int) -> dict[int, int]:
+        """Return how many rounds follow each moment, by the moment's number, `rounds` in all.
 
-        With all rounds of the training, each moment is continued up to the next, and nothing is missing.
+        If that is all rounds of the training run, each moment runs up to the next, and nothing is missing.
         """
         if not self.moments:
-            raise InvalidValue("The stage `training` needs moments of the training. Set `moments` of the scenario to 10, say.")
+            raise InvalidValue(
+                "The stage `training` needs moments of the training run. Set `moments` of the scenario to 10, say."
+            )
         starts, length = self.spread(), self.length
         if rounds == length:
             ends = (*starts[1:], length)
@@ -95,5 +97,5 @@ class Staged(Scenario):
 
 
 def moment(number: int) -> str:
-    """Return the name of a moment among the stages of a training."""
+    """Return the name of a moment among the stages of a training run."""
     return f"moment-{number}"

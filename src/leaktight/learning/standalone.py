@@ -36,22 +36,22 @@ def standalone(
     data = scenario.data.load()
     protocol = FedAvg(optimiser=scenario.protocol.optimiser, local_steps=scenario.protocol.local_steps)
     clients = scenario.clients(scenario.task(data, seed), data, Undefended(), seed)[:sample]
-    found: list[tuple[Reading, ...]] = []
+    readings: list[tuple[Reading, ...]] = []
     for client in clients:
         alone = dataclasses.replace(client, shares=Kind.UPDATE)
         server = Server(alone.task.public_parameters())
 
         def after(played: int) -> None:
             if progress is not None:
-                progress(len(found) * scenario.rounds + played, len(clients) * scenario.rounds)
+                progress(len(readings) * scenario.rounds + played, len(clients) * scenario.rounds)
 
         federate(protocol, server, [alone], scenario.rounds, after)
-        found.append(utility(alone.task, alone.task.named(server.parameters), data.test.to(alone.task.device)))
-    return found
+        readings.append(utility(alone.task, alone.task.model_parameters(server.parameters), data.test.to(alone.task.device)))
+    return readings
 
 
 class Standalone(Scenario):
-    """The participants of a federation, each on its own: how good a model is that shares nothing.
+    """The participants of a federation, each on its own: how good models are without sharing.
 
     Its utility is the mean over participants, with an interval from resampling them. No message is ever sent in training; what
     can be observed is what the federation would send at its start.

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from leaktight.core.message import Tensors
 from leaktight.core.task import Batch, Task
-from leaktight.learning.bounded_norm import bounded, joined, spans, totals
+from leaktight.learning.bounded_norm import bounded_norms, join_totals, spans, totals
 
 BYTES = 256 * 2**20
 """About how much memory gradients in work may take."""
@@ -56,11 +56,11 @@ def target_norms(task: Task, parameters: Tensors, batch: Batch, memory: int = BY
     directions = torch.split(torch.eye(task.classes, dtype=dtype, device=targets.device), classes)
     rows: dict[str, list[Tensor]] = {layer: [] for layer in names}
     for inputs, points in zip(torch.split(batch.inputs, examples), torch.split(targets, examples), strict=True):
-        found = [_measured(names, *columns(inputs, points, some)) for some in directions]
+        measures = [_measure(names, *columns(inputs, points, some)) for some in directions]
         for layer, own in names.items():
             entries = sum(parameters[name].numel() for name in own)
-            total = joined(measured[layer][0] for measured in found)
-            rows[layer].append(bounded(total, found[0][layer][1], entries))
+            total = join_totals(measured[layer][0] for measured in measures)
+            rows[layer].append(bounded_norms(total, measures[0][layer][1], entries))
     return {layer: torch.cat(parts) for layer, parts in rows.items()}
 
 
@@ -73,8 +73,8 @@ def loss_gradient(task: Task, parameters: Tensors, names: Iterable[str]) -> Call
         def loss(chosen: dict[str, Tensor]) -> Tensor:
             return task.loss(task.forward({**rest, **chosen}, inputs[None]), target[None]).sum()
 
-        found: dict[str, Tensor] = torch.func.grad(loss)(own)
-        return found
+        gradients: dict[str, Tensor] = torch.func.grad(loss)(own)
+        return gradients
 
     return gradient
 
@@ -83,8 +83,8 @@ def _columns(gradient: Callable[[Tensor, Tensor], dict[str, Tensor]]) -> Columns
     """Return the function from examples, targets and directions to gradients and columns, by example and then by direction."""
 
     def column(inputs: Tensor, target: Tensor, direction: Tensor) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-        found = torch.func.jvp(lambda at: gradient(inputs, at), (target,), (direction,))
-        return found[0], found[1]
+        derivative = torch.func.jvp(lambda at: gradient(inputs, at), (target,), (direction,))
+        return derivative[0], derivative[1]
 
     every = torch.func.vmap(torch.func.vmap(column, in_dims=(None, None, 0)), in_dims=(0, 0, None))
 
@@ -98,7 +98,7 @@ def _columns(gradient: Callable[[Tensor, Tensor], dict[str, Tensor]]) -> Columns
     return quiet
 
 
-def _measured(
+def _measure(
     names: dict[str, tuple[str, ...]], gradients: dict[str, Tensor], columns: dict[str, Tensor]
 ) -> dict[str, tuple[Tensor, Tensor]]:
     """Return the totals of each layer's columns and the range of its gradient, which is the same in all directions."""

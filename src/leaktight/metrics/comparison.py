@@ -45,7 +45,7 @@ def paired(guess: Guess, truth: Sequence[GroundTruth], clamp: bool) -> Iterator[
         return
     inputs = [on_screen(examples) for examples in guess.inputs] if clamp else guess.inputs
     for against in AGAINST:
-        truths = [(inside.raw if against == "raw" else inside.used).inputs for inside in truth]
+        truths = [(ground_truth.raw if against == "raw" else ground_truth.used).inputs for ground_truth in truth]
         if any(len(examples) for examples in truths):
             yield Paired(against, *arrange_all(inputs, truths))
 

@@ -96,4 +96,4 @@ class FalseAnswers(Metric):
 
 
 def _truths(truth: Sequence[GroundTruth], against: Against) -> list[Tensor]:
-    return [(inside.raw if against == "raw" else inside.used).inputs for inside in truth]
+    return [(ground_truth.raw if against == "raw" else ground_truth.used).inputs for ground_truth in truth]

@@ -17,7 +17,7 @@ from torch import Tensor
 from leaktight.core.attack import Guess, Samples
 from leaktight.core.errors import Refusal
 from leaktight.core.metric import Direction, Metric, Reading
-from leaktight.core.random import Stream, drawn, stream
+from leaktight.core.random import Stream, draw, stream
 from leaktight.core.run import GroundTruth
 from leaktight.core.task import Batch
 from leaktight.metrics.comparison import resampled
@@ -210,7 +210,7 @@ def _is(probabilities: Tensor, label: int) -> Tensor:
 
 def _held(truth: Sequence[GroundTruth]) -> list[Batch]:
     """Return the attacked parties' own examples; of a party that wrote down no more, those behind its message."""
-    return [inside.raw if inside.owned is None else inside.owned for inside in truth]
+    return [ground_truth.raw if ground_truth.owned is None else ground_truth.owned for ground_truth in truth]
 
 
 def _private(metric: Metric, guess: Samples, truth: Sequence[GroundTruth]) -> Tensor:
@@ -222,7 +222,7 @@ def _private(metric: Metric, guess: Samples, truth: Sequence[GroundTruth]) -> Te
 
 
 def _some(inputs: Tensor, count: int, rng: Stream) -> Tensor:
-    return inputs.cpu()[drawn(torch.arange(len(inputs)), min(count, len(inputs)), rng)]
+    return inputs.cpu()[draw(torch.arange(len(inputs)), min(count, len(inputs)), rng)]
 
 
 def _rows(inputs: Tensor) -> Tensor:

@@ -76,7 +76,7 @@ class KeyCosine(Metric):
 
 def _keys(truth: Sequence[GroundTruth], dimensions: int) -> Tensor:
     """Return the keys of so many dimensions that the attacked parties are to reveal, of length 1, one in each row."""
-    found = [key for inside in truth for key in inside.revealed.values() if tuple(key.shape) == (dimensions,)]
+    found = [key for ground_truth in truth for key in ground_truth.revealed.values() if tuple(key.shape) == (dimensions,)]
     return F.normalize(torch.stack(found).cpu().double(), dim=1) if found else torch.zeros(0, dimensions)
 
 

@@ -148,7 +148,7 @@ class LabelDistance(Metric):
         guesses = [_hard(labels) for labels in guess.labels]
         readings = []
         for against in AGAINST:
-            labels = [(inside.raw if against == "raw" else inside.used).labels.cpu() for inside in truth]
+            labels = [(ground_truth.raw if against == "raw" else ground_truth.used).labels.cpu() for ground_truth in truth]
             sizes = torch.tensor([len(each) for each in labels])
             if sizes.sum() == 0:
                 continue

@@ -58,7 +58,7 @@ class LeakAUC(Metric):
         """Return median and 95 % quantile for each layer; nothing for a guess that does not score labels."""
         if not isinstance(guess, LabelScores) or not truth:
             return ()
-        positive = [(inside.raw.labels == 1).cpu() for inside in truth]
+        positive = [(ground_truth.raw.labels == 1).cpu() for ground_truth in truth]
         readings: list[Reading] = []
         for place, layer in enumerate(guess.layers):
             signed = guess.signed and layer is None

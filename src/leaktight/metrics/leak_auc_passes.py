@@ -157,6 +157,6 @@ def _auc(scores: Tensor, labels: Tensor, folded: bool) -> tuple[float, Interval,
 def _labels(scores: RowScores, truth: Sequence[GroundTruth]) -> Tensor:
     """Return which rows are positive."""
     found = torch.zeros(scores.values.shape[2], dtype=torch.bool)
-    for rows, inside in zip(scores.rows, truth, strict=True):
-        found[rows.cpu()] = (inside.raw.labels == 1).cpu()
+    for rows, ground_truth in zip(scores.rows, truth, strict=True):
+        found[rows.cpu()] = (ground_truth.raw.labels == 1).cpu()
     return found

@@ -54,10 +54,10 @@ class NormHistogram(Metric):
     ) -> tuple[Reading, ...]:
         """Return one reading for each of two classes; nothing for other messages than cut gradients."""
         found: dict[int, list[Tensor]] = {0: [], 1: []}
-        for inside in truth:
-            if inside.sent.kind is Kind.CUT_GRADIENT and inside.task.classes == len(found):
-                norms = relative(*inside.sent.tensors.values())
-                labels = inside.raw.labels.to(norms.device)
+        for ground_truth in truth:
+            if ground_truth.sent.kind is Kind.CUT_GRADIENT and ground_truth.task.classes == len(found):
+                norms = relative(*ground_truth.sent.tensors.values())
+                labels = ground_truth.raw.labels.to(norms.device)
                 for label, group in found.items():
                     group.append(norms[labels[: len(norms)] == label])
         norms_of = {label: torch.cat(group) for label, group in found.items() if group}

@@ -168,7 +168,9 @@ class Perturbation(Metric):
         self, guess: Guess, truth: Sequence[GroundTruth], rng: Stream, public: Batch | None = None
     ) -> tuple[Reading, ...]:
         """Return what can be said of the messages; nothing where nobody knows what would have been sent undefended."""
-        known = [(inside.plain.tensors, inside.sent.tensors) for inside in truth if inside.plain is not None]
+        known = [
+            (ground_truth.plain.tensors, ground_truth.sent.tensors) for ground_truth in truth if ground_truth.plain is not None
+        ]
         # Of a training that diverged there is nothing to say.
         pairs = [pair for pair in known if all(map(math.isfinite, magnitudes(*pair)))]
         systems = [system for pair in pairs if (system := LinearSystem.of(*pair)) is not None]

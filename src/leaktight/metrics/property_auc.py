@@ -90,8 +90,8 @@ def held(truth: Sequence[GroundTruth]) -> torch.Tensor:
         Refusal: the examples have no property.
     """
     found = []
-    for inside in truth:
-        if inside.raw.properties is None:
+    for ground_truth in truth:
+        if ground_truth.raw.properties is None:
             raise Refusal("Whether messages hold a private property is unknown. The data has none; set `property` of the data.")
-        found.append(bool((inside.raw.properties == 1).any()))
+        found.append(bool((ground_truth.raw.properties == 1).any()))
     return torch.tensor(found)

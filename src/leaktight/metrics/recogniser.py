@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from leaktight.core.random import Stream, sealed, stream
+from leaktight.core.random import Stream, global_seed, stream
 from leaktight.core.task import Batch
 
 STEPS = 800
@@ -140,7 +140,7 @@ def _learned(public: Batch, seed: int) -> Recogniser:
 def _network(shape: tuple[int, ...], outputs: int, seed: int) -> nn.Module:
     channels, height, width = shape
     features = 32 * (-(-height // 4)) * (-(-width // 4))
-    with sealed(seed):
+    with global_seed(seed):
         return nn.Sequential(
             nn.Conv2d(channels, 16, 5, stride=2, padding=2),
             nn.ReLU(),

@@ -69,7 +69,7 @@ class SearchGap(Metric):
             return ()
         found, best, worst = (
             values.detach().cpu().double()
-            for values in (guess.objective, guess.judge(truth), guess.judge([_blanked(inside) for inside in truth]))
+            for values in (guess.objective, guess.judge(truth), guess.judge([_blanked(ground_truth) for ground_truth in truth]))
         )
         known = best.isfinite()
         fits_worse = found - best > torch.maximum(SHARE * (worst - best).nan_to_num(0.0), ROUNDING * best.abs())
@@ -85,10 +85,10 @@ class SearchGap(Metric):
         )
 
 
-def _blanked(inside: GroundTruth) -> GroundTruth:
+def _blanked(ground_truth: GroundTruth) -> GroundTruth:
     """Return the other side of a message as if its examples were blank."""
-    raw, used = (dataclasses.replace(batch, inputs=blank(batch.inputs)) for batch in (inside.raw, inside.used))
-    return dataclasses.replace(inside, raw=raw, used=used)
+    raw, used = (dataclasses.replace(batch, inputs=blank(batch.inputs)) for batch in (ground_truth.raw, ground_truth.used))
+    return dataclasses.replace(ground_truth, raw=raw, used=used)
 
 
 def _outside(inputs: Tensor) -> bool:

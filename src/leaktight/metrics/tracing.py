@@ -202,7 +202,7 @@ class TracingDistance(Metric):
 
 
 def _attacked(truth: Sequence[GroundTruth], senders: Sequence[int], against: Against) -> _Query:
-    batches = [inside.raw if against == "raw" else inside.used for inside in truth]
+    batches = [ground_truth.raw if against == "raw" else ground_truth.used for ground_truth in truth]
     counts = torch.tensor([len(batch) for batch in batches])
     inputs = torch.cat([batch.inputs for batch in batches])
     return _Query(inputs, torch.tensor(senders).repeat_interleave(counts), torch.repeat_interleave(counts))
@@ -210,7 +210,7 @@ def _attacked(truth: Sequence[GroundTruth], senders: Sequence[int], against: Aga
 
 def _owned(truth: Sequence[GroundTruth], senders: Sequence[int]) -> _Query | None:
     """Return everything that each sender owns, once; None if nobody wrote down what one of them owns."""
-    held = {sender: inside.owned for sender, inside in zip(senders, truth, strict=True)}
+    held = {sender: ground_truth.owned for sender, ground_truth in zip(senders, truth, strict=True)}
     batches = [batch for batch in held.values() if batch is not None]
     if not batches or len(batches) < len(held):
         return None

@@ -4,7 +4,6 @@ from leaktight.models.alexnet import AlexNet
 from leaktight.models.convnet import ConvNet
 from leaktight.models.deep_dlnet import DeepDLNet
 from leaktight.models.dlnet import DLNet
-from leaktight.models.face_alexnet import FaceAlexNet
 from leaktight.models.factory import Factory, wrap
 from leaktight.models.fcnet import FCNet
 from leaktight.models.generator import Generator
@@ -14,8 +13,8 @@ from leaktight.models.mlp import MLP
 from leaktight.models.network import Network
 from leaktight.models.obstacles import obstacles
 from leaktight.models.resnet20 import ResNet20
+from leaktight.models.stack import FaceAlexNet, VGG11Net
 from leaktight.models.text import from_text
-from leaktight.models.vgg11 import VGG11Net
 from leaktight.models.vgg16 import VGG16
 from leaktight.models.wide_deep import WideDeep
 

@@ -46,7 +46,7 @@ class Factory(Network):
     def parts(self, shape: tuple[int, ...], classes: int) -> tuple[nn.Module, nn.Module]:
         """Call the function and take its module apart."""
         module = call_object(self.function, shape=shape, classes=classes)
-        return _taken_apart(f"The model of `{self.function}`", module, shape, classes, self.head, self.batch_norm)
+        return _take_apart(f"The model of `{self.function}`", module, shape, classes, self.head, self.batch_norm)
 
     def size(self, inputs: Columns | tuple[int, ...], classes: int) -> int | None:
         """Call the function on the meta device; None if it needs real tensors."""
@@ -81,7 +81,7 @@ def wrap(
         >>> head
         Linear(in_features=64, out_features=10, bias=True)
     """
-    return _taken_apart("This model", module, shape, classes, head or "", batch_norm)
+    return _take_apart("This model", module, shape, classes, head or "", batch_norm)
 
 
 def example(shape: tuple[int, ...], classes: int) -> nn.Module:
@@ -91,7 +91,7 @@ def example(shape: tuple[int, ...], classes: int) -> nn.Module:
     )
 
 
-def _taken_apart(
+def _take_apart(
     what: str, module: object, shape: tuple[int, ...], classes: int, head: str, batch_norm: BatchNorm
 ) -> tuple[nn.Module, nn.Module]:
     if isinstance(module, nn.Module) and batch_norm == "eval":

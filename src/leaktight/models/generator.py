@@ -10,7 +10,7 @@ from pydantic import Field
 from torch import nn
 
 from leaktight.core.errors import InvalidValue
-from leaktight.core.random import sealed
+from leaktight.core.random import global_seed
 from leaktight.core.value import Value
 
 _SMALLEST = 4
@@ -55,10 +55,10 @@ class Generator(Value):
         doublings = _doublings(shape)
         channels, height, width = shape
         scale = 2**doublings
-        with sealed(seed):
-            made = self._layers(channels, (height // scale, width // scale), doublings)
-            _initialise(made)
-        return made
+        with global_seed(seed):
+            generator = self._layers(channels, (height // scale, width // scale), doublings)
+            _initialise(generator)
+        return generator
 
     def _layers(self, channels: int, start: tuple[int, int], doublings: int) -> nn.Sequential:
         wide = self.width * 2 ** (doublings - 1)
@@ -84,20 +84,20 @@ def _doublings(shape: tuple[int, ...]) -> int:
         raise InvalidValue(
             f"A generator makes images of shape (channels, height, width) whose sides are multiples of 4. Got shape {tuple(shape)} instead."
         )
-    found = 0
-    while all(side % 2 ** (found + 1) == 0 and side >> (found + 1) >= _SMALLEST for side in sides):
-        found += 1
+    count = 0
+    while all(side % 2 ** (count + 1) == 0 and side >> (count + 1) >= _SMALLEST for side in sides):
+        count += 1
     # A side of 4 is doubled twice from a single pixel: two transposed convolutions are the least that shape anything.
-    return max(2, found)
+    return max(2, count)
 
 
 def _norm(channels: int) -> nn.Module:
     return nn.BatchNorm2d(channels, track_running_stats=False)
 
 
-def _initialise(made: nn.Module) -> None:
+def _initialise(generator: nn.Module) -> None:
     """Draw weights as DCGAN does: N(0, 0.02) for convolutions and the linear layer, N(1, 0.02) for norms, biases at zero."""
-    for layer in made.modules():
+    for layer in generator.modules():
         if isinstance(layer, nn.Linear | nn.ConvTranspose2d | nn.BatchNorm2d):
             nn.init.normal_(layer.weight, 1.0 if isinstance(layer, nn.BatchNorm2d) else 0.0, 0.02)
             nn.init.zeros_(layer.bias)  # type: ignore[arg-type]

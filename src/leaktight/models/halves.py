@@ -65,7 +65,7 @@ def halves(
     statistics: Statistics | None = None,
     own_statistics: Statistics | None = None,
 ) -> Halves:
-    """Return a network cut in two. Each half's initial weights come from a stream of its own, so neither tells of the other's.
+    """Return a network cut in two. Each half's initial weights come from a stream of its own, so neither reveals anything about the other's.
 
     Two parties that trust each other less than one process trusts itself each call it with a seed of their own, and keep their half.
 
@@ -179,8 +179,8 @@ def _parts(
 ) -> tuple[_Layers, _Layers, nn.Module]:
     """Return the layers before the cut, those after it, and the head."""
     with draws.initialise():
-        made = network.of_columns(inputs, classes) if isinstance(inputs, Columns) else network.parts(inputs, classes)
-    body, head = made
+        parts = network.of_columns(inputs, classes) if isinstance(inputs, Columns) else network.parts(inputs, classes)
+    body, head = parts
     layers = OrderedDict(body.named_children()) if isinstance(body, nn.Sequential) else OrderedDict(body=body)
     return *_cut(network, layers, cut), head
 

@@ -101,10 +101,10 @@ def head_faults(module: nn.Module, inputs: Tensor, head: str = "") -> list[str]:
     names = [other for other, parameter in module.named_parameters(remove_duplicate=False) if id(parameter) in own]
     if len(names) > len(own):
         return [f"The last linear layer `{name}` shares its weights with another layer. Give it weights of its own."]
-    return _reassembled(module, inputs, name)
+    return _check_reassembly(module, inputs, name)
 
 
-def _reassembled(module: nn.Module, inputs: Tensor, name: str) -> list[str]:
+def _check_reassembly(module: nn.Module, inputs: Tensor, name: str) -> list[str]:
     """Check that head(body(x)) = module(x)."""
     use = f"The last linear layer `{name}` must be used once, by calling it"
     body, last = split(module, name)

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from leaktight.core.errors import InvalidValue
-from leaktight.core.random import sealed
+from leaktight.core.random import global_seed
 from leaktight.core.task import Model, Normalise
 from leaktight.core.value import Registered
 from leaktight.data.columns import Columns
@@ -39,7 +39,7 @@ _FILLS = {Tensor.normal_, Tensor.uniform_, Tensor.zero_, Tensor.fill_}
 @contextmanager
 def weightless() -> Iterator[None]:
     """Build modules on torch's `meta` device inside the block: with shapes and without memory."""
-    with sealed(0), torch.device("meta"), _Undrawn():
+    with global_seed(0), torch.device("meta"), _Undrawn():
         yield
 
 
@@ -82,7 +82,7 @@ class Network(Registered):
         if classes < 2:
             raise InvalidValue(f"The number of classes for {self.kind} must be at least 2. Got {classes} instead.")
         self._check_size(tuple(shape), classes)
-        with sealed(seed):
+        with global_seed(seed):
             body, head = self.parts(tuple(shape), classes)
         return Model(body, head, Normalise(*statistics) if statistics else None)
 

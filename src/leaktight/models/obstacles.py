@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterable
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _NormBase
 from torch.nn.modules.dropout import _DropoutNd
 from torch.nn.parameter import is_lazy
 
 from leaktight.core.errors import InvalidValue
-from leaktight.models.behaviour import behaviour_faults, mode_faults, quoted
-from leaktight.models.trial import Failure, attempt
+from leaktight.models.head import head_faults
+from leaktight.models.trial import Failure, attempt, changed_buffers, invert, outputs_of, trial_inputs
 
 
 def obstacles(module: object, shape: tuple[int, ...], classes: int, head: str = "") -> list[str]:
@@ -19,7 +21,7 @@ def obstacles(module: object, shape: tuple[int, ...], classes: int, head: str = 
 
     Layers are looked at first. Then a copy runs on random examples, also differentiated twice under `vmap` as attacks do it:
     what fails there is an obstacle, and what works (an activation in place, a weight shared by two layers) is none. Layers
-    in training mode are reported once, and the trial goes on in evaluation mode, so that they do not hide what else is wrong.
+    in training mode are reported once, and the trial continues in evaluation mode, so that they do not hide what else is wrong.
 
     Args:
         module: what is to be audited; it is not changed.
@@ -37,28 +39,28 @@ def obstacles(module: object, shape: tuple[int, ...], classes: int, head: str = 
     """
     if not isinstance(module, nn.Module):
         return [f"It must be a torch.nn.Module. Got {type(module).__name__} instead; return the module itself."]
-    modes, lazy = _modes(module), _uninitialised(module)
+    modes, lazy = _modes(module), _lazy_layers(module)
     if lazy:
-        return [*modes, f"Lazy layer {quoted(lazy)} has no weights yet. Run the module once before you return it."]
-    found = list(modes)
+        return [*modes, f"Lazy layer {_quote(lazy)} has no weights yet. Run the module once before you return it."]
+    faults = list(modes)
     if not any(parameter.requires_grad for parameter in module.parameters()):
-        found.append("No parameter can be learned. Set `requires_grad` on those that are trained.")
+        faults.append("No parameter can be learned. Set `requires_grad` on those that are trained.")
     try:
         copied = attempt(lambda: copy.deepcopy(module))
     except Failure as failure:
-        return [*found, f"It cannot be copied: {failure}. Hold tensors as parameters or buffers, and nothing open or locked."]
+        return [*faults, f"It cannot be copied: {failure}. Hold tensors as parameters or buffers, and nothing open or locked."]
     if modes:
         copied.eval()
     else:
-        found += mode_faults(copied, shape)
-    return found + behaviour_faults(copied, shape, classes, head)
+        faults += _mode_faults(copied, shape)
+    return faults + _behaviour_faults(copied, shape, classes, head)
 
 
 def require_none(what: str, module: object, shape: tuple[int, ...], classes: int, head: str = "") -> nn.Module:
     """Return the module, or raise one `InvalidValue` that lists every obstacle."""
-    found = obstacles(module, shape, classes, head)
-    if found or not isinstance(module, nn.Module):
-        raise InvalidValue("\n- ".join([f"{what} cannot be audited as it is:", *found]))
+    faults = obstacles(module, shape, classes, head)
+    if faults or not isinstance(module, nn.Module):
+        raise InvalidValue("\n- ".join([f"{what} cannot be audited as it is:", *faults]))
     return module
 
 
@@ -68,19 +70,21 @@ def _modes(module: nn.Module) -> list[str]:
     fixable = [name for name, layer in norms.items() if layer.track_running_stats]
     hopeless = [name for name in norms if name not in fixable]
     drops = [name for name, layer in module.named_modules() if isinstance(layer, _DropoutNd) and layer.training and layer.p > 0]
-    found = []
+    faults = []
     if fixable:
-        found.append(
-            f"Batch norm {quoted(fixable)} in training mode mixes the examples of a batch. "
+        faults.append(
+            f"Batch norm {_quote(fixable)} in training mode mixes the examples of a batch. "
             'Set `batch_norm = "eval"`, call `.eval()` on it, or use group norm.'
         )
     if hopeless:
-        found.append(f"Batch norm {quoted(hopeless)} without running statistics mixes the examples of a batch. Use group norm.")
-    if drops:
-        found.append(
-            f"Dropout {quoted(drops)} in training mode makes an example's gradient random. Call `.eval()` on it, or set its p to 0."
+        faults.append(
+            f"Batch norm {_quote(hopeless)} without running statistics mixes the examples of a batch. Use group norm."
         )
-    return found
+    if drops:
+        faults.append(
+            f"Dropout {_quote(drops)} in training mode makes an example's gradient random. Call `.eval()` on it, or set its p to 0."
+        )
+    return faults
 
 
 def _mixes(layer: _NormBase) -> bool:
@@ -89,6 +93,119 @@ def _mixes(layer: _NormBase) -> bool:
     return layer.training or layer.running_mean is None
 
 
-def _uninitialised(module: nn.Module) -> list[str]:
+def _lazy_layers(module: nn.Module) -> list[str]:
     tensors = [*module.named_parameters(), *module.named_buffers()]
     return list(dict.fromkeys(name.rpartition(".")[0] for name, tensor in tensors if is_lazy(tensor)))
+
+
+def _behaviour_faults(module: nn.Module, shape: tuple[int, ...], classes: int, head: str = "") -> list[str]:
+    """Run a module on random examples and return what goes wrong in its outputs, its head and its derivatives.
+
+    Args:
+        module: an initialised module; its random draws do not touch the global generator.
+        shape: the shape of one example.
+        classes: how many outputs there must be.
+        head: the name of the last linear layer; empty to find it.
+
+    Example:
+        >>> _behaviour_faults(nn.Linear(4, 3), (4,), classes=2)
+        ['Its output must have the shape (n, 2). Got (3, 3) for n = 3 instead; change the last layer.']
+    """
+    inputs = trial_inputs(module, shape)
+    try:
+        outputs = outputs_of(module, inputs)
+    except Failure as failure:
+        return [f"It does not run on examples of shape {shape}: {failure}. Check the shape that it expects."]
+    wrong = _form(outputs, len(inputs), classes)
+    faults = wrong + head_faults(module, inputs, head)
+    if wrong or not isinstance(outputs, Tensor):
+        return faults
+    return faults + _neighbours(module, inputs, outputs) + _derivatives(module, inputs)
+
+
+def _mode_faults(module: nn.Module, shape: tuple[int, ...]) -> list[str]:
+    """Return what is different each time the module runs, in the mode it is in.
+
+    Example:
+        >>> class Noisy(nn.Linear):
+        ...     def forward(self, inputs):
+        ...         return super().forward(inputs + torch.randn_like(inputs))
+        >>> _mode_faults(Noisy(4, 2), (4,))
+        ['Its output is random. Call `.eval()`, or take the random step out of `forward`.']
+    """
+    inputs = trial_inputs(module, shape)
+    try:
+        stirred = changed_buffers(module, inputs)
+        first, second = (outputs_of(copy.deepcopy(module), inputs, seed) for seed in (1, 2))
+    except Failure:
+        # `_behaviour_faults` says why.
+        return []
+    faults = []
+    if stirred:
+        faults.append(
+            f"Buffer {_quote(stirred)} changes with every run. Call `.eval()`, or keep such state outside the module."
+        )
+    if isinstance(first, Tensor) and isinstance(second, Tensor) and not torch.equal(first.nan_to_num(), second.nan_to_num()):
+        faults.append("Its output is random. Call `.eval()`, or take the random step out of `forward`.")
+    return faults
+
+
+def _form(outputs: object, count: int, classes: int) -> list[str]:
+    if not isinstance(outputs, Tensor):
+        return [f"Its output must be one tensor. Got {type(outputs).__name__} instead; return the class scores alone."]
+    if tuple(outputs.shape) != (count, classes):
+        got = f"Got {tuple(outputs.shape)} for n = {count} instead"
+        return [f"Its output must have the shape (n, {classes}). {got}; change the last layer."]
+    if not torch.isfinite(outputs).all():
+        return ["Its output has NaN or infinite values. Check its initial weights and any division or logarithm."]
+    return []
+
+
+def _neighbours(module: nn.Module, inputs: Tensor, outputs: Tensor) -> list[str]:
+    """Check that examples are left as they are and do not meet in the batch."""
+    faults = []
+    given = inputs.clone()
+    attempt(lambda: module(given))
+    if not torch.equal(given, inputs):
+        faults.append("It changes its input in place. Use `inplace=False` in its first layer.")
+    try:
+        alone = outputs_of(module, inputs[:1])
+    except Failure as failure:
+        return [*faults, f"It does not run on a single example: {failure}. Avoid `squeeze()` and batch statistics."]
+    wrong = _form(alone, 1, outputs.shape[1])
+    if wrong or not isinstance(alone, Tensor):
+        return [*faults, "Its output has another form for a single example. Avoid `squeeze()`."]
+    if not torch.allclose(alone, outputs[:1], rtol=1e-3, atol=1e-5):
+        faults.append(
+            "Its output for one example depends on the others in the batch. Normalise within each example, as group norm does."
+        )
+    return faults
+
+
+def _derivatives(module: nn.Module, inputs: Tensor) -> list[str]:
+    """Differentiate twice under `vmap`, as every inversion does."""
+    try:
+        gradients, second = attempt(lambda: invert(module, inputs))
+    except Failure as failure:
+        return [f"It cannot be differentiated twice for several examples at once: {failure}. {_advice(module, str(failure))}"]
+    if not all(torch.isfinite(tensor).all() for tensor in (*gradients.values(), second)):
+        return ["Its gradients have NaN or infinite values. Check its initial weights and any root, division or logarithm."]
+    if not any(gradient.any() for gradient in gradients.values()):
+        return ["Its parameters have no gradient. Take `torch.no_grad()` and `.detach()` out of `forward`."]
+    return []
+
+
+def _advice(module: nn.Module, failure: str) -> str:
+    """Return the fix for the causes that are known."""
+    recurrent = [name for name, layer in module.named_modules() if isinstance(layer, nn.RNNBase | nn.RNNCellBase)]
+    if recurrent:
+        return f"Write the recurrent layer {_quote(recurrent)} out of linear layers, or use convolutions."
+    if "scaled_dot_product" in failure:
+        return "Run attention under `torch.nn.attention.sdpa_kernel(SDPBackend.MATH)`."
+    return "Write the step that fails out of plain torch functions, without a branch that depends on the data."
+
+
+def _quote(names: Iterable[str]) -> str:
+    """Return names in a list for people, at most five of them."""
+    shown = [f"`{name}`" for name in names]
+    return ", ".join(shown[:5]) + (f" and {len(shown) - 5} more" if len(shown) > 5 else "")

@@ -25,8 +25,8 @@ class _Ids(nn.Module):
 
     def forward(self, rows: Tensor) -> Tensor:
         """Return (n, categories, width)."""
-        found: Tensor = self.table(rows[:, self.places].long() + self.starts)
-        return found
+        vectors: Tensor = self.table(rows[:, self.places].long() + self.starts)
+        return vectors
 
 
 class Encoded(nn.Module):
@@ -83,5 +83,5 @@ class Wide(nn.Module):
 
     def forward(self, rows: Tensor) -> Tensor:
         """Return the sum of the weights that a row calls for."""
-        found: Tensor = rows.new_zeros(()) if self.linear is None else self.linear(rows[:, self.numbers])
-        return found if self.ids is None else found + self.ids(rows).sum(1)
+        vectors: Tensor = rows.new_zeros(()) if self.linear is None else self.linear(rows[:, self.numbers])
+        return vectors if self.ids is None else vectors + self.ids(rows).sum(1)

@@ -1,4 +1,4 @@
-"""What `--model M` means."""
+"""Text: what one word on the command line means as a network."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Trials: a module is run the way training and attacks will run it, and what happens is told."""
+"""Trials: a module is run the way training and attacks will run it, and what happens is reported."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from torch.func import functional_call, grad, vmap
 
 from leaktight.core.factory import reason_of
 from leaktight.core.message import Tensors
-from leaktight.core.random import sealed, stream
+from leaktight.core.random import global_seed, stream
 
 Result = TypeVar("Result")
 
@@ -24,9 +24,9 @@ class Failure(Exception):
 
 
 def attempt(run: Callable[[], Result]) -> Result:
-    """Run someone else's code, with its random draws sealed off, and turn whatever it raises into a `Failure`."""
+    """Run someone else's code, with random draws of its own, and turn whatever it raises into a `Failure`."""
     try:
-        with sealed(0), warnings.catch_warnings():
+        with global_seed(0), warnings.catch_warnings():
             # A layer without a batching rule is slow and still right.
             warnings.filterwarnings("ignore", message="There is a performance drop")
             return run()
@@ -45,13 +45,13 @@ def outputs_of(module: nn.Module, inputs: Tensor, seed: int = 0) -> object:
     """Return what a module makes of a copy of the inputs, without a graph; its random draws follow from the seed."""
 
     def run() -> object:
-        with sealed(seed), torch.no_grad():
+        with global_seed(seed), torch.no_grad():
             return module(inputs.clone())
 
     return attempt(run)
 
 
-def inverted(module: nn.Module, inputs: Tensor) -> tuple[Tensors, Tensor]:
+def invert(module: nn.Module, inputs: Tensor) -> tuple[Tensors, Tensor]:
     """Do what a batched inversion does, for several examples at once, each a victim of its own.
 
     Each victim's gradient g(x) of the parameters is taken for label 0, and then the gradient of ||g(x)||^2 with respect to x, all
@@ -65,7 +65,7 @@ def inverted(module: nn.Module, inputs: Tensor) -> tuple[Tensors, Tensor]:
         The parameters' gradients, one for each victim, and the gradients with respect to the inputs.
 
     Example:
-        >>> gradients, second = inverted(nn.Linear(4, 2), torch.ones(3, 4))
+        >>> gradients, second = invert(nn.Linear(4, 2), torch.ones(3, 4))
         >>> gradients["weight"].shape, second.shape
         (torch.Size([3, 2, 4]), torch.Size([3, 4]))
     """

@@ -139,16 +139,16 @@ def nulled(run: Run, rng: Stream) -> Run:
         rng: where the noise comes from.
     """
     # Where nobody knows the truth, every message that can be attacked is replaced.
-    honest = set(run.inside) or {message.key for message in run.transcript if message.kind in (Kind.GRADIENT, Kind.UPDATE)}
+    honest = set(run.truths) or {message.key for message in run.transcript if message.kind in (Kind.GRADIENT, Kind.UPDATE)}
     replaced = {id(message): _noise(message, rng) for message in run.transcript if message.key in honest}
     by_key = {message.key: message for message in replaced.values()}
     replaced |= _aimless(run, rng)
     return dataclasses.replace(
         run,
         transcript=tuple(replaced.get(id(message), message) for message in run.transcript),
-        inside={
-            key: dataclasses.replace(inside, sent=by_key[key]) if key in by_key else inside
-            for key, inside in run.inside.items()
+        truths={
+            key: dataclasses.replace(ground_truth, sent=by_key[key]) if key in by_key else ground_truth
+            for key, ground_truth in run.truths.items()
         },
     )
 
@@ -160,7 +160,7 @@ def among_noise(enter: Enter, rng: Stream) -> Enter:
     this one there was nothing to learn.
 
     Args:
-        enter: who takes the other chairs.
+        enter: who takes the other seats.
         rng: where the noise comes from.
     """
 

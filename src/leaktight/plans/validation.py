@@ -42,14 +42,14 @@ def validate_plan(plan: Plan) -> None:
                 seatable(probe, label, seats - {SERVER, WIRE})
 
 
-def seatable(probe: Probe, label: str, chairs: set[str]) -> None:
-    """Check that an attack that takes chairs finds them: nobody can train in the server's place, and the wire is no place at all."""
+def seatable(probe: Probe, label: str, seats: set[str]) -> None:
+    """Check that an attack that takes seats finds them: nobody can train in the server's place, and the wire is no place at all."""
     if isinstance(probe, Attempt):
         wanted = (*([probe.threat.seat] if probe.attack.active else []), *probe.attack.further)
         for seat in wanted:
-            if seat not in chairs:
+            if seat not in seats:
                 raise InvalidValue(
-                    f"The attack {label} must take a participant's chair, as it takes part in training. Got `{seat}` instead. {did_you_mean(seat, chairs)}"
+                    f"The attack {label} must take a participant's seat, as it takes part in training. Got `{seat}` instead. {did_you_mean(seat, seats)}"
                 )
 
 
@@ -78,7 +78,7 @@ def agree(scenario: Scenario, plan: Plan) -> None:
 def _(scenario: Federated, grid: Grid) -> set[str]:
     data = scenario.data.load()
     if "training" in grid.stages and not isinstance(grid.victims, str):
-        scenario.watched(grid.victims)
+        scenario.rounds_per_moment(grid.victims)
     clients = [
         client
         for seed in grid.seeds

@@ -46,8 +46,8 @@ class ClassGradients(Probe):
     def read(self, run: Run, rng: Stream) -> Finding:
         """Read both classes of every cut gradient."""
         cut = [message for message in run.transcript if message.kind is Kind.CUT_GRADIENT]
-        sent = [run.inside[message.key] for message in cut if message.key in run.inside]
-        steps = [found for inside in sent if (found := described(inside)) is not None]
+        sent = [run.truths[message.key] for message in cut if message.key in run.truths]
+        steps = [found for ground_truth in sent if (found := described(ground_truth)) is not None]
         if not steps:
             raise Refusal(f"{self.kind} needs a cut gradient of a batch with both classes. The run holds none.")
         every = torch.stack(steps)
@@ -60,18 +60,18 @@ class ClassGradients(Probe):
         )
 
 
-def described(inside: GroundTruth) -> Tensor | None:
+def described(ground_truth: GroundTruth) -> Tensor | None:
     """Return the quantiles of one step: by measure, then by class, then by share; None if a class is missing."""
-    [tensor] = inside.sent.tensors.values()
-    rows, positive = tensor.flatten(1).double().cpu(), (inside.raw.labels == 1).cpu()
+    [tensor] = ground_truth.sent.tensors.values()
+    rows, positive = tensor.flatten(1).double().cpu(), (ground_truth.raw.labels == 1).cpu()
     if positive.all() or not positive.any():
         return None
     mean = rows[positive].mean(0)
     tiny = torch.finfo(rows.dtype).tiny
     norms = rows.norm(dim=1)
     cosines = (rows @ mean) / (norms * mean.norm()).clamp_min(tiny)
-    error = -torch.expm1(-_losses(inside))
-    clean = next(iter(inside.clean.tensors.values())).flatten(1).double().cpu().norm(dim=1)
+    error = -torch.expm1(-_losses(ground_truth))
+    clean = next(iter(ground_truth.clean.tensors.values())).flatten(1).double().cpu().norm(dim=1)
     slopes = clean * len(rows) / error.clamp_min(tiny)
     shares = torch.tensor(SHARES, dtype=rows.dtype)
     every = torch.ones_like(positive)
@@ -89,7 +89,7 @@ def _quantiles(values: Tensor, shares: Tensor) -> Tensor:
     return values.quantile(shares) if len(values) else torch.zeros_like(shares)
 
 
-def _losses(inside: GroundTruth) -> Tensor:
-    if inside.losses is None:
+def _losses(ground_truth: GroundTruth) -> Tensor:
+    if ground_truth.losses is None:
         raise Refusal("class_gradients needs the loss of each example. Nobody wrote them down in this run.")
-    return inside.losses.double().cpu()
+    return ground_truth.losses.double().cpu()

@@ -70,23 +70,23 @@ def counterfactual(run: Run, defence: Defence) -> Run:
             f"A counterfactual needs a defence that leaves the agreed task as it is. {defence.kind} changes it, so train with it instead."
         )
     asked: dict[str, Message] = {}
-    inside: dict[MessageKey, GroundTruth] = {}
+    truths: dict[MessageKey, GroundTruth] = {}
     transcript = []
     for message in run.transcript:
         if message.kind is Kind.PARAMETERS:
             asked[message.receiver] = message
         elif message.kind is not Kind.GRADIENT:
             raise Refusal(f"A counterfactual needs a run of gradients. This one has a message of kind {message.kind}.")
-        elif message.key in run.inside:
-            inside[message.key] = _answered(run, defence, asked[message.sender], message)
-            message = inside[message.key].sent
+        elif message.key in run.truths:
+            truths[message.key] = _answered(run, defence, asked[message.sender], message)
+            message = truths[message.key].sent
         transcript.append(message)
-    return dataclasses.replace(run, transcript=tuple(transcript), defence=defence, inside=inside)
+    return dataclasses.replace(run, transcript=tuple(transcript), defence=defence, truths=truths)
 
 
 def _answered(run: Run, defence: Defence, ask: Message, former: Message) -> GroundTruth:
     """Return both sides of what a sender would have answered; who attacks knows the same facts of it."""
-    before = run.inside[former.key]
+    before = run.truths[former.key]
     own = run.locals.get(former.sender)
     client = Client(
         name=former.sender,

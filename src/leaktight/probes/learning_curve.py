@@ -50,13 +50,13 @@ class LearningCurve(Probe):
         handed = {
             message.round: message.tensors
             for message in run.transcript
-            if message.kind is Kind.PARAMETERS and (message.receiver, message.round) in run.inside
+            if message.kind is Kind.PARAMETERS and (message.receiver, message.round) in run.truths
         }
         if not handed:
             raise Refusal(f"{self.kind} needs a message that answers the parameters of a model. The run holds none.")
         readings: list[Reading] = []
         for played, tensors in sorted(handed.items()):
-            parameters = run.public.named(tensors)
+            parameters = run.public.model_parameters(tensors)
             for name, batch in (("accuracy", public), ("own_accuracy", own)):
                 [found] = utility(run.public, parameters, batch)
                 readings.append(found.model_copy(update={"name": f"{name}_after_{played}"}))
@@ -66,8 +66,8 @@ class LearningCurve(Probe):
 def _own(run: Run, count: int, rng: Stream) -> Batch:
     """Return at most so many examples that senders own, or that they sent messages about where nobody wrote down what they own."""
     parts: dict[object, Batch] = {}
-    for key, inside in run.inside.items():
+    for key, ground_truth in run.truths.items():
         # What a sender owns is the same behind each of its messages.
-        parts |= {key: inside.raw} if inside.owned is None else {key[0]: inside.owned}
+        parts |= {key: ground_truth.raw} if ground_truth.owned is None else {key[0]: ground_truth.owned}
     joined = Batch.join(list(parts.values()))
     return joined.take(torch.randperm(len(joined), generator=rng)[:count].to(joined.labels.device))

@@ -11,7 +11,7 @@ from torch import Tensor
 from leaktight.core.message import Tensors
 from leaktight.core.random import Stream
 from leaktight.core.task import Batch, Task
-from leaktight.learning.bounded_norm import bounded, spans, totals
+from leaktight.learning.bounded_norm import bounded_norms, spans, totals
 from leaktight.learning.target_jacobian import BYTES, TOGETHER, loss_gradient
 
 RESAMPLES, SHUFFLES = 200, 100
@@ -57,7 +57,7 @@ def property_norms(task: Task, parameters: Tensors, batch: Batch, means: Means, 
         gap, middle = (weights.to(gradients) for weights in (means.holders - means.others, (means.holders + means.others) / 2))
         pieces = torch.split(gradients, _WIDTH, dim=1)
         total, span = totals(gap @ piece for piece in pieces), spans(middle @ piece for piece in pieces)
-        found[layer] = bounded(total, span, gradients.shape[1])
+        found[layer] = bounded_norms(total, span, gradients.shape[1])
     return found
 
 

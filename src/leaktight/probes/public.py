@@ -32,7 +32,7 @@ def latest(run: Run, kind: str) -> dict[str, Tensor]:
     wanted = run.public.public_parameters().keys()
     for message in reversed(run.transcript):
         if message.kind is Kind.PARAMETERS and wanted <= message.tensors.keys():
-            return run.public.named(message.tensors)
+            return run.public.model_parameters(message.tensors)
     raise Refusal(f"{kind} needs the parameters of a whole model. Nobody sent them in this run.")
 
 

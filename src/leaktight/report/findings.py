@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from leaktight.core.defence import is_undefended
-from leaktight.core.display import capital, counted, points
+from leaktight.core.display import capital, points, show_count
 from leaktight.core.record import Status
 from leaktight.findings.bound import TELLING
 from leaktight.findings.display import name_of
@@ -62,7 +62,7 @@ def _judged(judgement: Judgement) -> dict[str, Any]:
         "price": _price(judgement),
         "share": None if share is None else share.value,
         "luckier": judgement.luckiest.value if share is not None and judgement.luckiest is not None else None,
-        "count": "" if share is None else counted(share),
+        "count": "" if share is None else show_count(share),
     }
 
 

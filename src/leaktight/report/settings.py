@@ -8,7 +8,7 @@ from typing import Any
 
 from leaktight.core.budget import budgets_of, other_notes
 from leaktight.core.defence import Defence, is_undefended
-from leaktight.core.display import listed
+from leaktight.core.display import join_words
 from leaktight.core.probe import Attempt, Probe, attack_of
 from leaktight.core.threat import Knows, ThreatModel
 from leaktight.core.value import Value
@@ -76,7 +76,7 @@ def _attack(probe: Probe, defences: Sequence[Defence]) -> dict[str, Any]:
         return {"gist": gist(probe), "wants": [], "models": ""}
     wants = [words for claim, words in WANTS.items() if claim in attack.claims]
     models = dict.fromkeys(family_of(one) for one in defences if not is_undefended(one) and models_defence(attack, probe, one))
-    return {"gist": gist(attack), "wants": wants, "models": listed(list(models))}
+    return {"gist": gist(attack), "wants": wants, "models": join_words(list(models))}
 
 
 def parameters_section(page: Page) -> Section:

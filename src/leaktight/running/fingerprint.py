@@ -15,7 +15,7 @@ import torch
 import leaktight
 from leaktight.core.defence import Chain, Defence
 from leaktight.core.digest import digest
-from leaktight.core.display import capital, listed
+from leaktight.core.display import capital, join_words
 from leaktight.core.factory import load_object, references
 from leaktight.core.scenario import Scenario
 from leaktight.core.value import Value
@@ -73,7 +73,7 @@ def list_first(names: Iterable[str]) -> str:
         ('a.py', 'a.py and b.py', 'a, b, c and 3 more')
     """
     each = list(dict.fromkeys(names))
-    return listed([*each[:_SHOWN], f"{len(each) - _SHOWN} more"] if len(each) > _SHOWN + 1 else each)
+    return join_words([*each[:_SHOWN], f"{len(each) - _SHOWN} more"] if len(each) > _SHOWN + 1 else each)
 
 
 def explain(names: Iterable[str], share: str, number: int) -> str:

@@ -41,15 +41,15 @@ def gallery_of(finding: Finding, shown: int = SHOWN) -> Gallery:
     if not isinstance(guess, Reconstruction) or not is_image(finding.truth[0].task.shape):
         return {}
     rows: dict[str, list[Tensor]] = {name: [] for name in ("truth_raw", "truth_used", "guess", "labels", "guess_labels")}
-    for number, (inputs, inside) in enumerate(zip(guess.inputs, finding.truth, strict=True)):
-        place = pair(on_screen(inputs), inside.used.inputs)
+    for number, (inputs, ground_truth) in enumerate(zip(guess.inputs, finding.truth, strict=True)):
+        place = pair(on_screen(inputs), ground_truth.used.inputs)
         labels = guess.labels[number] if guess.labels is not None else None
-        for position in range(min(len(inside.used), len(inside.raw))):
-            at, used = int(place[position]), inside.used.inputs[position]
-            rows["truth_raw"].append(inside.raw.inputs[position])
+        for position in range(min(len(ground_truth.used), len(ground_truth.raw))):
+            at, used = int(place[position]), ground_truth.used.inputs[position]
+            rows["truth_raw"].append(ground_truth.raw.inputs[position])
             rows["truth_used"].append(used)
             rows["guess"].append(blank(used[None])[0] if at == UNPAIRED else inputs[at])
-            rows["labels"].append(inside.raw.labels[position])
+            rows["labels"].append(ground_truth.raw.labels[position])
             rows["guess_labels"].append(_label(labels, at))
         if len(rows["guess"]) >= shown:
             break
@@ -69,7 +69,7 @@ def _made(guess: Samples, finding: Finding, shown: int) -> Gallery:
     """Return examples of the class that the attacked parties hold, and what the attacker made up in some rounds and in the end."""
     if not is_image(guess.inputs.shape[1:]):
         return {}
-    batches = [inside.raw if inside.owned is None else inside.owned for inside in finding.truth]
+    batches = [ground_truth.raw if ground_truth.owned is None else ground_truth.owned for ground_truth in finding.truth]
     owned = [batch.inputs[batch.labels == guess.label][:shown].cpu() for batch in batches]
     found = {
         "owned": torch.cat([guess.inputs[:0].cpu(), *owned])[:shown],

@@ -19,7 +19,7 @@ from leaktight.core.private import reason
 from leaktight.core.probe import Probe
 from leaktight.core.random import stream
 from leaktight.core.record import Cell
-from leaktight.core.scenario import Enter, Progress, Scenario, Snapshot, Training, flat, nested
+from leaktight.core.scenario import Enter, Progress, Scenario, Snapshot, Training, flatten, unflatten
 from leaktight.core.value import Value
 from leaktight.plans.control import among_noise
 from leaktight.running.file_cache import FileCache, Folder
@@ -45,9 +45,9 @@ class TrainingSpec(Value):
         seed: what all randomness derives from.
         format: how the file is written.
         fingerprint: the digest of what it is made from.
-        entrant: who takes a chair in it, with the attack and the threat model; None for a training among honest parties, which all
+        entrant: who takes a seat in it, with the attack and the threat model; None for a training among honest parties, which all
             passive probes share. It is left out of the key then.
-        null: whether honest parties send noise, so that there is nothing to learn from them in any chair.
+        null: whether honest parties send noise, so that there is nothing to learn from them in any seat.
     """
 
     scenario: SerializeAsAny[Scenario]
@@ -60,7 +60,7 @@ class TrainingSpec(Value):
 
     @property
     def enter(self) -> Enter | None:
-        """Who sits in each chair; None leaves all to the honest."""
+        """Who sits in each seat; None leaves all to the honest."""
         if self.entrant is None:
             return None
         return among_noise(self.entrant.enter, stream(self.seed, "training", "null")) if self.null else self.entrant.enter
@@ -201,7 +201,7 @@ def _named(training: Training) -> Iterator[tuple[str, Tensor | float]]:
         for name, tensor in snapshot.parameters.items():
             yield f"{stage}/parameters/{name}", tensor
         for party, memory in snapshot.memories.items():
-            for name, value in flat(memory).items():
+            for name, value in flatten(memory).items():
                 yield f"{stage}/memories/{party}/{name}", value
 
 
@@ -209,4 +209,4 @@ def _snapshot(stage: str, values: Mapping[str, Any]) -> Snapshot:
     def below(prefix: str) -> dict[str, Any]:
         return {name.removeprefix(prefix): value for name, value in values.items() if name.startswith(prefix)}
 
-    return Snapshot(below(f"{stage}/parameters/"), nested(below(f"{stage}/memories/")))
+    return Snapshot(below(f"{stage}/parameters/"), unflatten(below(f"{stage}/memories/")))

@@ -17,7 +17,7 @@ from leaktight.search.settings import Search
 from leaktight.transforms.batched import Pixels
 from leaktight.transforms.images import as_bytes, from_bytes
 from leaktight.transforms.library import function_at
-from leaktight.transforms.policy import applied
+from leaktight.transforms.policy import apply_function
 
 MEMORY = 256 * 2**20
 """How many bytes of transformed images are kept, the latest used ones."""
@@ -63,7 +63,7 @@ class Scorer:
         if acts not in self._images:
             before = self.images(acts[:-1])
             every = np.ones(len(before), dtype=np.bool_)
-            self._images[acts] = applied(function_at(acts[-1]), before, self._signs[len(acts) - 1], every)
+            self._images[acts] = apply_function(function_at(acts[-1]), before, self._signs[len(acts) - 1], every)
             self.applied += 1
             while len(self._images) > max(1, self._memory // self._first.nbytes):
                 self._images.popitem(last=False)

@@ -30,7 +30,7 @@ def auc(scores: Tensor, positive: Tensor) -> float:
 
 
 def delong(scores: Tensor, positive: Tensor, level: float = 0.95) -> tuple[float, Interval]:
-    r"""Return the AUC and DeLong's interval, which holds for the examples as a sample, not for the training.
+    r"""Return the AUC and DeLong's interval, which holds for the examples as a sample, not for the training run.
 
     With \(V_i\) the share of negatives below positive i and \(W_j\) the share of positives above negative j, the variance is
     \(\mathrm{var}(V)/m + \mathrm{var}(W)/n\). The interval is cut to [0, 1]; at an AUC of 0 or 1 it has no width, and with one example of a

@@ -1,4 +1,4 @@
-"""Outcomes: what became of each test row under one model, packed to lie beside a reading, so that two models can be compared row by row."""
+"""Outcomes: each test row's result under one model, packed into a reading, so that two models can be compared row by row."""
 
 from __future__ import annotations
 
@@ -81,11 +81,11 @@ def unpack(text: str) -> Outcomes | None:
     kind, *sizes, content = text.split(":")
     try:
         counts = [int(size) for size in sizes]
-        found = np.frombuffer(base64.b64decode(content, validate=True), dtype=np.uint8)
-        if kind == "hits" and len(counts) == 1 and len(found) == math.ceil(counts[0] / 8):
-            return Outcomes("hits", (torch.from_numpy(np.unpackbits(found, count=counts[0])).double(),))
-        if kind == "ranks" and len(counts) == 2 and len(found) == sum(counts):
-            return Outcomes("ranks", tuple(torch.split(torch.from_numpy(found.copy()).double() / _LEVELS, counts)))
+        entries = np.frombuffer(base64.b64decode(content, validate=True), dtype=np.uint8)
+        if kind == "hits" and len(counts) == 1 and len(entries) == math.ceil(counts[0] / 8):
+            return Outcomes("hits", (torch.from_numpy(np.unpackbits(entries, count=counts[0])).double(),))
+        if kind == "ranks" and len(counts) == 2 and len(entries) == sum(counts):
+            return Outcomes("ranks", tuple(torch.split(torch.from_numpy(entries.copy()).double() / _LEVELS, counts)))
     except ValueError:
         pass
     raise InvalidValue(f"The outcomes of a reading must be packed hits or ranks. Got `{text[:20]}` instead.")

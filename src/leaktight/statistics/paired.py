@@ -59,15 +59,15 @@ def newcombe(one: Tensor, other: Tensor, level: float = 0.95) -> tuple[float, fl
 def paired_interval(pairs: Sequence[Pair], values: Sequence[float], level: float = 0.95) -> Interval:
     r"""Return the interval of a mean difference over seeds, where every seed's two models were tested on the same rows.
 
-    One seed: Newcombe's for hits, DeLong's for ranks. It holds for the rows as a sample, and not for other trainings. Of k seeds it is the
+    One seed: Newcombe's for hits, DeLong's for ranks. It holds for the rows as a sample, and not for other training runs. Of k seeds it is the
     wider of two on each side. With \(h_s\) the half-widths of the seeds, and \(\rho_{st}\) the correlation over rows of their differences, the
     first counts rows alone, which are the same in every seed and so do not average out:
 
     .. math:: h^2 = \frac{1}{k^2} \sum_{s,t} \rho_{st} h_s h_t .
 
-    The second counts trainings as a sample too. With c the mean covariance over rows between two seeds and \(s^2\) the variance of the k
+    The second counts training runs as a sample too. With c the mean covariance over rows between two seeds and \(s^2\) the variance of the k
     differences, it is \(t \sqrt{c + s^2 / k}\), where t has Satterthwaite's degrees of freedom \((k - 1) ((c + s^2/k) / (s^2/k))^2\): with two or
-    three seeds it is wide, because so few trainings tell little of the next.
+    three seeds it is wide, because so few training runs say little about the next.
 
     Args:
         pairs: for each seed the outcomes of the better and of the other model.
@@ -85,7 +85,7 @@ def paired_interval(pairs: Sequence[Pair], values: Sequence[float], level: float
         Zou and Donner, Construction of Confidence Limits about Effect Measures: a General Approach, 2008 (half-widths of a sum).
         Satterthwaite, An Approximate Distribution of Estimates of Variance Components, 1946.
     """
-    if not pairs or len(pairs) != len(values) or not all(one.matches(pairs[0][0]) for pair in pairs for one in pair):
+    if not pairs or len(pairs) != len(values) or not all(outcomes.matches(pairs[0][0]) for pair in pairs for outcomes in pair):
         raise InvalidValue("A paired interval needs the outcomes of the same rows for each difference. Got others instead.")
     if min(map(len, pairs[0][0].groups)) < 2:
         return None, None
@@ -132,7 +132,7 @@ def _halves(pair: Pair, spread: float, z: float, level: float) -> tuple[float, f
 
 
 def _parts(values: Sequence[float], covariance: Tensor) -> tuple[float, float]:
-    """Return the variance of the mean over seeds in two parts: what all seeds share, by their rows, and what each training has of its own."""
+    """Return the variance of the mean over seeds in two parts: what all seeds share, by their rows, and what each training run has of its own."""
     k = len(values)
     if k < 2:
         return 0.0, 0.0

@@ -21,7 +21,7 @@ def pool(readings: Sequence[Reading]) -> Reading:
     .. math:: \sqrt{\sum_i (w_i h_i)^2 + 1.96^2 \tau^2 / k}, \qquad \tau^2 = \max(0, s^2 - \overline{h_i^2} / 1.96^2) .
 
     Both sides are reckoned on their own, so that a share near 0 keeps its uneven interval. One seed is returned as it is:
-    its interval says nothing about other trainings. Several seeds without any interval of their own get the spread alone.
+    its interval says nothing about other training runs. Several seeds without any interval of their own get the spread alone.
 
     Args:
         readings: the same reading of each seed, at least one.

@@ -2,14 +2,22 @@
 
 from leaktight.testing.attacks import check_attack
 from leaktight.testing.channels import check_channel
-from leaktight.testing.conformance import ConformanceError
+from leaktight.testing.conformance import ConformanceError, installed_classes, sample
 from leaktight.testing.cut import cut_message, cut_run, cut_step
 from leaktight.testing.defences import check_defence
 from leaktight.testing.hooks import toy_step
 from leaktight.testing.metrics import Trial, check_metric, reconstruction_trial
-from leaktight.testing.samples import installed, sample
 from leaktight.testing.seats import active_run, squares
-from leaktight.testing.toys import marked, null_run, property_run, toy_batch, toy_message, toy_parameters, toy_run, toy_task
+from leaktight.testing.toys import (
+    mark_property,
+    null_run,
+    property_run,
+    toy_batch,
+    toy_message,
+    toy_parameters,
+    toy_run,
+    toy_task,
+)
 from leaktight.testing.values import check_value
 
 __all__ = [
@@ -24,8 +32,8 @@ __all__ = [
     "cut_message",
     "cut_run",
     "cut_step",
-    "installed",
-    "marked",
+    "installed_classes",
+    "mark_property",
     "null_run",
     "property_run",
     "reconstruction_trial",

@@ -13,10 +13,10 @@ from leaktight.core.metric import Metric, Reading
 from leaktight.core.probe import Attempt
 from leaktight.core.random import stream
 from leaktight.core.run import Run, all_but
-from leaktight.core.scenario import flat
+from leaktight.core.scenario import flatten
 from leaktight.core.threat import Knows, ThreatModel, View
 from leaktight.metrics import PSNR, LabelDistance, PropertyAuc, Recognised, RecognisedConfidence
-from leaktight.testing.conformance import own_randomness, picture, require, unchanged
+from leaktight.testing.conformance import own_randomness, picture, require, require_unchanged
 from leaktight.testing.seats import ATTACKER, active_run
 from leaktight.testing.toys import null_run, property_run, toy_run
 from leaktight.testing.values import check_value
@@ -30,10 +30,10 @@ def check_attack(attack: Attack, run: Run | None = None, metrics: Sequence[Metri
     Args:
         attack: the attack.
         run: an undefended run on which it must do better than chance; None for a toy with twelve messages of one example, or with
-            forty of which half have a private property, if that is what it claims. An active attack takes part in a small training.
+            forty of which half have a private property, if that is what it claims. An active attack takes part in a small training run.
         metrics: what it is graded by; none for PSNR, label distance, property AUC, and how many samples are recognised and how surely. An
             attack that claims scores brings its own.
-        seat: where the attacker sits; empty for the server, and for an active attack in a small training the second participant.
+        seat: where the attacker sits; empty for the server, and for an active attack in a small training run the second participant.
 
     Example:
         >>> from leaktight.attacks import Analytic
@@ -76,22 +76,23 @@ def check_guess(trial: Attempt, run: Run) -> Guess:
         The guess; of an ensemble, its answer.
     """
     attack, view = trial.attack, trial.threat.view(run)
-    with unchanged(str(attack), **_parts(view)), own_randomness(str(attack)):
-        one, other = (attack(view, stream(0, "attack")) for _ in range(2))
-    same = one.keys == other.keys and picture(_tensors(one)) == picture(_tensors(other))
+    with require_unchanged(str(attack), **_parts(view)), own_randomness(str(attack)):
+        first, second = (attack(view, stream(0, "attack")) for _ in range(2))
+    same = first.keys == second.keys and picture(_tensors(first)) == picture(_tensors(second))
     require(same, f"{attack} must guess the same from the same stream. Two runs differ.")
     known = {message.key for message in view.messages} | {exchange.sent.key for exchange in view.exchanges()}
     known |= {(all_but(view.seat), message.round) for message in view.messages}
-    strange = [key for key in one.keys if key not in known]
+    strange = [key for key in first.keys if key not in known]
     require(
-        bool(one.keys) and not strange, f"{attack} must guess about the messages in view. Got {strange or 'no guess'} instead."
+        bool(first.keys) and not strange,
+        f"{attack} must guess about the messages in view. Got {strange or 'no guess'} instead.",
     )
-    if isinstance(one, Ensemble):
-        one = one.answer
+    if isinstance(first, Ensemble):
+        first = first.answer
     speaks = {Reconstruction: {"inputs", "labels"}, Labels: {"labels"}, PropertyScores: {"property"}, Samples: {"samples"}}
-    claimed = speaks.get(type(one), {"scores"})
-    require(bool(attack.claims & claimed), f"{attack} must say in `claims` what its {type(one).__name__} speaks of.")
-    return one
+    claimed = speaks.get(type(first), {"scores"})
+    require(bool(attack.claims & claimed), f"{attack} must say in `claims` what its {type(first).__name__} speaks of.")
+    return first
 
 
 def check_beats_chance(trial: Attempt, run: Run, guess: Guess) -> None:
@@ -102,18 +103,18 @@ def check_beats_chance(trial: Attempt, run: Run, guess: Guess) -> None:
         f"{trial.attack} must be graded to be checked. No metric grades its claims {sorted(trial.attack.claims)}.",
     )
     for reading in readings:
-        require(reading.beats_chance(), f"{trial.attack} must beat chance on an undefended toy. {_told(reading)}")
+        require(reading.beats_chance(), f"{trial.attack} must beat chance on an undefended toy. {_describe(reading)}")
 
 
 def check_null(trial: Attempt, run: Run) -> None:
     """On messages of pure noise it does no better than chance: else it learned from something other than the messages."""
     for reading in trial.read(run, stream(0, "attack")).readings:
         require(
-            not reading.beats_chance(), f"{trial.attack} must be at chance where there is nothing to find. {_told(reading)}"
+            not reading.beats_chance(), f"{trial.attack} must be at chance where there is nothing to find. {_describe(reading)}"
         )
 
 
-def _told(reading: Reading) -> str:
+def _describe(reading: Reading) -> str:
     interval = "" if reading.low is None or reading.high is None else f" [{reading.low:.3g}, {reading.high:.3g}]"
     return f"Its {reading.name} is {reading.value:.3g}{interval}, chance is {reading.chance}."
 
@@ -124,7 +125,7 @@ def _parts(view: View) -> dict[str, dict[str, Tensor]]:
     parts["task"] = view.task.model.state_dict()
     parts["labels"] = {str(key): labels for key, labels in view.labels.items()}
     parts["hints"] = {f"{key} {part}": tensor for key, hints in view.hints.items() for part, tensor in vars(hints).items()}
-    parts["memory"] = {name: value for name, value in flat(view.memory).items() if isinstance(value, Tensor)}
+    parts["memory"] = {name: value for name, value in flatten(view.memory).items() if isinstance(value, Tensor)}
     if view.auxiliary is not None:
         public = vars(view.auxiliary).items()
         parts["auxiliary data"] = {name: tensor for name, tensor in public if tensor is not None}
@@ -133,15 +134,15 @@ def _parts(view: View) -> dict[str, dict[str, Tensor]]:
 
 def _tensors(guess: Guess) -> dict[str, Tensor]:
     """Return every tensor of a guess, by its place."""
-    found: dict[str, Tensor] = {}
+    tensors: dict[str, Tensor] = {}
     for field in dataclasses.fields(guess):
         value = getattr(guess, field.name)
         if isinstance(value, Tensor):
-            found[field.name] = value
+            tensors[field.name] = value
         elif isinstance(value, tuple):
-            found |= {f"{field.name} {place}": each for place, each in enumerate(value) if isinstance(each, Tensor)}
+            tensors |= {f"{field.name} {place}": each for place, each in enumerate(value) if isinstance(each, Tensor)}
         inner = {"": value} if isinstance(value, Guess) else value if isinstance(value, Mapping) else {}
-        for name, one in inner.items():
-            if isinstance(one, Guess):
-                found |= {f"{field.name} {name} {part}": tensor for part, tensor in _tensors(one).items()}
-    return found
+        for name, guess_part in inner.items():
+            if isinstance(guess_part, Guess):
+                tensors |= {f"{field.name} {name} {part}": tensor for part, tensor in _tensors(guess_part).items()}
+    return tensors

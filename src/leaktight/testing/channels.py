@@ -161,8 +161,8 @@ def _check_off(defence: Defence) -> None:
     known = set(type(defence).model_fields) - {strength.field, "kind"}
     if any(getattr(defence, name) != type(defence).model_fields[name].get_default() for name in known):
         return
-    found = off.channel(off.on_agree(toy_task()))
-    require(found == Channel(), f"{off} must state that it does nothing, because {strength.off} means off. Got {found}.")
+    channel = off.channel(off.on_agree(toy_task()))
+    require(channel == Channel(), f"{off} must state that it does nothing, because {strength.off} means off. Got {channel}.")
 
 
 def _check_examples(defence: Defence, channel: Channel, raw: Batch, used: list[Batch]) -> None:
@@ -266,11 +266,11 @@ def _check_normal(who: str, table: Tensor) -> None:
         _near(who, "a squared mean of each message", float((whole.mean(1) ** 2).mean()) * entries, 1.0, (2 / draws) ** 0.5)
 
 
-def _near(who: str, what: str, found: float, stated: float, error: float) -> None:
+def _near(who: str, what: str, measured: float, stated: float, error: float) -> None:
     # A square of one normal number has a longer tail than a normal law of the same variance: few of them may be further off.
     allowed = _SIGMAS * error * (1 + error * _SIGMAS / 2)
     require(
-        abs(found - stated) <= allowed,
-        f"{who} must state the law of its noise. Standardised by its channel, its messages have {what} of {found:.3g}, "
+        abs(measured - stated) <= allowed,
+        f"{who} must state the law of its noise. Standardised by its channel, its messages have {what} of {measured:.3g}, "
         f"which must be {stated:g} within {allowed:.2g}.",
     )

@@ -1,9 +1,10 @@
-"""What every check of the kit is made of: a sentence for what failed, and pictures of tensors before and after."""
+"""What every check of the kit shares: the classes to check, a sentence for what failed, pictures of tensors before and after."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from importlib.metadata import entry_points
 from typing import Any, NoReturn
 from unittest import mock
 
@@ -11,7 +12,8 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from leaktight.core.errors import LeaktightError
+from leaktight.core import registry
+from leaktight.core.errors import InvalidValue, LeaktightError
 from leaktight.core.local import Local
 
 Picture = dict[str, tuple[torch.dtype, tuple[int, ...], bytes]]
@@ -19,6 +21,31 @@ Picture = dict[str, tuple[torch.dtype, tuple[int, ...], bytes]]
 
 class ConformanceError(LeaktightError):
     """A class does not keep a promise that every class of its family makes."""
+
+
+def installed_classes(family: str) -> dict[str, type[Any]]:
+    """Return the classes of a family that come in through an entry point, by kind; what a test defines is left out.
+
+    Example:
+        >>> "gaussian_noise" in installed_classes("defence")
+        True
+    """
+    packages = {point.module.split(".")[0] for point in entry_points(group="leaktight.plugins")}
+    return {kind: final for kind, final in registry.classes(family).items() if final.__module__.split(".")[0] in packages}
+
+
+def sample(final: type[Any]) -> Any | None:
+    """Return a class at its defaults, or None if it has settings without a default.
+
+    Example:
+        >>> from leaktight.defences import Pruning
+        >>> sample(Pruning)
+        Pruning(kind='pruning', rate=0.9)
+    """
+    try:
+        return final()
+    except InvalidValue:
+        return None
 
 
 def require(kept: bool, sentence: str) -> None:
@@ -47,7 +74,7 @@ def picture(tensors: Mapping[str, Tensor]) -> Picture:
 
 
 @contextmanager
-def unchanged(who: str, **things: Mapping[str, Tensor]) -> Iterator[None]:
+def require_unchanged(who: str, **things: Mapping[str, Tensor]) -> Iterator[None]:
     """Require that named groups of tensors are the same after the block as before it, byte by byte.
 
     Args:

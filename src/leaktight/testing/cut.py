@@ -10,7 +10,7 @@ from leaktight.core.message import Kind, Message
 from leaktight.core.run import GroundTruth, MessageKey, Run
 from leaktight.core.task import Batch, Task
 from leaktight.learning.boundary import require_placeable
-from leaktight.testing.conformance import own_draws, unchanged
+from leaktight.testing.conformance import own_draws, require_unchanged
 from leaktight.testing.hooks import tensors_of
 from leaktight.testing.toys import PARTY, toy_batch, toy_task
 
@@ -55,7 +55,7 @@ def cut_run(
     data = binary(data or toy_batch(rounds * batch_size, shape=task.shape))
     local.now.examples = len(data)
     transcript: list[Message] = []
-    inside: dict[MessageKey, GroundTruth] = {}
+    truths: dict[MessageKey, GroundTruth] = {}
     for number in range(rounds):
         raw = data.take((torch.arange(batch_size) + number * batch_size) % len(data))
         local.begin(number)
@@ -63,11 +63,11 @@ def cut_run(
         used = local.now.batch = defence.on_batch(raw, local)
         clean = cut_message(task, used, number)
         ask = Message(Kind.ACTIVATION, PEER, PARTY, number, {"cut": task.model.features(used.inputs).detach()})
-        found = inside[clean.key] = GroundTruth(task, raw, used, clean, defence.on_message(clean, local))
-        transcript += [ask, found.sent]
+        ground_truth = truths[clean.key] = GroundTruth(task, raw, used, clean, defence.on_message(clean, local))
+        transcript += [ask, ground_truth.sent]
     reveals = defence.on_close(local)
     transcript += [Message(Kind.REVEAL, PARTY, PEER, rounds, reveals)] if reveals else []
-    return Run(tuple(transcript), task, defence, inside, {PARTY: local}, notes=dict(local.notes))
+    return Run(tuple(transcript), task, defence, truths, {PARTY: local}, notes=dict(local.notes))
 
 
 def cut_step(defence: Defence, local: Local, round: int, raw: Batch | None = None) -> Message:
@@ -82,12 +82,12 @@ def cut_step(defence: Defence, local: Local, round: int, raw: Batch | None = Non
     local.now.examples, local.now.batch = len(raw), raw
     require_placeable(defence)
     local.begin(round)
-    with own_draws(f"{defence} in on_batch", local), unchanged(f"{defence} in on_batch", batch=tensors_of(raw)):
+    with own_draws(f"{defence} in on_batch", local), require_unchanged(f"{defence} in on_batch", batch=tensors_of(raw)):
         used = local.now.batch = defence.on_batch(raw, local)
     clean = cut_message(task, used, round, local.party)
     with (
         own_draws(f"{defence} in on_message", local),
-        unchanged(f"{defence} in on_message", message=clean.tensors, batch=tensors_of(used)),
+        require_unchanged(f"{defence} in on_message", message=clean.tensors, batch=tensors_of(used)),
     ):
         return defence.on_message(clean, local)
 

@@ -13,12 +13,21 @@ from leaktight.core.errors import InvalidValue, LeaktightError, Refusal
 from leaktight.core.local import Local
 from leaktight.core.message import Kind, Message
 from leaktight.core.run import Run
-from leaktight.core.scenario import flat
+from leaktight.core.scenario import flatten
 from leaktight.testing.channels import check_channel
-from leaktight.testing.conformance import close, contains, finite, own_randomness, picture, plain, require
+from leaktight.testing.conformance import (
+    close,
+    contains,
+    finite,
+    installed_classes,
+    own_randomness,
+    picture,
+    plain,
+    require,
+    sample,
+)
 from leaktight.testing.hooks import toy_step
 from leaktight.testing.randomness import Step, check_constant_noise, check_draws, check_entries, check_streams
-from leaktight.testing.samples import installed, sample
 from leaktight.testing.toys import PARTY, toy_batch, toy_run, toy_task
 from leaktight.testing.values import check_value
 
@@ -61,8 +70,8 @@ def check_form(defence: Defence, play: Play = toy_run) -> None:
     Only a defence that says so (`withholds`) may leave tensors out.
     """
     run = play(defence)
-    for inside in run.inside.values():
-        clean, sent = inside.clean, inside.sent
+    for ground_truth in run.truths.values():
+        clean, sent = ground_truth.clean, ground_truth.sent
         for part in ("kind", "sender", "receiver", "round", "facts"):
             before, after = getattr(clean, part), getattr(sent, part)
             require(before == after, f"{defence} must keep the {part} of a message. Got {after!r} for {before!r}.")
@@ -82,7 +91,7 @@ def check_off(defence: Defence, play: Play = toy_run) -> None:
     if defence.strength is None or defence.strength.off is None:
         return
     off = (sample(type(defence)) or defence).with_strength(defence.strength.off)
-    for one, other in zip(_sent(play(off)), _sent(play(Undefended())), strict=True):
+    for one, other in zip(_sent_messages(play(off)), _sent_messages(play(Undefended())), strict=True):
         # A mean of gradients of single examples is rounded in another order than the gradient of a mean.
         same = close(one.tensors, other.tensors) if defence.per_example else picture(one.tensors) == picture(other.tensors)
         require(same, f"{off} must be the identity, because {defence.strength.off} means off. The message changed.")
@@ -113,10 +122,10 @@ def check_canary(defence: Defence, play: Play = toy_run) -> None:
     data = toy_batch(8)
     data.inputs[:, 0, 0, 0] = CANARY
     runs = [play(defence, data=data, batch_size=8, rounds=rounds) for rounds in (1, 2, 3)]
-    secrets = [(f"its memory at home. Its `{name}` shows", secret) for run in runs for name, secret in _kept(run)]
-    for inside in runs[-1].inside.values():
-        secrets.append(("the batch at home. Its inputs show", inside.used.inputs[:1, 0, 0, 0]))
-        secrets.append(("the batch at home. Its labels show", inside.used.labels))
+    secrets = [(f"its memory at home. Its `{name}` shows", secret) for run in runs for name, secret in _memories(run)]
+    for ground_truth in runs[-1].truths.values():
+        secrets.append(("the batch at home. Its inputs show", ground_truth.used.inputs[:1, 0, 0, 0]))
+        secrets.append(("the batch at home. Its labels show", ground_truth.used.labels))
     for message in _before_the_end(runs[-1]):
         rows = [*message.tensors.values(), torch.tensor(list(message.facts.values()))]
         for what, secret in secrets:
@@ -130,8 +139,8 @@ def check_strength(defence: Defence, play: Play = toy_run) -> None:
     if not levels or defence.strength is None:
         return
     require(len(levels) > 1, f"{defence} must be on to be checked. Its strength is the value that means off.")
-    undefended = _sent(play(Undefended(), rounds=8))
-    changes = [_change(_sent(play(level, rounds=8)), undefended) for level in levels]
+    undefended = _sent_messages(play(Undefended(), rounds=8))
+    changes = [_change(_sent_messages(play(level, rounds=8)), undefended) for level in levels]
     if not defence.strength.changes:
         for level, change in zip(levels, changes, strict=True):
             require(change > 0, f"{level} must change a message. It is the same as without a defence.")
@@ -152,13 +161,13 @@ def check_extremes(defence: Defence, play: Play = toy_run) -> None:
         except LeaktightError:
             require(scale != 1.0, f"{defence} must accept parameters of no dimension and single examples. It raised an error.")
             continue
-        sound = all(finite(message.tensors) for message in _sent(run))
+        sound = all(finite(message.tensors) for message in _sent_messages(run))
         require(sound, f"{defence} must send finite numbers or raise. It sent others for {what}.")
 
 
 def check_chains(defence: Defence, play: Play = toy_run) -> None:
     """Before and after every other installed defence it sends a message of the same form, or refuses."""
-    others = [sample(made) for kind, made in installed("defence").items() if kind != defence.kind]
+    others = [sample(final) for kind, final in installed_classes("defence").items() if kind != defence.kind]
     for other in filter(None, others):
         for links in ((defence, other), (other, defence)):
             try:
@@ -187,10 +196,10 @@ def _ladder(defence: Defence) -> list[Defence]:
     return [base.with_strength(value) for value in dict.fromkeys(values)]
 
 
-def _kept(run: Run) -> Iterator[tuple[str, Tensor]]:
+def _memories(run: Run) -> Iterator[tuple[str, Tensor]]:
     """Return every tensor in the parties' memories that has something to tell, by its place."""
     for local in run.locals.values():
-        for name, value in flat(local.memory).items():
+        for name, value in flatten(local.memory).items():
             if isinstance(value, Tensor) and len(torch.unique(value)) > 1:
                 yield name, value
 
@@ -200,8 +209,8 @@ def _before_the_end(run: Run) -> list[Message]:
     return [message for message in run.transcript if message.sender in run.locals and message.kind is not Kind.REVEAL]
 
 
-def _sent(run: Run) -> list[Message]:
-    return [inside.sent for inside in run.inside.values()]
+def _sent_messages(run: Run) -> list[Message]:
+    return [ground_truth.sent for ground_truth in run.truths.values()]
 
 
 def _change(sent: list[Message], plain: list[Message]) -> float:

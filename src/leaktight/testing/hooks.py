@@ -1,4 +1,4 @@
-"""One local step, hook by hook, watched: what a hook may not do shows between its input before and after."""
+"""One local step, hook by hook: each hook's input is compared before and after, so that forbidden changes show."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from leaktight.core.local import Local
 from leaktight.core.message import Kind, Message
 from leaktight.core.task import Batch
 from leaktight.learning.gradient import gradient
-from leaktight.testing.conformance import own_draws, unchanged
+from leaktight.testing.conformance import own_draws, require_unchanged
 from leaktight.testing.toys import toy_batch, toy_task
 
 
@@ -32,26 +32,26 @@ def toy_step(defence: Defence, local: Local, round: int, raw: Batch | None = Non
     """
     task, raw = toy_task(), raw or toy_batch()
     local.now.examples, local.now.batch = len(raw), raw
-    with unchanged(f"{defence} in on_agree", task=task.model.state_dict()):
+    with require_unchanged(f"{defence} in on_agree", task=task.model.state_dict()):
         public = defence.on_agree(task)
-    with own_draws(f"{defence} in on_task", local), unchanged(f"{defence} in on_task", task=public.model.state_dict()):
+    with own_draws(f"{defence} in on_task", local), require_unchanged(f"{defence} in on_task", task=public.model.state_dict()):
         own = defence.on_task(public, local)
     local.begin(round)
-    with own_draws(f"{defence} in on_batch", local), unchanged(f"{defence} in on_batch", batch=tensors_of(raw)):
+    with own_draws(f"{defence} in on_batch", local), require_unchanged(f"{defence} in on_batch", batch=tensors_of(raw)):
         used = local.now.batch = defence.on_batch(raw, local)
     initial = own.model.tensors()
     private = local.memory.setdefault("private", {name: tensor for name, tensor in initial.items() if own.wire(name) is None})
-    found = gradient(own, {**initial, **private}, used, per_example=defence.per_example)
+    gradients = gradient(own, {**initial, **private}, used, per_example=defence.per_example)
     with (
         own_draws(f"{defence} in on_gradient", local),
-        unchanged(f"{defence} in on_gradient", gradient=found.tensors, batch=tensors_of(used)),
+        require_unchanged(f"{defence} in on_gradient", gradient=gradients.tensors, batch=tensors_of(used)),
     ):
-        mean = defence.on_gradient(found, local).mean().tensors
+        mean = defence.on_gradient(gradients, local).mean().tensors
     wired = own.outward(mean)
     message = Message(Kind.GRADIENT, local.party, "server", round, wired, {"examples": float(len(used))})
     with (
         own_draws(f"{defence} in on_message", local),
-        unchanged(f"{defence} in on_message", message=wired, batch=tensors_of(used)),
+        require_unchanged(f"{defence} in on_message", message=wired, batch=tensors_of(used)),
     ):
         return defence.on_message(message, local)
 

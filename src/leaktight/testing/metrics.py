@@ -14,7 +14,7 @@ from leaktight.core.metric import Metric, Reading
 from leaktight.core.random import Stream, stream
 from leaktight.core.run import GroundTruth
 from leaktight.core.task import Batch
-from leaktight.testing.conformance import own_randomness, require, unchanged
+from leaktight.testing.conformance import own_randomness, require, require_unchanged
 from leaktight.testing.toys import CLASSES, toy_batch, toy_run, toy_task
 from leaktight.testing.values import check_value
 
@@ -56,8 +56,8 @@ def reconstruction_trial(messages: int = 48, examples: int = 3, shape: tuple[int
     run = toy_run(rounds=messages, batch_size=examples, task=toy_task(shape=shape))
     public = toy_batch(64, seed=1, shape=shape)
     common = public.labels.bincount(minlength=CLASSES).argsort(descending=True)
-    truth, rng = tuple(run.inside.values()), stream(0, "trial")
-    batches = [inside.raw for inside in truth]
+    truth, rng = tuple(run.truths.values()), stream(0, "trial")
+    batches = [ground_truth.raw for ground_truth in truth]
     keys = tuple((f"client-{number % SENDERS}", number // SENDERS) for number in range(messages))
 
     def guess(changed: list[Batch]) -> Reconstruction:
@@ -109,10 +109,10 @@ def check_metric(metric: Metric, trial: Trial | None = None) -> None:
 
 def check_form(metric: Metric, trial: Trial) -> None:
     """It reads against the raw examples, twice the same, with interval and chance level, and changes nothing that it is given."""
-    with unchanged(str(metric), **_parts(trial)), own_randomness(str(metric)):
-        one, other = (_grade(metric, trial, trial.wrong) for _ in range(2))
-    require(one == other, f"{metric} must read the same from the same stream. Two readings differ.")
-    for reading in one:
+    with require_unchanged(str(metric), **_parts(trial)), own_randomness(str(metric)):
+        first, second = (_grade(metric, trial, trial.wrong) for _ in range(2))
+    require(first == second, f"{metric} must read the same from the same stream. Two readings differ.")
+    for reading in first:
         stored = Reading.model_validate(json.loads(json.dumps(reading.to_dict())))
         require(stored == reading, f"A reading of {metric} must come back from its JSON. {reading!r} does not.")
         require(reading.leaks == metric.leaks, f"{metric} must say in its readings that a {metric.leaks} value leaks.")
@@ -124,11 +124,11 @@ def check_form(metric: Metric, trial: Trial) -> None:
 
 def check_neutrality(metric: Metric, trial: Trial) -> None:
     """A metric that is not about leakage reads twice the same, changes nothing that it is given, and says of no value that it leaks."""
-    with unchanged(str(metric), **_parts(trial)), own_randomness(str(metric)):
-        one, other = (tuple(metric.grade(trial.wrong, trial.truth, stream(0, "metric"), trial.public)) for _ in range(2))
-    require(one == other, f"{metric} must read the same from the same stream. Two readings differ.")
-    told = [reading for reading in one if reading.leaks is not None]
-    require(not told, f"{metric} must not say that a value leaks. Got {told!r}.")
+    with require_unchanged(str(metric), **_parts(trial)), own_randomness(str(metric)):
+        first, second = (tuple(metric.grade(trial.wrong, trial.truth, stream(0, "metric"), trial.public)) for _ in range(2))
+    require(first == second, f"{metric} must read the same from the same stream. Two readings differ.")
+    leaking = [reading for reading in first if reading.leaks is not None]
+    require(not leaking, f"{metric} must not say that a value leaks. Got {leaking!r}.")
 
 
 def check_direction(metric: Metric, trial: Trial) -> None:
@@ -137,8 +137,8 @@ def check_direction(metric: Metric, trial: Trial) -> None:
     for name in ("blind", "wrong"):
         for perfect, worse in zip(best, _grade(metric, trial, getattr(trial, name)), strict=True):
             leaks = perfect.value > worse.value if perfect.leaks == "high" else perfect.value < worse.value
-            told = f"Got {perfect.value:.4g} and {worse.value:.4g}, where {perfect.leaks} leaks."
-            require(leaks, f"{metric} must grade a perfect guess above a {name} one. {told}")
+            values = f"Got {perfect.value:.4g} and {worse.value:.4g}, where {perfect.leaks} leaks."
+            require(leaks, f"{metric} must grade a perfect guess above a {name} one. {values}")
     for reading in best:
         require(reading.beats_chance(), f"{metric} must find that a perfect guess beats chance. Got {reading!r}.")
 
@@ -158,8 +158,8 @@ def check_chance(metric: Metric, trial: Trial, tolerance: float = 0.1) -> None:
         margin = tolerance * abs(perfect.value - chance)
         gains = {name: _gain(reading, chance) for name, reading in (("blind", known), ("random", random))}
         for name, gain in gains.items():
-            told = f"Got {abs(gain):.4g} beyond it."
-            require(gain <= margin, f"{metric} must not grade {name} guesses above its chance level {chance:.4g}. {told}")
+            excess = f"Got {abs(gain):.4g} beyond it."
+            require(gain <= margin, f"{metric} must not grade {name} guesses above its chance level {chance:.4g}. {excess}")
         reached = max(gains.values()) >= -margin
         require(reached, f"{metric} must have a chance level that some blind guess reaches. {chance:.4g} is out of reach.")
 
@@ -187,8 +187,8 @@ def _grade(metric: Metric, trial: Trial, guess: Guess) -> Sequence[Reading]:
 
 def _parts(trial: Trial) -> dict[str, dict[str, torch.Tensor]]:
     guess = trial.wrong
-    parts = {"truth": {f"raw {n}": inside.raw.inputs for n, inside in enumerate(trial.truth)}}
-    parts["truth"] |= {f"labels {n}": inside.raw.labels for n, inside in enumerate(trial.truth)}
+    parts = {"truth": {f"raw {n}": ground_truth.raw.inputs for n, ground_truth in enumerate(trial.truth)}}
+    parts["truth"] |= {f"labels {n}": ground_truth.raw.labels for n, ground_truth in enumerate(trial.truth)}
     if trial.public is not None:
         parts["public data"] = {"inputs": trial.public.inputs, "labels": trial.public.labels}
     if isinstance(guess, Reconstruction):

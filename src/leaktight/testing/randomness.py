@@ -1,4 +1,4 @@
-"""What every defence promises of its random numbers: its Local's, new in each message, on every tensor and every entry."""
+"""What every defence promises about its random numbers: drawn from its Local, anew for each message, for every entry of every tensor."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch import Tensor
 from leaktight.core.defence import Defence, Undefended
 from leaktight.core.local import SPENT, Local, Memory
 from leaktight.core.message import Kind, Message
-from leaktight.core.scenario import flat
+from leaktight.core.scenario import flatten
 from leaktight.core.secure import SecretKey
 from leaktight.core.task import Batch
 from leaktight.testing.conformance import require
@@ -34,7 +34,7 @@ def check_streams(defence: Defence, step: Step = toy_step) -> None:
     """
     sent = _Sender(defence, step)
     first = sent()
-    noisy = _changed(first, sent(seed=1))
+    noisy = _differences(first, sent(seed=1))
     if not noisy:
         promised = defence.promise is not None
         require(not promised, f"{defence} must draw other noise for another seed, since it promises noise. It drew the same.")
@@ -55,7 +55,7 @@ def check_constant_noise(defence: Defence, step: Step = toy_step) -> None:
     """What is added to a message depends on the message, or on chance: whoever sees two messages takes off what is in both."""
     sent = _Sender(defence, step)
     first = sent()
-    if _changed(first, sent(seed=1)):
+    if _differences(first, sent(seed=1)):
         return
     plain, other = (step(Undefended(), Local(PARTY, 0), 0, toy_batch(seed=examples)).tensors for examples in (0, 1))
     again = sent(examples=1)
@@ -72,9 +72,9 @@ def check_entries(defence: Defence, step: Step = toy_step) -> None:
     # On cut gradients noise may be on some rows, or along each.
     if defence.promise is None or sent.kind is Kind.CUT_GRADIENT:
         return
-    one, other = sent(), sent(seed=1)
-    for name in _changed(one, other):
-        noise = (one[name] - other[name]).flatten()
+    first, second = sent(), sent(seed=1)
+    for name in _differences(first, second):
+        noise = (first[name] - second[name]).flatten()
         if len(noise) < _FEW:
             continue
         most = max(1, int(_SAME * len(noise)))
@@ -92,11 +92,11 @@ def check_draws(defence: Defence, step: Step = toy_step) -> None:
     """
     sent = _Sender(defence, step)
     first = sent(key=_KEY)
-    noisy = _changed(sent(), sent(seed=1))
+    noisy = _differences(sent(), sent(seed=1))
     for name in noisy:
         new = not torch.equal(first[name], sent(key=_OTHER)[name])
         require(new, f"{defence} must draw its noise from `local.draws`. Under two keys it put the same on `{name}`.")
-    same = not _changed(first, sent(key=_KEY, seed=1))
+    same = not _differences(first, sent(key=_KEY, seed=1))
     require(same, f"{defence} must draw from its Local's key alone. Another seed beside the same key made another message.")
     kept = [_secrets(defence, step, key) for key in (_KEY, _OTHER)]
     for name, secret in kept[0].items():
@@ -124,11 +124,11 @@ def _secrets(defence: Defence, step: Step, key: SecretKey) -> Memory:
     """Return what a party drew for itself before it saw its first message: tensors in memory with something to tell."""
     local = Local(PARTY, 0, key=key)
     step(defence, local, 0, toy_batch())
-    found = {name: value for name, value in flat(local.memory).items() if isinstance(value, Tensor)}
+    tensors = {name: value for name, value in flatten(local.memory).items() if isinstance(value, Tensor)}
     public = _public(defence, step)
     return {
         name: value
-        for name, value in found.items()
+        for name, value in tensors.items()
         if SPENT not in name.split("/") and len(torch.unique(value)) > 1 and name not in public
     }
 
@@ -139,10 +139,10 @@ def _public(defence: Defence, step: Step) -> set[str]:
     for examples in (0, 1):
         local = Local(PARTY, 0)
         step(defence, local, 0, toy_batch(seed=examples))
-        memories.append({name: value for name, value in flat(local.memory).items() if isinstance(value, Tensor)})
-    return set(_changed(*memories))
+        memories.append({name: value for name, value in flatten(local.memory).items() if isinstance(value, Tensor)})
+    return set(_differences(*memories))
 
 
-def _changed(one: dict[str, Tensor], other: dict[str, Tensor]) -> list[str]:
+def _differences(one: dict[str, Tensor], other: dict[str, Tensor]) -> list[str]:
     """Return the names under which two messages differ."""
     return [name for name in one if name not in other or not torch.equal(one[name], other[name])]

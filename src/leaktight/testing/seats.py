@@ -1,4 +1,4 @@
-"""Chairs: a small training in which an active attack takes part, with a class that is easy to picture."""
+"""Seats: a small training run in which an active attack takes part, with a class that is easy to picture."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from leaktight.core.party import Party, Seat
 from leaktight.core.probe import Attempt
 from leaktight.core.random import stream
 from leaktight.core.run import GroundTruth, MessageKey, Run
+from leaktight.core.scenario import Enter
 from leaktight.core.task import Batch, Task
 from leaktight.core.threat import ThreatModel
 from leaktight.learning.client import Client
@@ -45,7 +46,7 @@ def squares(count: int, classes: tuple[int, ...] = (0, 1, 2), seed: int = 0) -> 
 
 
 def active_run(attack: Attack, *, defence: Defence | None = None, rounds: int = 10, seed: int = 0, null: bool = False) -> Run:
-    """Return what is observed after a training of two participants, the second of whom is the attacker.
+    """Return what is observed after a training run of two participants, the second of whom is the attacker.
 
     They take turns. One message of each is observed at the end, and of the honest one its other side.
 
@@ -59,31 +60,33 @@ def active_run(attack: Attack, *, defence: Defence | None = None, rounds: int = 
     Example:
         >>> from leaktight.attacks import Analytic
         >>> run = active_run(Analytic(), rounds=1)
-        >>> [message.sender for message in run.transcript], sorted(run.inside)
+        >>> [message.sender for message in run.transcript], sorted(run.truths)
         (['server', 'client-0', 'server', 'client-1'], [('client-0', 1)])
     """
     defence = defence or Undefended()
     public = defence.on_agree(toy_task(seed, shape=SQUARES))
     clients = [_client(name, public, defence, seed) for name in OWNED]
-    enter = Attempt(attack=attack, threat=ThreatModel(seat=ATTACKER, knows=attack.needs)).enter
-    seated = among_noise(enter, stream(seed, "null")) if null else enter
+    enter: Enter = Attempt(attack=attack, threat=ThreatModel(seat=ATTACKER, knows=attack.needs)).enter
+    if null:
+        enter = among_noise(enter, stream(seed, "null"))
     keys = {f"keys/{VICTIM}/{name}": tensor for name, tensor in defence.on_close(clients[0].local.scope("defence")).items()}
     parties: list[Party] = [
-        seated(Seat(one.name, public, one.data, one.local, one, keys if one.name == ATTACKER else {})) for one in clients
+        enter(Seat(client.name, public, client.data, client.local, client, keys if client.name == ATTACKER else {}))
+        for client in clients
     ]
     server, protocol = Server(public.public_parameters(), Sgd()), RoundRobin()
     for number in range(rounds):
         protocol.round(server, parties, number)
-    inside: dict[MessageKey, GroundTruth] = {}
+    truths: dict[MessageKey, GroundTruth] = {}
     honest = clients[0]
     # Whoever is watched sends noise in the last round too, if there is to be nothing to learn.
-    watched = seated(Seat(honest.name, public, honest.data, honest.local, _Watched(honest, inside)))
+    watched = enter(Seat(honest.name, public, honest.data, honest.local, _WatchedParty(honest, truths)))
     transcript = protocol.round(server, [watched, parties[1]], rounds)
     return Run(
         transcript=tuple(transcript),
         public=public,
         defence=defence,
-        inside=inside,
+        truths=truths,
         locals={client.name: client.local for client in clients},
         auxiliary=squares(90, seed=1),
     )
@@ -95,20 +98,22 @@ def _client(name: str, public: Task, defence: Defence, seed: int) -> Client:
 
 
 @dataclasses.dataclass(frozen=True)
-class _Watched:
-    """An honest participant whose other side is written down."""
+class _WatchedParty:
+    """An honest participant whose ground truth is recorded."""
 
     client: Client
-    inside: dict[MessageKey, GroundTruth]
+    truths: dict[MessageKey, GroundTruth]
 
     @property
     def name(self) -> str:
         return self.client.name
 
     def respond(self, message: Message) -> Message:
-        found = self.client.answer(message)
-        self.inside[found.sent.key] = dataclasses.replace(found, owned=self.client.data, revealed=self.client.reveals())
-        return found.sent
+        ground_truth = self.client.answer(message)
+        self.truths[ground_truth.sent.key] = dataclasses.replace(
+            ground_truth, owned=self.client.data, revealed=self.client.reveals()
+        )
+        return ground_truth.sent
 
     def close(self) -> None:
         return None

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from leaktight.core.defence import Defence, Undefended
 from leaktight.core.local import Local
 from leaktight.core.message import Kind, Message
-from leaktight.core.random import normal_like, sealed, seed_of, stream
+from leaktight.core.random import global_seed, normal_like, seed_of, stream
 from leaktight.core.run import GroundTruth, MessageKey, Run
 from leaktight.core.task import Batch, Model, Task
 from leaktight.learning.client import Client
@@ -51,7 +51,7 @@ def toy_task(seed: int = 0, *, shape: tuple[int, ...] = SHAPE, loss_scale: float
         >>> {name: tuple(tensor.shape) for name, tensor in toy_task().public_parameters().items()}
         {'body.1.weight': (16, 12), 'body.1.bias': (16,), 'head.weight': (4, 16), 'head.bias': (4,)}
     """
-    with sealed(seed_of(seed, "toy model")):
+    with global_seed(seed_of(seed, "toy model")):
         extra = [Shift()] if scalars else []
         model = Model(nn.Sequential(nn.Flatten(), nn.Linear(math.prod(shape), 16), nn.Tanh(), *extra), nn.Linear(16, CLASSES))
 
@@ -80,8 +80,8 @@ def toy_message(task: Task | None = None, batch: Batch | None = None, round: int
         True
     """
     task, batch = task or toy_task(), batch or toy_batch()
-    found = gradient(task, task.model.tensors(), batch)
-    return Message(Kind.GRADIENT, PARTY, "server", round, found.tensors, {"examples": float(len(batch))})
+    gradients = gradient(task, task.model.tensors(), batch)
+    return Message(Kind.GRADIENT, PARTY, "server", round, gradients.tensors, {"examples": float(len(batch))})
 
 
 def toy_parameters(task: Task, seed: int = 0) -> dict[str, Tensor]:
@@ -118,7 +118,7 @@ def toy_run(
 
     Example:
         >>> run = toy_run(rounds=2)
-        >>> [str(message.kind) for message in run.transcript], sorted(run.inside)
+        >>> [str(message.kind) for message in run.transcript], sorted(run.truths)
         (['parameters', 'gradient', 'parameters', 'gradient'], [('client-0', 0), ('client-0', 1)])
     """
     defence = defence or Undefended()
@@ -129,32 +129,32 @@ def toy_run(
     client = Client(PARTY, public, data, defence, local, batch_size, schedule=schedule or Shuffled())
     parameters = toy_parameters(public)
     transcript: list[Message] = []
-    inside: dict[MessageKey, GroundTruth] = {}
+    truths: dict[MessageKey, GroundTruth] = {}
     for number in range(rounds):
         ask = Message(Kind.PARAMETERS, "server", PARTY, number, {name: tensor.clone() for name, tensor in parameters.items()})
-        found = client.answer(ask)
-        inside[found.sent.key] = found
-        transcript += [ask, found.sent]
+        ground_truth = client.answer(ask)
+        truths[ground_truth.sent.key] = ground_truth
+        transcript += [ask, ground_truth.sent]
     reveal = client.close()
     transcript += [reveal] if reveal else []
     return Run(
         transcript=tuple(transcript),
         public=public,
         defence=defence,
-        inside=inside,
+        truths=truths,
         locals={PARTY: local},
         auxiliary=auxiliary or toy_batch(32, seed=1, shape=task.shape),
         notes=dict(local.notes),
     )
 
 
-def marked(batch: Batch) -> Batch:
+def mark_property(batch: Batch) -> Batch:
     """Return the batch with a private property: in every second example the first two pixels are light, in all others dark.
 
     It has nothing to do with the labels, and stands in the gradient of the first layer.
 
     Example:
-        >>> marked(toy_batch(4)).properties.tolist()
+        >>> mark_property(toy_batch(4)).properties.tolist()
         [0, 1, 0, 1]
     """
     properties = torch.arange(len(batch)) % 2
@@ -168,7 +168,7 @@ def property_run(defence: Defence | None = None, *, rounds: int = 40, batch_size
 
     Example:
         >>> run = property_run(rounds=4)
-        >>> sorted(int(inside.raw.properties.sum()) for inside in run.inside.values())
+        >>> sorted(int(truth.raw.properties.sum()) for truth in run.truths.values())
         [0, 0, 8, 8]
     """
     return toy_run(
@@ -176,8 +176,8 @@ def property_run(defence: Defence | None = None, *, rounds: int = 40, batch_size
         rounds=rounds,
         batch_size=batch_size,
         seed=seed,
-        data=marked(toy_batch(64)),
-        auxiliary=marked(toy_batch(64, seed=1)),
+        data=mark_property(toy_batch(64)),
+        auxiliary=mark_property(toy_batch(64, seed=1)),
         schedule=ByProperty(every=2),
     )
 

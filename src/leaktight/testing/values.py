@@ -21,37 +21,38 @@ def check_value(value: Registered) -> None:
         >>> from leaktight.defences import GaussianNoise
         >>> check_value(GaussianNoise(std=0.5))
     """
-    kind, made = value.kind, type(value)
+    kind, final = value.kind, type(value)
     text = json.dumps(value.to_dict())
     require(
-        made.model_validate(json.loads(text)) == value,
+        final.model_validate(json.loads(text)) == value,
         f"{kind} must come back from its JSON as an equal value. {text} does not.",
     )
-    found = _root(made).model_validate(json.loads(text))
-    require(found == value, f"{kind} must be found by its kind. {text} became {found!r}.")
-    require(_refuses(made, {**value.to_dict(), "no_such_setting": 1}), f"{kind} must refuse a setting that it does not have.")
+    rebuilt = _root(final).model_validate(json.loads(text))
+    require(rebuilt == value, f"{kind} must be found by its kind. {text} became {rebuilt!r}.")
+    require(_refuses(final, {**value.to_dict(), "no_such_setting": 1}), f"{kind} must refuse a setting that it does not have.")
     require(_frozen(value), f"{kind} must be frozen. Its settings can be changed.")
-    for name, field in made.model_fields.items():
+    for name, field in final.model_fields.items():
         setting = getattr(value, name)
         require(f"{name}={setting!r}" in repr(value), f"The repr of {kind} must print every setting. `{name}` is missing.")
         if name != "kind" and setting != field.default:
             shown = str(value)
-            told = f"{name}={setting!r}" in shown or (
+            is_named = f"{name}={setting!r}" in shown or (
                 isinstance(setting, tuple) and all(str(each) in shown for each in setting)
             )
             require(
-                told, f"The str of {kind} must name every setting that is not at its default. `{name}` is missing in {shown}."
+                is_named,
+                f"The str of {kind} must name every setting that is not at its default. `{name}` is missing in {shown}.",
             )
 
 
-def _root(made: type[Registered]) -> type[Registered]:
+def _root(final: type[Registered]) -> type[Registered]:
     """Return the family's root: the last class on the way up that has a family."""
-    return next(each for each in reversed(made.__mro__) if issubclass(each, Registered) and each.family)
+    return next(each for each in reversed(final.__mro__) if issubclass(each, Registered) and each.family)
 
 
-def _refuses(made: type[Registered], settings: dict[str, object]) -> bool:
+def _refuses(final: type[Registered], settings: dict[str, object]) -> bool:
     try:
-        made.model_validate(settings)
+        final.model_validate(settings)
     except InvalidValue:
         return True
     return False

@@ -5,9 +5,7 @@ from leaktight.transforms.dataset import PolicyTransform
 from leaktight.transforms.library import LIBRARY, Function, same_as
 from leaktight.transforms.operation import OPERATIONS, Operation
 from leaktight.transforms.outcome import outcomes
-from leaktight.transforms.policy import Policy
-from leaktight.transforms.policy_file import read_policy
-from leaktight.transforms.published import PUBLISHED
+from leaktight.transforms.policy import PUBLISHED, Policy, read_policy
 
 __all__ = [
     "LIBRARY",

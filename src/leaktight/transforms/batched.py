@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from leaktight.transforms.operation import OPERATIONS
-from leaktight.transforms.shear import AXES, sheared, taps
+from leaktight.transforms.shear import AXES, shear, taps
 
 Pixels = NDArray[np.uint8]
 """(images, channels, height, width), 0 to 255."""
@@ -23,7 +23,7 @@ MOVES = frozenset({"translateX", "translateY", "rotate"})
 """What puts whole pixels elsewhere."""
 
 
-def batched(name: str, pixels: Pixels, value: float | None, sign: int) -> Pixels:
+def apply_operation(name: str, pixels: Pixels, value: float | None, sign: int) -> Pixels:
     """Return every image changed by one operation.
 
     Args:
@@ -33,7 +33,7 @@ def batched(name: str, pixels: Pixels, value: float | None, sign: int) -> Pixels
         sign: 1 or -1, for operations that have a sign.
 
     Example:
-        >>> batched("invert", np.zeros((2, 1, 2, 2), dtype=np.uint8), None, 1).min()
+        >>> apply_operation("invert", np.zeros((2, 1, 2, 2), dtype=np.uint8), None, 1).min()
         np.uint8(255)
     """
     if not pixels.size:
@@ -44,29 +44,29 @@ def batched(name: str, pixels: Pixels, value: float | None, sign: int) -> Pixels
         return np.asarray(operation.apply(Image.fromarray(rows), value, sign)).reshape(pixels.shape)
     signed = (value or 0.0) * (sign if operation.signed else 1)
     if name in MOVES:
-        return _moved(pixels, sampled(name, pixels.shape[2], pixels.shape[3], signed))
+        return _move(pixels, source_pixels(name, pixels.shape[2], pixels.shape[3], signed))
     if name in AXES:
-        return sheared(pixels, taps(name, pixels.shape[2], pixels.shape[3], signed))
+        return shear(pixels, taps(name, pixels.shape[2], pixels.shape[3], signed))
     return _OWN[name](pixels, signed)
 
 
 @functools.lru_cache(_KEPT)
-def sampled(name: str, height: int, width: int, value: float) -> NDArray[np.int64]:
+def source_pixels(name: str, height: int, width: int, value: float) -> NDArray[np.int64]:
     """Return where each output pixel of a shift or turn comes from: -1 - place in the flat image, or the fill level where bare.
 
     Example:
-        >>> sampled("translateX", 1, 4, 0.25).tolist()
+        >>> source_pixels("translateX", 1, 4, 0.25).tolist()
         [-2, -3, -4, 0]
     """
     places = -1 - np.arange(height * width, dtype=np.int32).reshape(height, width)
     return np.asarray(OPERATIONS[name].change(Image.fromarray(places), value)).ravel().astype(np.int64)
 
 
-def _moved(pixels: Pixels, places: NDArray[np.int64]) -> Pixels:
+def _move(pixels: Pixels, places: NDArray[np.int64]) -> Pixels:
     flat, bare = pixels.reshape(*pixels.shape[:2], -1), places >= 0
-    found = np.take(flat, np.where(bare, 0, -1 - places), axis=2)
-    np.copyto(found, places.astype(np.uint8), where=bare)
-    return found.reshape(pixels.shape)
+    moved = np.take(flat, np.where(bare, 0, -1 - places), axis=2)
+    np.copyto(moved, places.astype(np.uint8), where=bare)
+    return moved.reshape(pixels.shape)
 
 
 def as_image(pixels: Pixels) -> Image.Image:
@@ -80,7 +80,7 @@ def as_pixels(image: Image.Image) -> Pixels:
     return array[np.newaxis] if array.ndim == 2 else array.transpose(2, 0, 1)
 
 
-def _blended(degenerate: Pixels, pixels: Pixels, value: float) -> Pixels:
+def _blend(degenerate: Pixels, pixels: Pixels, value: float) -> Pixels:
     first, second = (Image.fromarray(array.reshape(len(array), -1)) for array in (degenerate, pixels))
     return np.asarray(Image.blend(first, second, 1 + value)).reshape(pixels.shape)
 
@@ -94,23 +94,23 @@ def _grey(pixels: Pixels) -> Pixels:
 
 
 def _color(pixels: Pixels, value: float) -> Pixels:
-    return _blended(np.broadcast_to(_grey(pixels), pixels.shape), pixels, value)
+    return _blend(np.broadcast_to(_grey(pixels), pixels.shape), pixels, value)
 
 
 def _contrast(pixels: Pixels, value: float) -> Pixels:
     grey = _grey(pixels).reshape(len(pixels), -1)
     means = (grey.sum(1, dtype=np.int64) / grey.shape[1] + 0.5).astype(np.uint8)
-    return _blended(np.broadcast_to(means[:, None, None, None], pixels.shape), pixels, value)
+    return _blend(np.broadcast_to(means[:, None, None, None], pixels.shape), pixels, value)
 
 
 def _sharpness(pixels: Pixels, value: float) -> Pixels:
     smooth = pixels.copy()
     if min(pixels.shape[2:]) > 2:
-        smooth[:, :, 1:-1, 1:-1] = _smoothed(pixels.astype(np.uint16))
-    return _blended(smooth, pixels, value)
+        smooth[:, :, 1:-1, 1:-1] = _smooth(pixels.astype(np.uint16))
+    return _blend(smooth, pixels, value)
 
 
-def _smoothed(pixels: NDArray[np.uint16]) -> NDArray[np.uint16]:
+def _smooth(pixels: NDArray[np.uint16]) -> NDArray[np.uint16]:
     """Return the inside of Pillow's SMOOTH: the centre five times, its eight neighbours once, by 13, rounded; it leaves borders."""
     lines = pixels[:, :, :-2] + pixels[:, :, 1:-1] + pixels[:, :, 2:]
     total = lines[:, :, :, :-2] + lines[:, :, :, 1:-1] + lines[:, :, :, 2:] + 4 * pixels[:, :, 1:-1, 1:-1]
@@ -125,7 +125,7 @@ def _autocontrast(pixels: Pixels, value: float) -> Pixels:
     scale = 255.0 / np.where(flatness, 1.0, high - low)
     levels = np.arange(256, dtype=np.float64)
     table = np.clip(np.trunc(levels * scale + -low * scale), 0, 255)
-    return _looked_up(pixels, np.where(flatness, levels, table).astype(np.uint8), _entries(flat))
+    return _look_up(pixels, np.where(flatness, levels, table).astype(np.uint8), _entries(flat))
 
 
 def _equalize(pixels: Pixels, value: float) -> Pixels:
@@ -136,7 +136,7 @@ def _equalize(pixels: Pixels, value: float) -> Pixels:
     step = ((flat.shape[1] - highest) // 255)[:, None]
     below = np.cumsum(counts, axis=1) - counts
     table = np.minimum((step // 2 + below) // np.maximum(step, 1), 255)
-    return _looked_up(pixels, np.where(step == 0, np.arange(256), table).astype(np.uint8), entries)
+    return _look_up(pixels, np.where(step == 0, np.arange(256), table).astype(np.uint8), entries)
 
 
 def _entries(flat: Pixels) -> NDArray[np.int64]:
@@ -144,7 +144,7 @@ def _entries(flat: Pixels) -> NDArray[np.int64]:
     return np.arange(0, 256 * len(flat), 256)[:, None] + flat
 
 
-def _looked_up(pixels: Pixels, table: Pixels, entries: NDArray[np.int64]) -> Pixels:
+def _look_up(pixels: Pixels, table: Pixels, entries: NDArray[np.int64]) -> Pixels:
     return np.take(table.ravel(), entries).reshape(pixels.shape)
 
 

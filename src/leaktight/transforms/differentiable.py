@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from leaktight.transforms.batched import MOVES, sampled
+from leaktight.transforms.batched import MOVES, source_pixels
 from leaktight.transforms.images import require_shape
 from leaktight.transforms.library import Function
 from leaktight.transforms.operation import OPERATIONS
@@ -51,46 +51,46 @@ def differentiable(function: Function, shape: tuple[int, ...], sign: int = 1) ->
     return lambda pixels: change(pixels, value)
 
 
-def stepped(numbers: Tensor, edge: float = 0.0) -> Tensor:
+def truncate(numbers: Tensor, edge: float = 0.0) -> Tensor:
     """Return numbers without their fraction and cut to 0..255; the derivative is that of the cut alone."""
     cut = numbers.clamp(0, 255)
     return cut + (torch.floor(cut.detach() + edge).clamp(max=255) - cut.detach())
 
 
-def rounded(images: Tensor) -> Tensor:
+def to_pixels(images: Tensor) -> Tensor:
     """Return images in [0, 1] as whole numbers of 0..255; the derivative is 255."""
     pixels = 255 * images
     return pixels + (pixels.detach().round() - pixels.detach())
 
 
 def _mover(name: str, shape: tuple[int, ...], value: float) -> Change:
-    places = torch.from_numpy(sampled(name, shape[1], shape[2], value))
+    places = torch.from_numpy(source_pixels(name, shape[1], shape[2], value))
     bare = places >= 0
     index, fill = torch.where(bare, 0, -1 - places), torch.where(bare, places, 0)
 
     def move(pixels: Tensor) -> Tensor:
-        found = pixels.flatten(-2).index_select(-1, index.to(pixels.device))
-        return torch.where(bare.to(pixels.device), fill.to(pixels.device, pixels.dtype), found).view(pixels.shape)
+        moved = pixels.flatten(-2).index_select(-1, index.to(pixels.device))
+        return torch.where(bare.to(pixels.device), fill.to(pixels.device, pixels.dtype), moved).view(pixels.shape)
 
     return move
 
 
 def _shearer(name: str, shape: tuple[int, ...], value: float) -> Change:
-    found = taps(name, shape[1], shape[2], value)
-    places, offset, bare = torch.from_numpy(found.places), torch.from_numpy(found.offset), torch.from_numpy(found.bare)
+    sources = taps(name, shape[1], shape[2], value)
+    places, offset, bare = torch.from_numpy(sources.places), torch.from_numpy(sources.offset), torch.from_numpy(sources.bare)
 
     def shear(pixels: Tensor) -> Tensor:
         flat, d = pixels.flatten(-2), offset.to(pixels.device, pixels.dtype)
         first, second, third, fourth = (flat.index_select(-1, line) for line in places.to(pixels.device))
         inner = 2 * (first - second) + third - fourth + d * (second - first + fourth - third)
-        cubic = stepped(second + d * (third - first + d * inner))
+        cubic = truncate(second + d * (third - first + d * inner))
         return torch.where(bare.to(pixels.device), 0.0, cubic).view(pixels.shape)
 
     return shear
 
 
 def _blend(degenerate: Tensor, pixels: Tensor, value: float) -> Tensor:
-    return stepped(degenerate + (1 + value) * (pixels - degenerate))
+    return truncate(degenerate + (1 + value) * (pixels - degenerate))
 
 
 def _grey(pixels: Tensor) -> Tensor:
@@ -98,11 +98,11 @@ def _grey(pixels: Tensor) -> Tensor:
         return pixels
     red, green, blue = pixels.unbind(-3)
     total = _LUMA[0] * red + _LUMA[1] * green + _LUMA[2] * blue
-    return stepped((total + 32768) / 65536).unsqueeze(-3)
+    return truncate((total + 32768) / 65536).unsqueeze(-3)
 
 
 def _brightness(pixels: Tensor, value: float) -> Tensor:
-    return stepped((1 + value) * pixels)
+    return truncate((1 + value) * pixels)
 
 
 def _color(pixels: Tensor, value: float) -> Tensor:
@@ -110,7 +110,7 @@ def _color(pixels: Tensor, value: float) -> Tensor:
 
 
 def _contrast(pixels: Tensor, value: float) -> Tensor:
-    return _blend(stepped(_grey(pixels).mean((-3, -2, -1), keepdim=True) + 0.5), pixels, value)
+    return _blend(truncate(_grey(pixels).mean((-3, -2, -1), keepdim=True) + 0.5), pixels, value)
 
 
 def _sharpness(pixels: Tensor, value: float) -> Tensor:
@@ -120,14 +120,14 @@ def _sharpness(pixels: Tensor, value: float) -> Tensor:
     lines = pixels[..., :-2, :] + pixels[..., 1:-1, :] + pixels[..., 2:, :]
     total = lines[..., :-2] + lines[..., 1:-1] + lines[..., 2:] + 4 * pixels[..., 1:-1, 1:-1]
     inside = F.pad(torch.ones(height - 2, width - 2, dtype=torch.bool, device=pixels.device), (1, 1, 1, 1))
-    smooth = torch.where(inside, F.pad(stepped(total / 13 + 0.5), (1, 1, 1, 1)), pixels)
+    smooth = torch.where(inside, F.pad(truncate(total / 13 + 0.5), (1, 1, 1, 1)), pixels)
     return _blend(smooth, pixels, value)
 
 
 def _autocontrast(pixels: Tensor, value: float) -> Tensor:
     low, high = pixels.amin((-2, -1), keepdim=True), pixels.amax((-2, -1), keepdim=True)
     flat = high <= low
-    stretched = stepped((pixels - low) * (255 / torch.where(flat, 1.0, high - low)), _EDGE)
+    stretched = truncate((pixels - low) * (255 / torch.where(flat, 1.0, high - low)), _EDGE)
     return torch.where(flat, pixels, stretched)
 
 
@@ -136,8 +136,8 @@ def _equalize(pixels: Tensor, value: float) -> Tensor:
     counts = torch.zeros_like(levels[..., :1]).expand(*levels.shape[:-1], 256).scatter_add(-1, levels, torch.ones_like(levels))
     below = counts.cumsum(-1) - counts
     step = (levels.shape[-1] - counts.gather(-1, levels.amax(-1, keepdim=True))) // 255
-    found = ((step // 2 + below.gather(-1, levels)) // step.clamp(min=1)).clamp(max=255)
-    spread = torch.where(step == 0, levels, found).view(pixels.shape)
+    level = ((step // 2 + below.gather(-1, levels)) // step.clamp(min=1)).clamp(max=255)
+    spread = torch.where(step == 0, levels, level).view(pixels.shape)
     return pixels + (spread.to(pixels.dtype) - pixels.detach())
 
 

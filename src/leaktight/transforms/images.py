@@ -60,8 +60,8 @@ def as_bytes(images: Tensor) -> Pixels:
         >>> as_bytes(torch.tensor([[[[0.0, 0.5, 1.0]]]])).ravel().tolist()
         [0, 128, 255]
     """
-    found: Pixels = images.detach().to("cpu", torch.float32).mul(255).round_().to(torch.uint8).contiguous().numpy()
-    return found
+    pixels: Pixels = images.detach().to("cpu", torch.float32).mul(255).round_().to(torch.uint8).contiguous().numpy()
+    return pixels
 
 
 def from_bytes(pixels: Pixels, like: Tensor) -> Tensor:

@@ -94,9 +94,9 @@ def same_as(index: int) -> int:
         >>> len({same_as(index) for index in range(50)})
         28
     """
-    wanted = _deed(function_at(index))
-    return next(function.index for function in LIBRARY if _deed(function) == wanted)
+    wanted = _effect(function_at(index))
+    return next(function.index for function in LIBRARY if _effect(function) == wanted)
 
 
-def _deed(function: Function) -> tuple[str, float | None]:
+def _effect(function: Function) -> tuple[str, float | None]:
     return ("", None) if function.identity else (function.operation, function.value)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from torch import Tensor
 
 from leaktight.core.channel import MOST_OUTCOMES, Outcome
-from leaktight.transforms.differentiable import differentiable, rounded
+from leaktight.transforms.differentiable import differentiable, to_pixels
 from leaktight.transforms.images import require_shape
 from leaktight.transforms.library import LIBRARY, Function, same_as
 from leaktight.transforms.policy import Policy, Probability, require_probability
@@ -35,14 +35,14 @@ def outcomes(policy: Policy, shape: tuple[int, ...], probability: Probability = 
     require_shape(shape)
     weights = _weights(policy, shape[0] == 1, probability)
     likely = sorted(weights, key=lambda steps: -weights[steps])[:MOST_OUTCOMES]
-    return tuple(Outcome(weights[steps], _composed(steps, shape), _named(steps)) for steps in likely)
+    return tuple(Outcome(weights[steps], _compose(steps, shape), _name(steps)) for steps in likely)
 
 
-def all_known(policy: Policy, probability: Probability = "always") -> bool:
+def is_enumerable(policy: Policy, probability: Probability = "always") -> bool:
     """Return whether `outcomes` has everything that a policy can make of a colour image.
 
     Example:
-        >>> all_known(Policy.of("3-1-7")), all_known(Policy.of("3-1-7"), "listed")
+        >>> is_enumerable(Policy.of("3-1-7")), is_enumerable(Policy.of("3-1-7"), "listed")
         (True, True)
     """
     return len(_weights(policy, False, probability)) <= MOST_OUTCOMES
@@ -58,19 +58,22 @@ def _weights(policy: Policy, grey: bool, probability: Probability) -> dict[tuple
     return {steps: weight for steps, weight in weights.items() if weight > 0}
 
 
-def mirrored(found: tuple[Outcome, ...]) -> tuple[Outcome, ...]:
+def add_mirror(plain: tuple[Outcome, ...]) -> tuple[Outcome, ...]:
     """Return outcomes of images that are seen in a mirror every other time, before anything else is done to them.
 
     Example:
-        >>> [(one.weight, one.name) for one in mirrored(outcomes(Policy.of("0"), (1, 8, 8)))]
+        >>> [(one.weight, one.name) for one in add_mirror(outcomes(Policy.of("0"), (1, 8, 8)))]
         [(0.5, '0'), (0.5, 'mirrored 0')]
     """
-    pairs = [(Outcome(one.weight / 2, one.change, one.name), _after_mirror(one)) for one in found[: MOST_OUTCOMES // 2]]
+    pairs = [
+        (Outcome(outcome.weight / 2, outcome.change, outcome.name), _after_mirror(outcome))
+        for outcome in plain[: MOST_OUTCOMES // 2]
+    ]
     return tuple(itertools.chain.from_iterable(pairs))
 
 
-def _after_mirror(one: Outcome) -> Outcome:
-    return Outcome(one.weight / 2, lambda images: one.change(images.flip(-1)), f"mirrored {one.name}")
+def _after_mirror(outcome: Outcome) -> Outcome:
+    return Outcome(outcome.weight / 2, lambda images: outcome.change(images.flip(-1)), f"mirrored {outcome.name}")
 
 
 def _paths(branch: tuple[int, ...], grey: bool, probability: Probability) -> Iterator[tuple[float, tuple[Step, ...]]]:
@@ -96,11 +99,11 @@ def _choices(function: Function, listed: float, grey: bool, probability: Probabi
         yield 1 - share, None
 
 
-def _composed(steps: tuple[Step, ...], shape: tuple[int, ...]) -> Callable[[Tensor], Tensor]:
+def _compose(steps: tuple[Step, ...], shape: tuple[int, ...]) -> Callable[[Tensor], Tensor]:
     changes = [differentiable(LIBRARY[index], shape, sign or 1) for index, sign in steps]
 
     def change(images: Tensor) -> Tensor:
-        pixels = rounded(images)
+        pixels = to_pixels(images)
         for each in changes:
             pixels = each(pixels)
         return pixels / 255
@@ -108,5 +111,5 @@ def _composed(steps: tuple[Step, ...], shape: tuple[int, ...]) -> Callable[[Tens
     return change
 
 
-def _named(steps: tuple[Step, ...]) -> str:
+def _name(steps: tuple[Step, ...]) -> str:
     return " ".join(f"{index}{'' if not sign else '+' if sign > 0 else '-'}" for index, sign in steps) or "as it is"

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 import numpy as np
@@ -10,10 +13,13 @@ from numpy.typing import NDArray
 from pydantic import Field, ModelWrapValidatorHandler, ValidationError, field_validator, model_serializer, model_validator
 from torch import Tensor
 
+from leaktight.core.document import parse_toml
 from leaktight.core.draws import Draws
 from leaktight.core.errors import InvalidValue, excerpt, from_validation
+from leaktight.core.input_file import LARGEST_SETTINGS
 from leaktight.core.value import Value
-from leaktight.transforms.batched import Pixels, batched
+from leaktight.data.files import read_bytes
+from leaktight.transforms.batched import Pixels, apply_operation
 from leaktight.transforms.images import as_bytes, from_bytes, require_images
 from leaktight.transforms.library import LIBRARY, Function, function_at, is_index
 
@@ -64,15 +70,15 @@ class Policy(Value):
     # Validators of one name replace each other along a class's bases, so this one also does what the root's does.
     @model_validator(mode="wrap")
     @classmethod
-    def _checked(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+    def _validate(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
         try:
-            return handler({"branches": _parsed(data)} if isinstance(data, str) else data)
+            return handler({"branches": _parse(data)} if isinstance(data, str) else data)
         except ValidationError as error:
             raise from_validation(cls, error) from None
 
     @field_validator("branches")
     @classmethod
-    def _known(cls, branches: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, ...], ...]:
+    def _check_indices(cls, branches: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, ...], ...]:
         if sum(map(len, branches)) > MOST_FUNCTIONS:
             raise ValueError(f"must have at most {MOST_FUNCTIONS} functions. Got {sum(map(len, branches))} instead.")
         for branch in branches:
@@ -84,7 +90,7 @@ class Policy(Value):
         return branches
 
     @model_serializer
-    def _written(self) -> str:
+    def _serialise(self) -> str:
         return str(self)
 
     def __str__(self) -> str:
@@ -106,8 +112,8 @@ class Policy(Value):
         """
         require_images(images)
         require_probability(probability)
-        branch, signs, chances = self._drawn(len(images), draws)
-        found = torch.empty_like(images, memory_format=torch.contiguous_format, requires_grad=False)
+        branch, signs, chances = self._draw(len(images), draws)
+        changed = torch.empty_like(images, memory_format=torch.contiguous_format, requires_grad=False)
         for start in range(0, len(images), _CHUNK):
             part = slice(start, start + _CHUNK)
             pixels = as_bytes(images[part])
@@ -116,10 +122,10 @@ class Policy(Value):
                 chosen = pixels[rows]
                 for place, function in enumerate(map(function_at, indices)):
                     share = 1.0 if probability == "always" else function.probability
-                    chosen = applied(function, chosen, signs[place][part][rows], chances[place][part][rows] < share)
+                    chosen = apply_function(function, chosen, signs[place][part][rows], chances[place][part][rows] < share)
                 pixels[rows] = chosen
-            found[part] = from_bytes(pixels, images)
-        return found
+            changed[part] = from_bytes(pixels, images)
+        return changed
 
     def transform(self, seed: int | None = None, probability: Probability = "always") -> PolicyTransform:
         """Return the policy as a transform of single images, for a plain PyTorch `Dataset`; a seed makes it repeatable."""
@@ -127,7 +133,7 @@ class Policy(Value):
 
         return PolicyTransform(self, seed, probability)
 
-    def _drawn(self, count: int, draws: Draws) -> tuple[NDArray[Any], list[NDArray[Any]], list[NDArray[Any]]]:
+    def _draw(self, count: int, draws: Draws) -> tuple[NDArray[Any], list[NDArray[Any]], list[NDArray[Any]]]:
         """Draw each image's branch, and for each place in it a sign and a chance."""
         branch = draws.integers(len(self.branches), (count,)).numpy()
         signs, chances = [], []
@@ -135,6 +141,26 @@ class Policy(Value):
             signs.append(2 * draws.integers(2, (count,)).numpy() - 1)
             chances.append(draws.uniforms((count,)).numpy())
         return branch, signs, chances
+
+
+def read_policy(path: Path) -> Policy:
+    """Return the policy in a file: its `policy`, a text like `3-1-7+43-18-18`; whatever else is there is for people.
+
+    Args:
+        path: the file, a `policy.toml`.
+
+    Raises:
+        InvalidValue: there is no such file, or it is damaged, or it has no policy; one sentence says which.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     file = Path(folder) / "policy.toml"
+        ...     _ = file.write_text('policy = "3-1-7"')
+        ...     str(read_policy(file))
+        '3-1-7'
+    """
+    return _parse_file(path, read_bytes(path, LARGEST_SETTINGS))
 
 
 def require_probability(probability: str) -> None:
@@ -149,25 +175,60 @@ def require_probability(probability: str) -> None:
         raise InvalidValue(f"The `probability` of a policy must be `always` or `listed`. Got {probability!r} instead.")
 
 
-def applied(function: Function, pixels: Pixels, signs: NDArray[Any], wanted: NDArray[np.bool_]) -> Pixels:
+def apply_function(function: Function, pixels: Pixels, signs: NDArray[Any], wanted: NDArray[np.bool_]) -> Pixels:
     """Return images after one function, each with its sign, where it is wanted; the same array if nothing changes."""
     if function.identity:
         return pixels
     groups = [(sign, wanted & (signs == sign)) for sign in (1, -1)] if function.signed else [(1, wanted)]
-    found = pixels
+    changed = pixels
     for sign, group in groups:
         if group.all():
-            return batched(function.operation, pixels, function.value, sign)
+            return apply_operation(function.operation, pixels, function.value, sign)
         if group.any():
-            found = found.copy() if found is pixels else found
-            found[group] = batched(function.operation, pixels[group], function.value, sign)
-    return found
+            changed = changed.copy() if changed is pixels else changed
+            changed[group] = apply_operation(function.operation, pixels[group], function.value, sign)
+    return changed
 
 
-def _parsed(text: str) -> tuple[tuple[int, ...], ...]:
+def _parse(text: str) -> tuple[tuple[int, ...], ...]:
     parts = [branch.split("-") for branch in text.split("+")]
     if not all(is_index(part) for branch in parts for part in branch):
         raise InvalidValue(
             f"A policy must be indices joined by `-`, and branches by `+`, as `3-1-7+43-18-18`. Got {excerpt(text)} instead."
         )
     return tuple(tuple(map(int, branch)) for branch in parts)
+
+
+@functools.lru_cache(8)
+def _parse_file(path: Path, content: bytes) -> Policy:
+    try:
+        settings = parse_toml(content.decode())
+    # Bytes that are no text, text that is no TOML, and TOML that is nested too deeply.
+    except ValueError as error:
+        raise InvalidValue(
+            f"The file `{path}` must be a whole result of `leaktight search`. It is damaged ({error}); run that again."
+        ) from None
+    policy = settings.get("policy")
+    if not isinstance(policy, str):
+        raise InvalidValue(
+            f"The file `{path}` must hold a `policy` like `3-1-7+43-18-18`. It does not; run `leaktight search`."
+        )
+    try:
+        return Policy.of(policy)
+    except InvalidValue as error:
+        raise InvalidValue(f"The `policy` in the file `{path}` cannot be read. {error}") from None
+
+
+_PUBLISHED = {
+    "ats2021-resnet20-cifar100": "3-1-7+43-18-18",
+    "ats2021-convnet-cifar100": "21-13-3+7-4-15",
+    "ats2021-resnet20-fashion-mnist": "19-15-45+2-43-21",
+    "ats2021-convnet-fashion-mnist": "42-28-42+14-48-48",
+}
+
+PUBLISHED: Mapping[str, Policy] = {name: Policy.of(text) for name, text in _PUBLISHED.items()}
+"""The policies that the paper found, by network and data: the hybrids of Table 1. Their branches are the two policies that the search chose.
+
+References:
+    Gao et al., "Privacy-preserving Collaborative Learning with Automatic Transformation Search", 2021, Table 1.
+"""

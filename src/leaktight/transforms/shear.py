@@ -48,7 +48,7 @@ def taps(name: str, height: int, width: int, value: float) -> Taps:
     return Taps(places.reshape(4, -1), (centre - 0.5 - start).ravel(), bare.ravel())
 
 
-def sheared(pixels: NDArray[np.uint8], found: Taps) -> NDArray[np.uint8]:
+def shear(pixels: NDArray[np.uint8], sources: Taps) -> NDArray[np.uint8]:
     r"""Return (images, channels, height, width) read at taps, bit for bit as Pillow does.
 
     With pixels \(v_1, \ldots, v_4\) and the offset d the cubic is
@@ -58,13 +58,13 @@ def sheared(pixels: NDArray[np.uint8], found: Taps) -> NDArray[np.uint8]:
     cut to 0..255 and its fraction dropped.
     """
     flat = pixels.reshape(*pixels.shape[:2], -1)
-    first, second, third, fourth = (np.take(flat, places, axis=2).astype(np.int16) for places in found.places)
-    inner = (second - first + fourth - third) * found.offset
+    first, second, third, fourth = (np.take(flat, places, axis=2).astype(np.int16) for places in sources.places)
+    inner = (second - first + fourth - third) * sources.offset
     inner += 2 * (first - second) + third - fourth
-    inner *= found.offset
+    inner *= sources.offset
     inner += third - first
-    inner *= found.offset
+    inner *= sources.offset
     inner += second
-    inner[:, :, found.bare] = 0
+    inner[:, :, sources.bare] = 0
     cubic: NDArray[np.uint8] = np.clip(inner, 0, 255, out=inner).astype(np.uint8).reshape(pixels.shape)
     return cubic

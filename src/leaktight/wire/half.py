@@ -47,11 +47,11 @@ def taken(split: Split, labelled: bool) -> Half:
         labelled: whether the label party's half is wanted.
     """
     data = split.data.load()
-    ours, theirs = split.dealt(data)
+    ours, theirs = split.deal_columns(data)
     columns = data.columns or (None if ours is None else Columns.plain(data.shape[0]))
     parts = []
     for batch in (data.train, data.test):
-        features, own = split.held(batch.inputs)
+        features, own = split.divide_rows(batch.inputs)
         if labelled:
             parts.append(Batch(batch.inputs.new_zeros((len(batch), 0)) if own is None else own, batch.labels))
         else:

@@ -15,7 +15,7 @@ from torch import Tensor
 from leaktight.core.errors import InvalidValue, did_you_mean
 from leaktight.core.task import Batch
 from leaktight.data.column import is_missing
-from leaktight.data.column_rules import ColumnRules, described, encoded
+from leaktight.data.column_rules import ColumnRules, describe, encode
 from leaktight.data.files import Location
 from leaktight.data.labels import as_ids, number
 from leaktight.data.table import as_words, read_cells
@@ -76,12 +76,12 @@ class PartyTable(ColumnRules):
             raise InvalidValue(
                 f"The file `{self.path}` must have a column for the feature party to learn from. Got none instead."
             )
-        columns = self.learned([header[at] for at in kept], train[:, kept])
+        columns = self.learn([header[at] for at in kept], train[:, kept])
         ours, theirs, classes = self._labels(header, train, train[:0] if test is None else test)
         return Half(
-            Batch(encoded(columns, train[:, kept]), ours),
-            None if test is None else Batch(encoded(columns, test[:, kept]), theirs),
-            described(columns),
+            Batch(encode(columns, train[:, kept]), ours),
+            None if test is None else Batch(encode(columns, test[:, kept]), theirs),
+            describe(columns),
             classes,
             self._people(header, train, test),
         )

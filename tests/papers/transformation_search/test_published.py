@@ -8,7 +8,7 @@ from leaktight.papers.transformation_search import TransformationSearch
 from leaktight.papers.transformation_search.published import FOUND, LOWEST, TABLE_1, TABLE_2, TABLE_3, TABLE_4
 from leaktight.papers.transformation_search.settings import VARIANTS, study_of
 from leaktight.transforms.library import LIBRARY
-from leaktight.transforms.published import PUBLISHED
+from leaktight.transforms.policy import PUBLISHED
 
 PAPER = TransformationSearch()
 

@@ -10,7 +10,7 @@ from leaktight.models import ConvNet, LeNet, ResNet20
 from leaktight.papers import Order
 from leaktight.papers.transformation_search import TransformationSearch
 from leaktight.papers.transformation_search.settings import PUBLISHED, Study, study_of
-from leaktight.transforms.published import PUBLISHED as PRESETS
+from leaktight.transforms.policy import PUBLISHED as PRESETS
 
 STRENGTHS = ("attack", "variants", "adaptive", "compared_attack", "path")
 

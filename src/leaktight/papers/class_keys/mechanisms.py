@@ -15,7 +15,7 @@ from leaktight.metrics.generated import NearestPrivate, Recognised, RecognisedAn
 PLAIN = "plain"
 EXACT, RANDOM, ESTIMATED = "exact key", "random key", "estimated key"
 ATTACKER = "client-1"
-"""Whose chair the attacker takes: the victim is the participant before it."""
+"""Whose seat the attacker takes: the victim is the participant before it."""
 DIVERSITY = "sample_diversity"
 SCORES = ("recognised", "recognised_any", "recognised_confidence", "nearest_private", DIVERSITY)
 """All but the last are shares."""
@@ -68,7 +68,7 @@ def guesses(attack: GanAttack, distances: tuple[float, ...]) -> dict[str, GanAtt
 
 
 def attempt(attack: GanAttack) -> Attempt:
-    """Return the attack from its chair with no more knowledge than it needs, and its scores."""
+    """Return the attack from its seat with no more knowledge than it needs, and its scores."""
     return Attempt(
         attack=attack,
         threat=ThreatModel(seat=ATTACKER, knows=attack.needs),

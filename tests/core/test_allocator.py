@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from leaktight.core.memory import KEEP
+from leaktight.core.allocator import KEEP
 
 glibc = pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other C libraries have no such settings")
 STEPS = """
@@ -35,7 +35,7 @@ def ran(code: str, **settings: str) -> str:
 def variables(**settings: str) -> dict[str, str]:
     code = f"""
 import json, os
-from leaktight.core.memory import keep_memory
+from leaktight.core.allocator import keep_memory
 keep_memory()
 print(json.dumps({{name: os.environ[name] for name in {KEEP} if name in os.environ}}))
 """
@@ -55,7 +55,7 @@ def test_a_user_s_own_setting_stays_and_stays_alone(name: str) -> None:
 
 @glibc
 def test_pages_that_were_freed_are_not_asked_for_again() -> None:
-    kept = f"from leaktight.core.memory import keep_memory\nkeep_memory()\n{STEPS}"
+    kept = f"from leaktight.core.allocator import keep_memory\nkeep_memory()\n{STEPS}"
     # Blocks of 40 megabytes are beyond what glibc keeps by itself.
     assert float(ran(STEPS)) > 0.5
     assert float(ran(kept)) < 0.5

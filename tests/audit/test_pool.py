@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leaktight.audit.pool import high, leakage, leaks_more, low, minus, pool
+from leaktight.audit.pool import high, leakage, leaks_more, low, pool
 from leaktight.core.errors import InvalidValue
 from leaktight.core.metric import Reading
 
@@ -78,18 +78,3 @@ def test_leaks_more_needs_intervals_apart_and_knows_the_direction():
     assert leaks_more(good, bad)
     assert not leaks_more(bad, good)
     assert leakage(good) > leakage(bad)
-
-
-def test_the_difference_of_readings_without_interval_has_none():
-    difference = minus(Reading(name="accuracy", value=0.8), Reading(name="accuracy", value=0.5), "accuracy_loss")
-    assert difference.value == pytest.approx(0.3)
-    assert difference.low is None
-    assert difference.high is None
-
-
-def test_uneven_intervals_cross_over_in_a_difference():
-    one = Reading(name="a", value=0.5, low=0.4, high=0.5)
-    other = Reading(name="a", value=0.2, low=0.2, high=0.3)
-    difference = minus(one, other, "loss")
-    assert low(difference) == pytest.approx(0.3 - math.hypot(0.1, 0.1))
-    assert high(difference) == pytest.approx(0.3)

@@ -104,29 +104,3 @@ def leaks_more(one: Reading, other: Reading) -> bool:
         (True, False)
     """
     return high(one) < low(other) if one.leaks == "low" else low(one) > high(other)
-
-
-def minus(one: Reading, other: Reading, name: str) -> Reading:
-    """Return the difference of two readings with the interval of two independent ones.
-
-    Both are often measured on the same test examples; then the true interval is as a rule narrower.
-
-    Example:
-        >>> one, other = (Reading(name="accuracy", value=v, low=v - 0.03, high=v + 0.03) for v in (0.5, 0.4))
-        >>> loss = minus(one, other, "accuracy_loss")
-        >>> round(loss.value, 2), round(loss.low, 3), round(loss.high, 3)
-        (0.1, 0.058, 0.142)
-
-    References:
-        Newcombe, Interval Estimation for the Difference between Independent Proportions, 1998, method 10 (where both
-        intervals are Wilson's).
-    """
-    value = one.value - other.value
-    known = None not in (one.low, one.high, other.low, other.high)
-    return Reading(
-        name=name,
-        value=value,
-        low=value - math.hypot(_below(one), _above(other)) if known else None,
-        high=value + math.hypot(_above(one), _below(other)) if known else None,
-        n=min(one.n, other.n),
-    )

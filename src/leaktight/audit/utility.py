@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from statistics import fmean
 
-from leaktight.audit.pool import minus, pool
+from leaktight.audit.pool import pool
 from leaktight.audit.words import percent, title_of
 from leaktight.core.metric import Reading
+from leaktight.statistics.difference import minus
 from leaktight.statistics.outcomes import unpack
 from leaktight.statistics.paired import Pair, paired_interval
 

@@ -58,15 +58,15 @@ def reproduce(
 
     Finished cells are kept: after an interruption the same command resumes.
     """
-    from leaktight.cli.beside import show
+    from leaktight.cli.comparison_table import show
     from leaktight.cli.outcome import reasons
     from leaktight.cli.progress import Bar
     from leaktight.core.private import check_writable, write_private
     from leaktight.core.record import Status
     from leaktight.papers import Order, find_paper
-    from leaktight.papers import reproduce as reproduced
+    from leaktight.papers import reproduce as run_paper
 
-    found = find_paper(paper)
+    chosen = find_paper(paper)
     order = Order(scale=scale, data=data or "", seed=seed, steps=steps)
     folder = out or Path(f"leaktight-{paper}-{scale}")
     if json is not None:
@@ -77,10 +77,10 @@ def reproduce(
         Bar() as bar,
         staff(engine, workers, address) as crew,
     ):
-        done = reproduced(found, order, folder, workers=crew, progress=bar.step)
-    show(found, done.reproduction)
+        done = run_paper(chosen, order, folder, workers=crew, progress=bar.step)
+    show(chosen, done)
     if json is not None:
-        write_private(json, done.reproduction.model_dump_json(indent=2).encode() + b"\n")
+        write_private(json, done.model_dump_json(indent=2).encode() + b"\n")
         typer.echo(f"\nWritten: {json}")
     if done.failed:
         for reason in reasons(done.failed, Status.FAILED):

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,11 +10,10 @@ from leaktight.core.metric import Reading
 from leaktight.core.record import Cell, Record, Status
 from leaktight.learning import Federated
 from leaktight.learning.schedule import ByProperty
-from leaktight.papers import Order
+from leaktight.papers import Order, Paper
+from leaktight.papers.layer_leakage import PAPER
 from leaktight.papers.layer_leakage.networks import layers_of
-from leaktight.papers.layer_leakage.plans import plans_of
-from leaktight.papers.layer_leakage.settings import Study, study_of
-from leaktight.papers.paper import Plans
+from leaktight.papers.layer_leakage.scales import Study, study_of
 
 NAMES = [
     "Male",
@@ -106,13 +106,18 @@ def order(sets: str) -> Order:
 
 
 @pytest.fixture(scope="session")
+def paper() -> Paper[Any]:
+    return PAPER
+
+
+@pytest.fixture(scope="session")
 def study(order: Order) -> Study:
     return study_of(order)
 
 
 @pytest.fixture(scope="session")
-def plans(study: Study) -> Plans:
-    return plans_of(study, seed=5)
+def setup(study: Study) -> Study:
+    return study
 
 
 @pytest.fixture(scope="session")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from leaktight.papers import Reproduction, find_paper
-from leaktight.papers.reproduction import number, rows_where
+from leaktight.papers import Reproduction
+from leaktight.papers.polarization_network import PAPER
+from leaktight.papers.row import number, rows_where
 
-PAPER = find_paper("polarization-network")
 # The whole run is one fixture; on a busy machine it may take its time.
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 

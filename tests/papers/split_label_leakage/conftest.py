@@ -3,6 +3,7 @@ from __future__ import annotations
 import gzip
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,10 +13,10 @@ from leaktight.data import HeldOut
 from leaktight.defences.isotropic import IsotropicNoise
 from leaktight.defences.sumkl import SumKL
 from leaktight.learning import Split
-from leaktight.papers import Order
-from leaktight.papers.paper import Plans
-from leaktight.papers.split_label_leakage.plans import LOOKS, plans_of
-from leaktight.papers.split_label_leakage.settings import Study, studies
+from leaktight.papers import Order, Paper
+from leaktight.papers.split_label_leakage import PAPER
+from leaktight.papers.split_label_leakage.audits import LOOKS
+from leaktight.papers.split_label_leakage.scales import Study, studies
 from leaktight.probes.class_gradients import SHARES
 
 
@@ -56,14 +57,19 @@ def _answer(cell: Cell) -> Record:
 
 
 @pytest.fixture(scope="session")
+def paper() -> Paper[Any]:
+    return PAPER
+
+
+@pytest.fixture(scope="session")
 def study() -> Study:
-    [found] = studies(Order())
+    [found] = studies(Order(seed=5))
     return found.model_copy(update={"seeds": 3})
 
 
 @pytest.fixture(scope="session")
-def plans(study: Study) -> Plans:
-    return plans_of(study, seed=5)
+def setup(study: Study) -> list[Study]:
+    return [study]
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,92 @@
+"""Several attackers at once: all participants but one attack that one with keys of their own (Fig. 6)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from leaktight.audit.plan import Plan
+from leaktight.defences.class_keys import ClassKeys
+from leaktight.papers.check import Check, at_least
+from leaktight.papers.class_keys.audits import (
+    LEAKS,
+    Owned,
+    at_end,
+    attack_in,
+    audit_name,
+    check_stopped,
+    deal_classes,
+    make_federation,
+    score_columns,
+)
+from leaktight.papers.class_keys.mechanisms import ATTACKER, PLAIN, RANDOM, attempt, frameworks
+from leaktight.papers.class_keys.scales import Scope, Study
+from leaktight.papers.paper import Experiment, Plans
+from leaktight.papers.records import Records
+from leaktight.papers.row import Row, claims, number, reading_of
+
+PUBLISHED = claims(("Five participants that all attack fail at 16,384 dimensions.", "5.3 III, Fig. 6"))
+
+
+def plans(scope: Scope) -> Plans:
+    """Let several attack where there are more than two participants."""
+    return {_audit(study): _plan(scope, study) for study in scope.studies if study.crowd > 2}
+
+
+def rows(scope: Scope, records: Records) -> list[Row]:
+    """Return the plain framework and keys; nothing for a study without several attackers."""
+    return [
+        {
+            "data_set": study.name,
+            "attackers": study.crowd - 1,
+            "framework": name,
+            **score_columns(records, [_audit(study)], defence, RANDOM),
+        }
+        for study in scope.studies
+        if study.crowd > 2
+        for name, defence in frameworks((study.dimensions,)).items()
+    ]
+
+
+def checks(rows: Sequence[Row]) -> list[Check]:
+    """Ask whether they succeed on the plain framework, and fail on keys."""
+    found = []
+    for row in rows:
+        crowd = f"{number(row, 'attackers'):.0f} attackers"
+        if row["framework"] == PLAIN:
+            words = f"Samples recognised as the victim's class, {crowd} on the plain framework, {row['data_set']}"
+            found.append(at_least(words, reading_of(row, "recognised"), LEAKS))
+        else:
+            found += check_stopped(row, f"{crowd} with random keys, {row['data_set']}")
+    return found
+
+
+def _audit(study: Study) -> str:
+    return audit_name(study.name, "crowd")
+
+
+def _plan(scope: Scope, study: Study) -> Plan:
+    accomplices = tuple(name for number in range(1, study.crowd) if (name := f"client-{number}") != ATTACKER)
+    attack = attack_in(study, 0, class_key="random", accomplices=accomplices)
+    return Plan(
+        title=f"{study.name}: {study.crowd - 1} attackers on class {attack.victim_class}",
+        scenarios={f"{study.crowd - 1} attackers": make_federation(study, _owned(study), study.rounds, spare=1)},
+        defences=(ClassKeys(dimensions=study.dimensions),),
+        probes={RANDOM: attempt(attack)},
+        grid=at_end(study.crowd, *range(scope.seed, scope.seed + study.seeds)),
+    )
+
+
+def _owned(study: Study) -> Owned:
+    """Return the victim's half of the classes, and the other half dealt out to the attackers."""
+    victim, rest = deal_classes(study.classes, 2)
+    return victim, *(tuple(rest[place] for place in part) for part in deal_classes(len(rest), study.crowd - 1))
+
+
+EXPERIMENT = Experiment(
+    table="several_attackers",
+    keys=("data_set", "attackers", "framework"),
+    plans=plans,
+    rows=rows,
+    published=PUBLISHED,
+    checks=checks,
+)

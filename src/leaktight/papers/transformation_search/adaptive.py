@@ -1,0 +1,100 @@
+"""What an attacker who knows the policy finds, beside one who does not: PSNR against the original is what counts. A table of our own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from leaktight.core.probe import Probe
+from leaktight.core.threat import Knows
+from leaktight.papers.check import Check, at_least
+from leaktight.papers.comparison import difference, highest
+from leaktight.papers.paper import Experiment, Plans
+from leaktight.papers.records import Records
+from leaktight.papers.row import Row, claims, groups, reading_of, rows_where, value_at
+from leaktight.papers.transformation_search.audits import (
+    ATTACK,
+    DROP,
+    PLACE,
+    attack_columns,
+    audit_name,
+    make_attempt,
+    make_plan,
+    make_scenario,
+    make_title,
+    place_of,
+)
+from leaktight.papers.transformation_search.mechanisms import HYBRID, NONE, as_defences, known_policies
+from leaktight.papers.transformation_search.scales import VARIANTS, Study
+
+KNOWING = "ats2021-adaptive"
+ADAPTIVE = (
+    "The second attacker of the table `adaptive` knows the policy, searches for the original image through each possible transformation with a "
+    "generic prior of pictures, and starts from the mean public image of the class; what it finds is to be read off `psnr_original`. The paper "
+    "has none."
+)
+PUBLISHED = claims(
+    ("An adversary may start from class representatives, or use techniques other than matching: left as future work.", "6")
+)
+
+
+def plans(study: Study) -> Plans:
+    """Attack by who knows the policy, beside who does not: one audit, so that both are compared."""
+    probes: dict[str, Probe] = {
+        ATTACK: make_attempt(VARIANTS[ATTACK], study.adaptive),
+        KNOWING: make_attempt(KNOWING, study.adaptive, Knows.DEFENCE, Knows.AUXILIARY),
+    }
+    plan = make_plan(
+        make_title(study.focus, "attacks by who knows the policy"),
+        make_scenario(study, study.focus),
+        as_defences(study, known_policies(study, study.focus)).values(),
+        probes,
+        (study.seed,),
+        study.adaptive.victims,
+        stages=(study.attacked,),
+    )
+    return {_audit(study): plan}
+
+
+def rows(study: Study, records: Records) -> list[Row]:
+    """Return a row for each known policy and attacker."""
+    return [
+        {
+            **place_of(study.focus),
+            "policy": name,
+            "attack": attack,
+            **attack_columns(study, cells(study, records, attack), [defence]),
+        }
+        for name, defence in as_defences(study, known_policies(study, study.focus)).items()
+        for attack in (ATTACK, KNOWING)
+    ]
+
+
+def cells(study: Study, records: Records, attack: str) -> Records:
+    """Return the cells of one of the attackers, under every known policy."""
+    return records.where(_audit(study), label=attack, stage=study.attacked)
+
+
+def checks(rows: Sequence[Row]) -> list[Check]:
+    """Ask what is left of the hybrid where the attacker knows it: the best of all attackers, against the original image."""
+    found = []
+    for place, own in groups(rows, *PLACE):
+        plain = value_at(own, "psnr_original", attack=ATTACK, policy=NONE)
+        best = highest([reading_of(row, "psnr_original") for row in rows_where(own, policy=HYBRID)])
+        words = f"PSNR of the original(none) - PSNR of the original(hybrid, best of two attackers) in dB, {', '.join(place)}"
+        found.append(at_least(words, difference(plain, best), DROP))
+    return found
+
+
+def _audit(study: Study) -> str:
+    return audit_name(study.focus, "adaptive")
+
+
+EXPERIMENT = Experiment(
+    table="adaptive",
+    keys=(*PLACE, "policy", "attack"),
+    plans=plans,
+    rows=rows,
+    published=PUBLISHED,
+    checks=checks,
+    notes=lambda study: [ADAPTIVE],
+)

@@ -130,7 +130,10 @@ def test_an_interruption_keeps_what_is_finished(leaktight: Callable[..., Any], m
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("polarisation-network",), "There is no paper named `polarisation-network`. Did you mean `polarization-network`?"),
+        (
+            ("polarisation-network",),
+            "There is no paper named `polarisation-network`. Did you mean `polarization-network`?",
+        ),
         (
             ("polarization-network", "--scale", "small"),
             "The scale `small` needs real data sets. Name their folder with `--data`.",
@@ -145,7 +148,8 @@ def test_an_interruption_keeps_what_is_finished(leaktight: Callable[..., Any], m
         ),
         (
             ("polarization-network", "--scale", "small", "--data", "."),
-            "The folder `.` must have a sub-folder `cifar10` with that data set: an .npz file, IDX files or CIFAR .bin batches. It has none.",
+            "The folder `.` must have a sub-folder `cifar10` with that data set: an .npz file, IDX files or CIFAR .bin "
+            "batches. It has none.",
         ),
         (("polarization-network", "--steps", "0"), "The `steps` of Order must be at least 1. Got 0 instead."),
         (("polarization-network", "--seed", "-1"), "The `seed` of Order must be at least 0. Got -1 instead."),
@@ -217,7 +221,14 @@ def test_a_check_whose_interval_straddles_is_undecided() -> None:
         above("three", Reading(name="a", value=-0.2, low=-0.5, high=0.1), 0),
     )
     done = Reproduction(
-        paper="toy", scale="smoke", seed=0, seconds=0.0, tables={}, published={}, checks=checks, remarks=("Mind the gap.",)
+        paper="toy",
+        scale="smoke",
+        seed=0,
+        seconds=0.0,
+        tables={},
+        published={},
+        checks=checks,
+        remarks=("Mind the gap.",),
     )
     out = Console(file=StringIO(), width=200)
     show(TOY, done, console=out)

@@ -1,4 +1,4 @@
-"""A paper made by hand, and what the tests of all papers share: answers to planned cells, and one run at the smallest scale."""
+"""A paper made by hand, and what all papers' tests share: answers to planned cells, and a run at the smallest scale."""
 
 from __future__ import annotations
 
@@ -40,7 +40,10 @@ def toy_plans(order: Order) -> Plans:
 
 def toy_rows(order: Order, records: Records) -> list[Row]:
     return [
-        {"std": std, **columns("accuracy", records.where(name, defence=GaussianNoise(std=std)).done.reading("accuracy"))}
+        {
+            "std": std,
+            **columns("accuracy", records.where(name, defence=GaussianNoise(std=std)).done.reading("accuracy")),
+        }
         for name, std in STRENGTHS.items()
     ]
 
@@ -80,7 +83,7 @@ def plans(paper: Paper[Any], setup: Any) -> Plans:
 
 @pytest.fixture(scope="module")
 def answered(plans: Plans, answer: Callable[[Cell], Record]) -> Callable[..., Records]:
-    """Return a function that answers every planned cell, but those that are to fail; a control's answer is known already."""
+    """Return a function that answers every planned cell but those that are to fail; controls answer themselves."""
 
     def records(fails: Callable[[Cell], bool] = lambda cell: False) -> Records:
         return Records(

@@ -40,13 +40,13 @@ def test_an_experiment_needs_no_more_than_a_table() -> None:
     paper = Paper(name="p", title="P", setup=lambda order: order, experiments=(bare, full))
     assert (paper.plans(Order()), paper.remarks(Order(), Order())) == ({}, [])
     tables = paper.tables(Order(), Records({}))
-    assert (list(tables), list(paper.published()), paper.checks(tables)) == (["t", "u"], ["u"], [])
+    assert (list(tables), list(paper.published_tables()), paper.checks(tables)) == (["t", "u"], ["u"], [])
 
 
 @pytest.mark.parametrize("paper", PAPERS.values(), ids=str)
 def test_every_paper_has_each_table_once_and_published_rows_have_its_keys(paper: Paper[Any]) -> None:
     assert len(paper.keys) == len(paper.experiments)
-    for table, rows in paper.published().items():
+    for table, rows in paper.published_tables().items():
         for row in rows:
             assert set(row) == {"claim", "source"} or set(paper.keys[table]) < set(row)
 

@@ -27,7 +27,15 @@ def test_its_json_has_exactly_the_promised_keys() -> None:
     assert list(found) == ["paper", "scale", "seed", "seconds", "tables", "published", "checks", "remarks"]
     assert found["tables"] == {"t": [{"a": 1, "b": None, "c": "x", "d": 0.5}]}
     assert found["checks"] == [
-        {"name": "a claim", "value": 1.0, "expected": "above 0", "holds": True, "low": None, "high": None, "undecided": False}
+        {
+            "name": "a claim",
+            "value": 1.0,
+            "expected": "above 0",
+            "holds": True,
+            "low": None,
+            "high": None,
+            "undecided": False,
+        }
     ]
     assert Reproduction.model_validate(found) == done
 
@@ -46,7 +54,7 @@ def test_the_plans_become_tables_beside_the_published_ones(toy: Paper[Order], tm
     done = reproduce(toy, Order(seed=3), tmp_path)
     assert (done.paper, done.scale, done.seed) == ("toy", "smoke", 3)
     assert [row["std"] for row in done.tables["accuracy"]] == [0.01, 1.0]
-    assert done.published == toy.published()
+    assert done.published == toy.published_tables()
     assert done.tables.keys() == done.published.keys() == toy.keys.keys()
     assert [check.name for check in done.checks] == ["Accuracy(weak) - Accuracy(strong)"]
     assert done.seconds > 0

@@ -52,7 +52,7 @@ def show(paper: Paper[Any], done: Reproduction, console: Console | None = None) 
 
 
 def parts(name: str, rows: Sequence[Row], published: Sequence[Row], keys: Sequence[str], where: Console) -> list[Table]:
-    """Return a table, or several with some of its columns each if it has too many for one line; with intervals where they have room."""
+    """Return a table, or several with some of the columns each if there are too many; with intervals where they fit."""
     numbers = _numbers(rows, keys)
     count = max(1, math.ceil(len(numbers) / MANY))
     size = math.ceil(len(numbers) / count)
@@ -77,7 +77,8 @@ def table(
 ) -> Table:
     """Return a table of ours with a column more for each number that was published.
 
-    A number and the ends of its interval become one column; without intervals, which the file has all, it takes less room.
+    A number and the ends of its interval become one column; without intervals, which the file has all, it takes less
+    room.
     """
     known = {tuple(row.get(key) for key in keys): row for row in published if CLAIM not in row}
     shared = [column for column in numbers if any(column in row for row in known.values())]

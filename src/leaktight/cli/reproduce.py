@@ -50,7 +50,8 @@ def reproduce(
     steps: Annotated[
         int | None,
         typer.Option(
-            help="Cut rounds, local steps and attack iterations to so many: a proof that every part runs.", show_default=False
+            help="Cut rounds, local steps and attack iterations to so many: a proof that every part runs.",
+            show_default=False,
         ),
     ] = None,
 ) -> None:

@@ -1,8 +1,8 @@
 """Published experiments, at three scales, with the published numbers beside ours.
 
-A `Paper` is data: what an order comes to at a scale (`scales.py` of its folder), and its `Experiment`s. Each experiment, a table or a figure,
-is one file with its plans, rows, published numbers, checks and notes. To add one, write that file and list it in the folder's
-`__init__.py`. `reproduce` runs a paper; `PAPERS` holds all.
+A `Paper` is data: what an order comes to at a scale (`scales.py` of its folder), and its `Experiment`s. Each
+experiment, a table or a figure, is one file with its plans, rows, published numbers, checks and notes. To add one,
+write that file and list it in the folder's `__init__.py`. `reproduce` runs a paper; `PAPERS` holds all.
 """
 
 from leaktight.papers.catalogue import PAPERS, find_paper

@@ -33,13 +33,16 @@ def mean_of(readings: Sequence[Reading | None]) -> Reading | None:
 def difference(one: Reading | None, other: Reading | None) -> Reading | None:
     """Return one number less another, with Newcombe's interval of a difference; None if one is missing.
 
-    The interval is that of independent numbers. Those on the same victims or test data vary together, which makes it cautious.
+    The interval is that of independent numbers. Those on the same victims or test data vary together, which makes it
+    cautious.
     """
     return None if one is None or other is None else minus(one, other, one.name)
 
 
 def relative(one: Reading | None, other: Reading | None) -> Reading | None:
-    """Return by which share one positive number exceeds another; its interval is that of the difference of their logarithms.
+    """Return by which share one positive number exceeds another.
+
+    The interval is that of the difference of their logarithms.
 
     Example:
         >>> found = relative(*(Reading(name="ratio", value=v, low=v, high=v) for v in (3.0, 2.0)))

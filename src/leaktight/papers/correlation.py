@@ -38,7 +38,8 @@ class Correlation:
 def pearson(ones: Sequence[float], others: Sequence[float]) -> Correlation | None:
     """Return the correlation of two lists; None for fewer than three pairs, or where one of them does not vary.
 
-    Layers of one network are not an independent sample: interval and p-value are reckoned as the paper does, and mean no more.
+    Layers of one network are not an independent sample: interval and p-value are reckoned as the paper does, and mean
+    no more.
 
     Example:
         >>> found = pearson([1.0, 2.0, 3.0, 4.0], [1.0, 3.0, 2.0, 4.0])
@@ -50,13 +51,13 @@ def pearson(ones: Sequence[float], others: Sequence[float]) -> Correlation | Non
     """
     if len(ones) < LEAST or any(_constant(values) for values in (ones, others)):
         return None
-    found = pearsonr(ones, others)
-    r, count = float(found.statistic), len(ones)
+    result = pearsonr(ones, others)
+    r, count = float(result.statistic), len(ones)
     left = 1 - r * r
     if left <= _SAME:
-        return Correlation(r, r, r, math.copysign(math.inf, r), float(found.pvalue), count)
-    ends = found.confidence_interval(0.95)
-    return Correlation(r, float(ends.low), float(ends.high), r * math.sqrt((count - 2) / left), float(found.pvalue), count)
+        return Correlation(r, r, r, math.copysign(math.inf, r), float(result.pvalue), count)
+    ends = result.confidence_interval(0.95)
+    return Correlation(r, float(ends.low), float(ends.high), r * math.sqrt((count - 2) / left), float(result.pvalue), count)
 
 
 def of_columns(rows: Sequence[Row], one: str, other: str) -> Correlation | None:
@@ -71,17 +72,22 @@ def of_columns(rows: Sequence[Row], one: str, other: str) -> Correlation | None:
     return pearson([first for first, _ in known], [second for _, second in known])
 
 
-def correlation_columns(found: Correlation | None, name: str = "r") -> Row:
+def correlation_columns(correlation: Correlation | None, name: str = "r") -> Row:
     """Return a correlation as columns: the coefficient with its interval, t, p-value and the number of pairs.
 
     Example:
         >>> correlation_columns(None)
         {'r': None, 'r_low': None, 'r_high': None, 't': None, 'p': None, 'n': 0}
     """
-    if found is None:
+    if correlation is None:
         return {**interval_columns(name, None, None, None), "t": None, "p": None, "n": 0}
-    t = found.t if math.isfinite(found.t) else None
-    return {**interval_columns(name, found.r, found.low, found.high), "t": t, "p": found.p, "n": found.n}
+    t = correlation.t if math.isfinite(correlation.t) else None
+    return {
+        **interval_columns(name, correlation.r, correlation.low, correlation.high),
+        "t": t,
+        "p": correlation.p,
+        "n": correlation.n,
+    }
 
 
 def _constant(values: Sequence[float]) -> bool:

@@ -23,18 +23,20 @@ Scale = Literal["smoke", "small", "paper"]
 Plans = dict[str, Plan]
 """The audits of an experiment by name; each gets a folder of that name."""
 Setup = TypeVar("Setup")
-"""What a paper makes of an order: which data sets and networks, how long they are trained, how hard they are attacked."""
+"""What a paper makes of an order: which data sets and networks, how long they are trained, how hard they are attacked.
+"""
 
 
 class Order(Value):
     """What a person asks of a reproduction.
 
     Args:
-        scale: `smoke` runs in minutes on bundled data, `small` within the hour on real sets, `paper` is the full experiment.
+        scale: `smoke` runs in minutes on bundled data, `small` within the hour on real sets, `paper` is the full
+            experiment.
         data: the folder with real data sets, a sub-folder each; empty if there is none.
         seed: what all randomness derives from.
-        steps: cut rounds, local steps and attack iterations to so many, and everything that is counted to its least, to prove
-            that every part runs; None runs what the scale says.
+        steps: cut rounds, local steps and attack iterations to so many, and everything that is counted to its least, to
+            prove that every part runs; None runs what the scale says.
     """
 
     scale: Scale = "smoke"
@@ -62,8 +64,10 @@ class Experiment(Generic[Setup]):
         table: the name of our table.
         keys: the columns by which our rows and the published ones belong together.
         rows: our table, from the records of the paper's audits.
-        plans: the audits it takes. Experiments that need the same audit plan it under the same name, and it is run once.
-        published: the published numbers, or the claims of the text where there are only figures; none for a table of our own.
+        plans: the audits it takes. Experiments that need the same audit plan it under the same name, and it is run
+            once.
+        published: the published numbers, or the claims of the text where there are only figures; none for a table of
+            our own.
         checks: what the paper claims of this table, and whether it holds in ours.
         notes: where our numbers and the published ones are not of the same thing.
     """
@@ -121,7 +125,7 @@ class Paper(Generic[Setup]):
         """Return the table of every experiment."""
         return {experiment.table: experiment.rows(setup, records) for experiment in self.experiments}
 
-    def published(self) -> Tables:
+    def published_tables(self) -> Tables:
         """Return the published numbers under the names of our tables; a table of our own has none."""
         return {experiment.table: list(experiment.published) for experiment in self.experiments if experiment.published}
 

@@ -16,11 +16,12 @@ Readings = dict[int, Reading]
 class Records:
     """One line for each measured cell; a question that no line answers is an error, not an empty answer.
 
-    The columns are the name of the audit, the fields of a cell (`label`, `defence`, `stage`, `batch_size`, `seed`) and those of its
-    scenario (`model`, `rounds`, `participants`). Controls and null views are no measurements and are left to the report.
+    The columns are the name of the audit, the fields of a cell (`label`, `defence`, `stage`, `batch_size`, `seed`) and
+    those of its scenario (`model`, `rounds`, `participants`). Controls and null views are no measurements and are left
+    to the report.
 
-    A number may be missing for a good reason. Whoever allows that says so: `done` leaves out cells that were refused or failed, and
-    `optional` allows a done cell to lack a reading, such as the accuracy of a training run that diverged.
+    A number may be missing for a good reason. Whoever allows that says so: `done` leaves out cells that were refused or
+    failed, and `optional` allows a done cell to lack a reading, such as the accuracy of a training run that diverged.
 
     Args:
         audits: the records of each audit by its name.
@@ -52,13 +53,15 @@ class Records:
         )
         if not len(selected):
             wanted = ", ".join(f"{name}={value!s}" for name, value in columns.items())
-            raise InvalidValue(f"No cell of {_quoted(audits or self._audits)} was planned with {wanted or 'any settings'}.")
+            raise InvalidValue(f"No cell of {_list_names(audits or self._audits)} was planned with {wanted or 'any settings'}.")
         return selected
 
     @property
     def done(self) -> Records:
         """The lines whose cells were done; perhaps none."""
-        return Records({name: [one for one in records if one.status is Status.DONE] for name, records in self._audits.items()})
+        return Records(
+            {name: [record for record in records if record.status is Status.DONE] for name, records in self._audits.items()}
+        )
 
     def by_seed(self) -> dict[int, Record]:
         """Return the record of each seed; raise an error where several cells have the same seed."""
@@ -67,7 +70,7 @@ class Records:
             # Two audits may have a cell in common; it was measured once.
             if records.setdefault(record.cell.seed, record).cell != record.cell:
                 raise InvalidValue(
-                    f"Several cells of {_quoted(self._audits)} have the seed {record.cell.seed}. Ask for more columns."
+                    f"Several cells of {_list_names(self._audits)} have the seed {record.cell.seed}. Ask for more columns."
                 )
         return records
 
@@ -93,7 +96,7 @@ class Records:
     def reading(
         self, name: str, against: str | None = None, layer: str | None = None, optional: bool = False
     ) -> Reading | None:
-        """Return the reading of the only seed; None if it was left out on request, and an error if there are several."""
+        """Return the reading of the only seed; None if it was left out on request. Several seeds are an error."""
         readings = self.readings(name, against, layer, optional)
         if len(readings) > 1:
             raise InvalidValue(f"The reading `{name}` was asked for one seed. {len(readings)} seeds have it.")
@@ -120,5 +123,5 @@ def _column(cell: Cell, name: str) -> Any:
     return getattr(cell, name) if name in Cell.model_fields else getattr(cell.scenario, name, None)
 
 
-def _quoted(names: Iterable[str]) -> str:
+def _list_names(names: Iterable[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)

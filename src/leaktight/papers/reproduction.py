@@ -1,4 +1,4 @@
-"""Reproductions: the audits of a paper are run one after the other, and their records become its tables beside the published ones."""
+"""Reproductions: a paper's audits are run, and their records become its tables beside the published ones."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ def reproduce(
 ) -> Reproduction:
     """Run a paper's experiments and return their tables beside the published ones.
 
-    Each plan is an audit in a folder of its own below `out`, so it is resumed after an interruption, and `leaktight report` shows
-    it like any other.
+    Each plan is an audit in a folder of its own below `out`, so it is resumed after an interruption, and `leaktight
+    report` shows it like any other.
 
     Args:
         paper: which one; `find_paper` knows them by name.
@@ -79,7 +79,7 @@ def reproduce(
         seed=order.seed,
         seconds=time.monotonic() - started,
         tables=tables,
-        published=paper.published(),
+        published=paper.published_tables(),
         checks=tuple(paper.checks(tables)),
         remarks=(*paper.remarks(order, setup), *_remarks(order, records)),
         failed=tuple(record for record in records if record.status is Status.FAILED),

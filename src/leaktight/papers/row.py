@@ -1,4 +1,4 @@
-"""Rows: the lines of our tables and of the published ones, and how numbers with intervals get into them and out again."""
+"""Rows: the lines of our tables and of the published ones, and how numbers with intervals get in and out of them."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def rows_where(rows: Sequence[Row], **wanted: Entry) -> list[Row]:
 
 
 def value_at(rows: Sequence[Row], column: str, **wanted: Entry) -> Reading | None:
-    """Return a column of the first row whose other columns have these values; None if there is no such row or number."""
+    """Return a column of the first row whose other columns have these values; None if there is none."""
     matches = rows_where(rows, **wanted)
     return reading_of(matches[0], column) if matches else None
 
@@ -83,9 +83,12 @@ def interval_columns(name: str, value: float | None, low: float | None, high: fl
 
 
 def over_seeds(name: str, values: Iterable[float], *, share: bool = False) -> Row:
-    r"""Return the mean over seeds as three columns with its interval, \(\bar x \pm t_{0.975, n-1} s / \sqrt n\); one seed alone has none.
+    r"""Return the mean over seeds as three columns with its interval; one seed alone has none.
 
-    That of a share ends at 0 and at 1. Seeds that all agree give an interval of no width, which says nothing of what happens more rarely.
+    The interval is \(\bar x \pm t_{0.975, n-1} s / \sqrt n\).
+
+    That of a share ends at 0 and at 1. Seeds that all agree give an interval of no width, which says nothing of what
+    happens more rarely.
 
     Example:
         >>> {name: round(value, 3) for name, value in over_seeds("auc", [0.70, 0.71, 0.72]).items()}
@@ -109,7 +112,7 @@ def over_seeds(name: str, values: Iterable[float], *, share: bool = False) -> Ro
 
 
 def over_runs(name: str, readings: Iterable[Reading]) -> Row:
-    """Return three columns: the mean over training runs with its interval over them; of one run, its reading with the reading's own.
+    """Return the mean over training runs as three columns with its interval; one run keeps its reading's own.
 
     Example:
         >>> over_runs("psnr", [Reading(name="psnr", value=7.5, low=7.0, high=8.0)])

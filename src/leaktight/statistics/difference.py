@@ -10,8 +10,9 @@ from leaktight.core.metric import Reading
 def minus(one: Reading, other: Reading, name: str) -> Reading:
     r"""Return the difference of two readings with Newcombe's interval for two independent ones.
 
-    With \(h\) the distance from a value to an end of its interval, the lower end is \(d - \sqrt{h_{one,low}^2 + h_{other,high}^2}\). Both
-    are often measured on the same test examples; then the true interval is as a rule narrower.
+    With \(h\) the distance from a value to an end of its interval, the lower end is \(d - \sqrt{h_{one,low}^2 +
+    h_{other,high}^2}\). Both are often measured on the same test examples; then the true interval is as a rule
+    narrower.
 
     Example:
         >>> one, other = (Reading(name="accuracy", value=v, low=v - 0.03, high=v + 0.03) for v in (0.5, 0.4))

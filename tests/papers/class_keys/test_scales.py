@@ -52,7 +52,12 @@ def test_the_full_experiment_has_the_settings_of_the_public_code(sets: str) -> N
     [study] = scope_of(Order(scale="paper", data=sets)).studies
     assert isinstance(study.data, Idx)
     assert study.data.train_limit is None
-    assert (study.fixed, study.learned, study.guessed, study.distances) == (DIMENSIONS, DIMENSIONS, DIMENSIONS, DISTANCES)
+    assert (study.fixed, study.learned, study.guessed, study.distances) == (
+        DIMENSIONS,
+        DIMENSIONS,
+        DIMENSIONS,
+        DISTANCES,
+    )
     assert (study.participants, study.crowd, study.batch_size) == ((2, 3, 5), 5, 128)
     attack = study.attack
     assert (attack.generator_steps, attack.batch_size, attack.fakes, attack.kept_rounds) == (200, 256, 2000, 5)

@@ -32,7 +32,12 @@ NAMES = [
     "Brown_Hair",
     "Gray_Hair",
 ]
-GROUPS = [("White", "Black", "Asian"), ("No_Eyewear", "Eyeglasses", "Sunglasses"), tuple(NAMES[7:11]), tuple(NAMES[11:])]
+GROUPS = [
+    ("White", "Black", "Asian"),
+    ("No_Eyewear", "Eyeglasses", "Sunglasses"),
+    tuple(NAMES[7:11]),
+    tuple(NAMES[11:]),
+]
 
 
 def near(cell: Cell, number: int) -> float:
@@ -82,7 +87,7 @@ def _answer(cell: Cell) -> Record:
 
 @pytest.fixture(scope="session")
 def sets(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Return a folder with small faces, each of one race, eyewear, age and hair, and with small images of six classes."""
+    """Return a folder with small faces, each of one race, eyewear, age and hair, and small images of six classes."""
     folder = tmp_path_factory.mktemp("sets")
     draw = np.random.default_rng(0)
     flags = np.zeros((400, len(NAMES)), np.uint8)
@@ -95,7 +100,11 @@ def sets(tmp_path_factory: pytest.TempPathFactory) -> str:
     (folder / "cifar100").mkdir()
     labels = np.arange(60) % 6
     np.savez(
-        folder / "cifar100" / "six.npz", x_train=images[:60], y_train=labels, x_test=images[60:84], y_test=np.arange(24) % 6
+        folder / "cifar100" / "six.npz",
+        x_train=images[:60],
+        y_train=labels,
+        x_test=images[60:84],
+        y_test=np.arange(24) % 6,
     )
     return str(folder)
 

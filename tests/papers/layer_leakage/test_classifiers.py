@@ -13,7 +13,10 @@ from leaktight.probes import VInformation
 
 
 def test_the_forest_must_not_be_worse_than_the_network(tables: Tables, find_check: Callable[..., Check]) -> None:
-    start, end = "Property AUC(random forest) - property AUC(network), mean over layers", "LFW, gender, race: Black, AlexNet"
+    start, end = (
+        "Property AUC(random forest) - property AUC(network), mean over layers",
+        "LFW, gender, race: Black, AlexNet",
+    )
     assert find_check(start, end).value == pytest.approx(0.02)
     for row in rows_where(tables["classifiers"], classifier="network", layer=1):
         row["property_auc"] = 0.99

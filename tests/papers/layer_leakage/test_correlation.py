@@ -36,7 +36,7 @@ def test_sensitivity_must_go_along_where_there_are_convolutions_and_only_there(
 
 
 def test_table_1_is_there_in_full() -> None:
-    rows = PAPER.published()["correlation"]
+    rows = PAPER.published_tables()["correlation"]
     assert len(rows) == 8
     assert rows_where(rows, network="VGG11Net", measure="sensitivity") == [
         {"network": "VGG11Net", "measure": "sensitivity", "r": 0.686, "t": 5.25, "p": "<0.001"}
@@ -48,7 +48,7 @@ def test_table_1_is_there_in_full() -> None:
 def test_its_rows_stand_beside_ours(sets: str) -> None:
     networks = study_of(Order(scale="small", data=sets)).networks
     assert [*networks, "All"] == list(TABLE_1)
-    assert all(row.keys() >= set(PAPER.keys["correlation"]) for row in PAPER.published()["correlation"])
+    assert all(row.keys() >= set(PAPER.keys["correlation"]) for row in PAPER.published_tables()["correlation"])
 
 
 def test_correlations_are_over_layers_and_subjects(tables: Tables, only: Callable[..., Row]) -> None:

@@ -51,7 +51,8 @@ def test_sets_of_layers_have_short_names(numbers: tuple[int, ...], name: str) ->
 def test_inversion_says_how_many_numbers_there_are(tables: Tables, only: Callable[..., Row]) -> None:
     assert [row["layers"] for row in tables["inversion"]][:8] == [str(at) for at in range(1, 9)]
     first, second, whole = (only("inversion", layers=layers) for layers in ("1", "2", "1-8"))
-    # 12 filters of 3 x 5 x 5, and of 12 x 5 x 5; pictures here are 16x16, and so 12 x 4 x 4 go into the head of six classes.
+    # 12 filters of 3 x 5 x 5, and of 12 x 5 x 5; pictures here are 16x16, and so 12 x 4 x 4 go into the head of six
+    # classes.
     assert [row["numbers"] for row in (first, second)] == [12 * 75 + 12, 12 * 300 + 12]
     assert whole["numbers"] == 912 + 6 * 3612 + 6 * 192 + 6
     assert first["pixels"] == 768

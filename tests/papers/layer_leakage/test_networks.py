@@ -8,7 +8,11 @@ from leaktight.papers.layer_leakage.networks import CONVOLUTIONAL, NETWORKS, fir
 
 def test_layers_are_counted_as_in_the_paper() -> None:
     # Section 5: three and two, eight and three, and nine layers.
-    assert {name: len(layers_of(network)) for name, network in NETWORKS.items()} == {"AlexNet": 5, "VGG11Net": 11, "FCNet": 9}
+    assert {name: len(layers_of(network)) for name, network in NETWORKS.items()} == {
+        "AlexNet": 5,
+        "VGG11Net": 11,
+        "FCNet": 9,
+    }
     assert len(layers_of(DeepDLNet())) == 8
 
 

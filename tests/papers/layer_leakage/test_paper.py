@@ -19,7 +19,8 @@ def notes_of(study: Study) -> list[str]:
 
 def test_each_claim_is_checked_once(tables: Tables) -> None:
     names = [check.name for check in PAPER.checks(tables)]
-    # Nine correlations; places of 4 layers, twice, 3 properties and 10 tasks; 2 classifiers; 12 of information; 3 of inversion.
+    # Nine correlations; places of 4 layers, twice, 3 properties and 10 tasks; 2 classifiers; 12 of information; 3 of
+    # inversion.
     assert len(set(names)) == len(names) == 9 + 21 + 2 + 12 + 3
 
 
@@ -88,7 +89,7 @@ def test_no_two_plans_share_a_folder_at_any_scale(sets: str) -> None:
 
 
 def test_figures_are_told_in_sentences_with_their_source() -> None:
-    for name, rows in PAPER.published().items():
+    for name, rows in PAPER.published_tables().items():
         if name != "correlation":
             assert rows
             for row in rows:
@@ -99,7 +100,7 @@ def test_figures_are_told_in_sentences_with_their_source() -> None:
 def test_every_table_has_its_keys_once(tables: Tables) -> None:
     assert list(tables) == list(PAPER.keys)
     # Mixed batches are ours, so that nothing published stands beside them.
-    assert [name for name in tables if name != "mixed"] == list(PAPER.published())
+    assert [name for name in tables if name != "mixed"] == list(PAPER.published_tables())
     for name, rows in tables.items():
         found = [tuple(row[key] for key in PAPER.keys[name]) for row in rows]
         assert len(set(found)) == len(found) > 0

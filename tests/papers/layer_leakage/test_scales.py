@@ -50,7 +50,7 @@ def test_small_has_three_seeds_of_two_subjects_on_three_networks(study: Study) -
 
 @pytest.mark.parametrize("scale", ["smoke", "small", "paper"])
 def test_half_of_the_messages_have_the_property_from_every_moment_on(scale: str, sets: str) -> None:
-    """The schedule has one batch with the property in two, counted from the first; so moments begin at even rounds, and last as long."""
+    """One batch in two has the property, counted from the first: moments begin at even rounds, and last as long."""
     study = study_of(Order.model_validate({"scale": scale, "data": sets}))
     rounds = study.messages // 2
     assert rounds % study.moments == 0
@@ -102,13 +102,30 @@ def test_celeba_and_pubfig_are_used_where_they_are(folder: Path) -> None:
 @pytest.mark.parametrize("scale", ["smoke", "small", "paper"])
 def test_steps_keep_every_part_and_cut_what_is_counted(scale: str, sets: str) -> None:
     whole, cut = (study_of(Order.model_validate({"scale": scale, "data": sets, "steps": steps})) for steps in (None, 1))
-    kept = ("networks", "compared", "properties_on", "mixed_on", "mixed", "batch_size", "learning_rate", "seat", "entries")
+    kept = (
+        "networks",
+        "compared",
+        "properties_on",
+        "mixed_on",
+        "mixed",
+        "batch_size",
+        "learning_rate",
+        "seat",
+        "entries",
+    )
     for name in kept:
         assert getattr(cut, name) == getattr(whole, name)
     for name in ("subjects", "properties", "tasks"):
         assert [one.private for one in getattr(cut, name)] == [one.private for one in getattr(whole, name)]
     assert cut.inversion.sets == whole.inversion.sets
-    assert (cut.inversion.iterations, cut.seeds, cut.few, cut.repeats, cut.gradients, cut.moments) == (1, 1, 1, 1, 20, 1)
+    assert (cut.inversion.iterations, cut.seeds, cut.few, cut.repeats, cut.gradients, cut.moments) == (
+        1,
+        1,
+        1,
+        1,
+        20,
+        1,
+    )
     # A participant sees one message in two, and of four two have the property.
     assert (cut.rounds, cut.messages) == ((4, 8) if scale == "paper" else (2, 4))
 

@@ -1,4 +1,4 @@
-"""The whole experiment at its smallest scale, on bundled digits, and what it leaves out: faces, deep networks, a participant who attacks."""
+"""The whole experiment at its smallest scale; and faces, deep networks and a participant who attacks."""
 
 from __future__ import annotations
 
@@ -55,7 +55,8 @@ def test_the_head_tells_less_of_the_input_than_any_other_layer(smoke: Reproducti
 
 
 def test_every_claim_is_answered(smoke: Reproduction) -> None:
-    # Four correlations; places of pure and of mixed batches, 2 properties and 2 tasks; a classifier; 2 of information; 2 of inversion.
+    # Four correlations; places of pure and of mixed batches, 2 properties and 2 tasks; a classifier; 2 of information;
+    # 2 of inversion.
     assert len(smoke.checks) == 4 + 6 + 1 + 2 + 2
     for check in smoke.checks:
         assert check.value is not None

@@ -41,7 +41,7 @@ def _answer(cell: Cell) -> Record:
 
 
 def _skill(cell: Cell) -> float:
-    """Return how much of the error is left to an attack: the adaptive one is better at strong polarization and top-k, else worse."""
+    """Return how much of the error is left to an attack: the adaptive one is better at strong settings and top-k."""
     if cell.label != "fan2020-adaptive":
         return 1.0
     if cell.defence.kind == "chain":

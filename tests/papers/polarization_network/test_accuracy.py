@@ -14,9 +14,18 @@ from leaktight.papers.row import number, rows_where
 
 # Table 11: the sum of each row, and of each mechanism's column.
 ACCURACY_SUMS: dict[str, tuple[dict[float, float], tuple[float, ...]]] = {
-    "Gaussian": ({0.5: 2.1429, 0.1: 2.5944, 0.01: 2.9339, 0.001: 2.9752, 0.0001: 2.9867}, (4.9012, 3.0918, 1.4279, 4.2122)),
-    "PPDL-0.05": ({0.5: 1.8708, 0.1: 2.4643, 0.01: 2.7114, 0.001: 2.6923, 0.0001: 2.6519}, (4.8677, 2.6768, 0.8594, 3.9868)),
-    "PPDL-0.3": ({0.5: 1.9742, 0.1: 2.5802, 0.01: 2.8812, 0.001: 2.8767, 0.0001: 2.8818}, (4.9011, 3.0063, 1.2352, 4.0515)),
+    "Gaussian": (
+        {0.5: 2.1429, 0.1: 2.5944, 0.01: 2.9339, 0.001: 2.9752, 0.0001: 2.9867},
+        (4.9012, 3.0918, 1.4279, 4.2122),
+    ),
+    "PPDL-0.05": (
+        {0.5: 1.8708, 0.1: 2.4643, 0.01: 2.7114, 0.001: 2.6923, 0.0001: 2.6519},
+        (4.8677, 2.6768, 0.8594, 3.9868),
+    ),
+    "PPDL-0.3": (
+        {0.5: 1.9742, 0.1: 2.5802, 0.01: 2.8812, 0.001: 2.8767, 0.0001: 2.8818},
+        (4.9011, 3.0063, 1.2352, 4.0515),
+    ),
     "SPN": (
         {0.5: 2.8220, 0.4: 2.8272, 0.3: 2.8473, 0.2: 2.8853, 0.1: 2.9161, 0.01: 2.9904, 0.001: 2.9828, 0.0001: 2.9964},
         (7.9482, 5.4878, 2.7026, 7.1289),
@@ -32,7 +41,7 @@ def test_each_accuracy_is_as_printed(mechanism: str, sums: tuple[dict[float, flo
 
 
 def test_tables_7_to_11_are_whole() -> None:
-    tables = PAPER.published()
+    tables = PAPER.published_tables()
     assert len(tables["cap"]) == 4 * 4 * 9
     assert len(tables["accuracy"]) == 4 * (3 * len(NOISE) + len(ALPHA2))
     assert {mechanism: tuple(sorted(strengths)) for mechanism, strengths in ACCURACY.items()} == {
@@ -44,7 +53,7 @@ def test_tables_7_to_11_are_whole() -> None:
 
 
 def test_single_entries_stand_where_the_paper_has_them() -> None:
-    tables = PAPER.published()
+    tables = PAPER.published_tables()
     at = {"data_set": "SVHN", "mechanism": "SPN", "attack": "membership", "batch_size": 4}
     assert rows_where(tables["cap"], **at) == [{**at, "cap": 0.66}]
     place = {"data_set": "CIFAR100", "mechanism": "PPDL-0.3", "strength": 0.1}
@@ -52,8 +61,8 @@ def test_single_entries_stand_where_the_paper_has_them() -> None:
 
 
 def test_the_text_follows_from_its_tables() -> None:
-    """More than 20 points are lost to strong noise on CIFAR10 (section 4.2), and a CAP is about the mean accuracy times 1."""
-    rows = rows_where(PAPER.published()["accuracy"], data_set="CIFAR10", mechanism="Gaussian")
+    """Strong noise costs more than 20 points on CIFAR10 (section 4.2), and a CAP is about the mean accuracy times 1."""
+    rows = rows_where(PAPER.published_tables()["accuracy"], data_set="CIFAR10", mechanism="Gaussian")
     values = [value for row in rows if (value := number(row, "accuracy")) is not None]
     assert max(values) - min(values) > 0.2
     assert CAP["CIFAR10"]["Gaussian"][1] == pytest.approx(fmean(values), abs=0.05)

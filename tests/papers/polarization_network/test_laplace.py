@@ -26,7 +26,10 @@ def test_ratios_are_compared_relative_to_each_other(find_check: Callable[..., Ch
 
 
 def test_both_kinds_stand_beside_each_other(tables: Tables) -> None:
-    assert [(row["noise"], row["reconstruction"]) for row in tables["laplace"]] == [("Gaussian", 0.51), ("Laplace", 0.56)]
+    assert [(row["noise"], row["reconstruction"]) for row in tables["laplace"]] == [
+        ("Gaussian", 0.51),
+        ("Laplace", 0.56),
+    ]
 
 
 def test_of_all_strengths_the_one_that_differs_most_is_told(tables: Tables, find_check: Callable[..., Check]) -> None:

@@ -29,7 +29,7 @@ def test_each_part_has_a_plan(plans: Plans) -> None:
 
 
 def test_every_table_is_there_and_has_the_columns_of_ours() -> None:
-    tables = PAPER.published()
+    tables = PAPER.published_tables()
     keys = PAPER.keys
     assert tables.keys() == keys.keys()
     for name, rows in tables.items():

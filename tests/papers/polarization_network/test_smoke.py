@@ -17,13 +17,16 @@ def test_every_table_is_full(smoke: Reproduction) -> None:
     for name, rows in smoke.tables.items():
         for row in rows:
             assert (
-                number(row, {"ppc": "reconstruction", "cap": "cap", "bits": "ratio", "laplace": "ratio"}.get(name, "accuracy"))
+                number(
+                    row,
+                    {"ppc": "reconstruction", "cap": "cap", "bits": "ratio", "laplace": "ratio"}.get(name, "accuracy"),
+                )
                 is not None
             )
 
 
 def test_what_must_be_so_is_so(smoke: Reproduction) -> None:
-    """Noise and polarization lower the ratio as they grow; an undefended gradient gives more away than one under strong noise."""
+    """Noise and polarization lower the ratio as they grow; strong noise hides more than no defence does."""
     points = rows_where(smoke.tables["ppc"], batch_size=1)
     for mechanism in ("Gaussian", "PPDL-0.05", "PPDL-0.3", "SPN"):
         weak, strong = (number(row, "ratio") for row in rows_where(points, mechanism=mechanism))

@@ -88,7 +88,16 @@ def sets(tmp_path: Path) -> str:
             ",".join(str(value) for value in (int(row % 4 == 0), *([row % 3] * 13), *([row % 4] * 26))) for row in range(120)
         ]
         (clicks / f"criteo_{part}.csv.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
-    names = ["ID", "LIMIT_BAL", "SEX", "EDUCATION", "MARRIAGE", "AGE", "PAY_0", *(f"PAY_{month}" for month in range(2, 7))]
+    names = [
+        "ID",
+        "LIMIT_BAL",
+        "SEX",
+        "EDUCATION",
+        "MARRIAGE",
+        "AGE",
+        "PAY_0",
+        *(f"PAY_{month}" for month in range(2, 7)),
+    ]
     names += ["BILL_AMT1", "PAY_AMT1", "default.payment.next.month"]
     lines = [",".join(names)]
     lines += [",".join(str(value) for value in (row, *([row % 3] * 13), int(row % 5 == 0))) for row in range(100)]

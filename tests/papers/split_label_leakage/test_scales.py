@@ -31,7 +31,12 @@ def test_the_other_scales_need_a_folder_with_clicks(scale: str, tmp_path: Path) 
 
 def test_small_has_three_seeds_and_all_bounds(sets: str) -> None:
     found = studies(Order(scale="small", data=sets))
-    assert [study.name for study in found] == ["Criteo", "Criteo, wide part on all", "Criteo, no wide part", "UCI credit"]
+    assert [study.name for study in found] == [
+        "Criteo",
+        "Criteo, wide part on all",
+        "Criteo, no wide part",
+        "UCI credit",
+    ]
     clicks, wide, deep, _ = found
     for study in found:
         assert study.seeds >= 3

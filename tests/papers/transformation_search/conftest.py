@@ -41,7 +41,7 @@ def spread(name: str, value: float, against: str | None = None, chance: float | 
 
 
 def level(cell: Cell) -> float:
-    """Return how many dB a defence takes: 6 for the searched hybrid, 7 and 5 for its parts, 2 for other policies, 1 for the rest."""
+    """Return how many dB a defence takes: the hybrid 6, its parts 7 and 5, other policies 2, the rest 1."""
     if isinstance(cell.defence, Transformation):
         text = str(cell.defence.policy)
         return {"3-1+18-15": 6.0, "3-1": 7.0, "18-15": 5.0}.get(text, 2.0)

@@ -9,9 +9,9 @@ from leaktight.papers.transformation_search.mechanisms import (
     as_defences,
     known_policies,
     parts_of,
+    plain_defence,
     random_policies,
     trained_random_policies,
-    undefended,
 )
 from leaktight.papers.transformation_search.scales import Study
 from leaktight.transforms.policy import Policy
@@ -49,13 +49,17 @@ def test_table_1_has_random_searched_and_published_ones(study: Study) -> None:
         "published 21-13-3+7-4-15",
     ]
     assert policies.items() >= trained_random_policies(study).items()
-    assert list(known_policies(study, study.focus)) == ["hybrid", "published 3-1-7+43-18-18", "published 21-13-3+7-4-15"]
+    assert list(known_policies(study, study.focus)) == [
+        "hybrid",
+        "published 3-1-7+43-18-18",
+        "published 21-13-3+7-4-15",
+    ]
 
 
 def test_none_is_no_defence_unless_every_training_crops_and_flips(study: Study) -> None:
     augmented = study.model_copy(update={"crop_flip": True})
-    assert undefended(study) == Undefended()
-    assert undefended(augmented) == Transformation(crop_flip=True)
+    assert plain_defence(study) == Undefended()
+    assert plain_defence(augmented) == Transformation(crop_flip=True)
     assert as_defence(study, HYBRID) == Transformation(policy=HYBRID)
     assert as_defence(augmented, HYBRID) == Transformation(policy=HYBRID, crop_flip=True)
     assert list(as_defences(study, {"hybrid": HYBRID})) == ["none", "hybrid"]

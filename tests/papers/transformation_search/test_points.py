@@ -7,7 +7,12 @@ from leaktight.defences import Transformation
 from leaktight.papers import Tables
 from leaktight.papers.paper import Plans
 from leaktight.papers.row import number
-from leaktight.papers.transformation_search.points import attack_label, compared_policies, distinct_functions, score_label
+from leaktight.papers.transformation_search.points import (
+    attack_label,
+    compared_policies,
+    distinct_functions,
+    score_label,
+)
 from leaktight.papers.transformation_search.scales import Study
 from leaktight.probes import Counterfactual, PrivacyScore
 from leaktight.transforms.policy import Policy

@@ -61,7 +61,12 @@ def test_the_full_experiment_has_the_settings_of_section_5(sets: str) -> None:
     assert {type(one.model) for one in study.subjects} == {ResNet20, ConvNet}
     assert study.subjects[1].model == ConvNet(width=64)
     assert (study.epochs, study.participants, study.random, study.compared) == (200, 10, 10, 100)
-    assert (study.search.candidates, study.search.images, study.search.epochs, study.search.method) == (1500, 100, 50, "random")
+    assert (study.search.candidates, study.search.images, study.search.epochs, study.search.method) == (
+        1500,
+        100,
+        50,
+        "random",
+    )
     assert (study.attack.iterations, study.compared_attack.iterations, study.attack.victims) == (4800, 2500, 100)
     assert (study.decayed, study.crop_flip) == (True, True)
     assert study.focus.name == "cifar100-resnet20"

@@ -33,7 +33,8 @@ from leaktight.probes import Utility
 GUESSED, KNOWN = "guessed", "known"
 UTILITY = "utility"
 BEHIND = 16
-"""How many examples are behind a message once training is over; what the attacker has learned by then does not depend on it."""
+"""How many examples are behind a message once training is over; what the attacker has learned by then does not depend
+on it."""
 LEAKS, STOPPED = 0.6, 0.1
 """Which share of recognised samples is a success, and which is none."""
 KEPT = 0.97
@@ -58,8 +59,8 @@ def repeated_audits(study: Study, part: str) -> list[str]:
     return [audit_name(study.name, part, repeat) for repeat in range(study.seeds)]
 
 
-def plan_guessed(scope: Scope) -> Plans:
-    """Attack without any knowledge of a key: the plain framework, keys of all lengths (experiment III), and other defences."""
+def plan_attacks_without_key(scope: Scope) -> Plans:
+    """Attack without a key: the plain framework, keys of all lengths (experiment III), and other defences."""
     plans: Plans = {}
     for study in scope.studies:
         compared = {**frameworks(study.guessed), **other_defences(study.noises, study.shares)}
@@ -70,7 +71,7 @@ def plan_guessed(scope: Scope) -> Plans:
     return plans
 
 
-def plan_known(scope: Scope) -> Plans:
+def plan_attacks_with_key(scope: Scope) -> Plans:
     """Attack with the victim's key, or one at a distance from it (experiments I and II)."""
     plans: Plans = {}
     for study in scope.studies:

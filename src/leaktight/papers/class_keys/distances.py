@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from leaktight.defences.class_keys import ClassKeys
 from leaktight.papers.check import Check, above, at_most
-from leaktight.papers.class_keys.audits import KNOWN, STOPPED, plan_known, repeated_audits, score_columns
+from leaktight.papers.class_keys.audits import KNOWN, STOPPED, plan_attacks_with_key, repeated_audits, score_columns
 from leaktight.papers.class_keys.mechanisms import EXACT, key_at
 from leaktight.papers.class_keys.scales import OLIVETTI, Scope
 from leaktight.papers.comparison import difference, farthest
@@ -42,25 +42,25 @@ def checks(rows: Sequence[Row]) -> list[Check]:
 
 
 def _checks(rows: Sequence[Row], name: str) -> list[Check]:
-    """Compare the key itself, and the nearest other one on this side of the threshold, with the farthest; and look beyond it."""
+    """Compare the key itself, and the nearest other one before the threshold, with the farthest; and look beyond it."""
     threshold = FAR_FACES if name == OLIVETTI else FAR
     near = [row for row in rows[:-1] if (number(row, "distance") or 0) < threshold]
     far = [row for row in rows if (number(row, "distance") or 0) >= threshold]
-    found = []
+    verdicts = []
     for row in near[:2]:
         gap = difference(reading_of(row, "recognised"), reading_of(rows[-1], "recognised"))
         words = " - ".join(f"recognised({number(each, 'distance'):g})" for each in (row, rows[-1]))
-        found.append(above(f"The delta curve: {words}, {name}", gap, 0))
+        verdicts.append(above(f"The delta curve: {words}, {name}", gap, 0))
     if far:
         most = farthest([reading_of(row, "recognised") for row in far])
-        found.append(at_most(f"Most samples recognised, key at {threshold:g} or farther, {name}", most, STOPPED))
-    return found
+        verdicts.append(at_most(f"Most samples recognised, key at {threshold:g} or farther, {name}", most, STOPPED))
+    return verdicts
 
 
 EXPERIMENT = Experiment(
     table="distances",
     keys=("data_set", "dimensions", "distance"),
-    plans=plan_known,
+    plans=plan_attacks_with_key,
     rows=rows,
     published=PUBLISHED,
     checks=checks,

@@ -1,4 +1,4 @@
-"""The GAN attack on the plain framework, with the exact key (I), with random keys (III), and with keys estimated from updates (Fig. 4, 6, 7)."""
+"""The GAN attack: plain framework, exact key (I), random keys (III), keys estimated from updates (Fig. 4, 6, 7)."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from leaktight.papers.class_keys.audits import (
     attack_in,
     check_stopped,
     plan_attack,
-    plan_guessed,
-    plan_known,
+    plan_attacks_with_key,
+    plan_attacks_without_key,
     repeated_audits,
     score_columns,
 )
@@ -30,9 +30,10 @@ WITH_EXACT, WITH_RANDOM, WITH_ESTIMATED = f"I: {EXACT}", f"III: {RANDOM}", f"bey
 LONG = 4096
 """From how many dimensions keys must stop the attack."""
 BEYOND = (
-    "The paper's attackers who know nothing of a key try a random one. Ours also estimates one from what the victim's updates do to its own fakes, which "
-    "the paper does not try: it cannot choose whose class that brings out, so `recognised_any` is what to read. Its settings are the first that were "
-    "tried, on other seeds than any in these tables."
+    "The paper's attackers who know nothing of a key try a random one. Ours also estimates one from what the victim's "
+    "updates do to its own fakes, which the paper does not try: it cannot choose whose class that brings out, so "
+    "`recognised_any` is what to read. Its settings are the first that were tried, on other seeds than any in these "
+    "tables."
 )
 PUBLISHED = claims(
     ("With the exact key the attacker reconstructs images of the class with high visual similarity.", "5.3 I, Fig. 4"),
@@ -42,7 +43,7 @@ PUBLISHED = claims(
 
 
 def plans(scope: Scope) -> Plans:
-    """Attack with a random key, with the victim's, and with one that is estimated from what the victim's updates reveal of its keys."""
+    """Attack with a random key, with the victim's, and with one that is estimated from the victim's updates."""
     estimated: Plans = {}
     for study in scope.studies:
         defences = [ClassKeys(dimensions=dimensions) for dimensions in study.estimated]
@@ -50,7 +51,7 @@ def plans(scope: Scope) -> Plans:
             attacks = {ESTIMATED: attack_in(study, repeat, class_key="estimated")}
             how = ", with a key estimated from updates"
             estimated[audit] = plan_attack(scope, study, repeat, how, defences, attacks, bare=False)
-    return plan_guessed(scope) | plan_known(scope) | estimated
+    return plan_attacks_without_key(scope) | plan_attacks_with_key(scope) | estimated
 
 
 def rows(scope: Scope, records: Records) -> list[Row]:
@@ -60,9 +61,9 @@ def rows(scope: Scope, records: Records) -> list[Row]:
 
 def checks(rows: Sequence[Row]) -> list[Check]:
     """Ask whether the attack works where scores are known, and is stopped by long keys that it does not know."""
-    found = []
+    verdicts = []
     for (name,), own in groups(rows, "data_set"):
-        found += [
+        verdicts += [
             at_least(
                 f"Samples recognised as the victim's class, {words}, {name}",
                 value_at(own, "recognised", experiment=experiment),
@@ -74,8 +75,8 @@ def checks(rows: Sequence[Row]) -> list[Check]:
             for row in rows_where(own, experiment=experiment):
                 dimensions = number(row, "dimensions") or 0
                 if dimensions >= LONG:
-                    found += check_stopped(row, f"{words} of {dimensions:,.0f}, {name}")
-    return found
+                    verdicts += check_stopped(row, f"{words} of {dimensions:,.0f}, {name}")
+    return verdicts
 
 
 def _rows(study: Study, records: Records) -> list[Row]:

@@ -18,14 +18,18 @@ from leaktight.papers.row import Row, claims, number, rows_where
 KEYS = 100
 """How many keys are compared two by two."""
 NORMAL, UNIFORM = "normal", "uniform"
-OVERLAPS = "Overlaps must be within the intervals of theory at all dimensions together. Where theory is right, one seed in twenty fails this."
+OVERLAPS = (
+    "Overlaps must be within the intervals of theory at all dimensions together. Where theory is right, one seed in "
+    "twenty fails this."
+)
 PUBLISHED = claims(("As keys get longer, the largest overlap of any two among 100 diminishes sharply.", "4.3, Fig. 2"))
 
 
 def rows(scope: Scope, records: Records) -> list[Row]:
     """Return the largest inner product among keys over all repeats, beside what theory says of Gaussian ones.
 
-    `theory_low` and `theory_high` are the ends of intervals that in 95 % of such experiments hold at all dimensions together.
+    `theory_low` and `theory_high` are the ends of intervals that in 95 % of such experiments hold at all dimensions
+    together.
     """
     pairs = scope.repeats * KEYS * (KEYS - 1) // 2
     tail = (1 - 0.95 ** (1 / len(scope.powers))) / 2

@@ -22,8 +22,8 @@ from leaktight.papers.row import Row, claims, groups, number, reading_of
 
 LEARNING, PARTICIPANTS = "learning", "participants"
 ENDS = (
-    "Accuracies over training are those of a model whose training ended there and whose keys were then revealed. The paper shows the mean accuracy of "
-    "participants on classes of their own."
+    "Accuracies over training are those of a model whose training ended there and whose keys were then revealed. The "
+    "paper shows the mean accuracy of participants on classes of their own."
 )
 SCALED = "Keys have length 1 and the loss a factor of the root of their length, so that all frameworks share one learning rate."
 PUBLISHED = claims(
@@ -61,10 +61,10 @@ def rows(scope: Scope, records: Records) -> list[Row]:
 
 def checks(rows: Sequence[Row]) -> list[Check]:
     """Ask how much of the plain framework's accuracy keys keep in the end."""
-    found = []
+    verdicts = []
     for (name,), own in groups(rows, "data_set"):
         last = max(number(row, "rounds") or 0 for row in own)
-        found += [
+        verdicts += [
             at_least(
                 f"Accuracy({row['framework']}) / accuracy(plain), {row['participants']} participants, {name}",
                 reading_of(row, "of_plain"),
@@ -73,7 +73,7 @@ def checks(rows: Sequence[Row]) -> list[Check]:
             for row in own
             if number(row, "rounds") == last and row["framework"] != PLAIN
         ]
-    return found
+    return verdicts
 
 
 def _rows(study: Study, records: Records) -> list[Row]:

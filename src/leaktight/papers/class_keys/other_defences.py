@@ -1,10 +1,10 @@
-"""Keys beside defences that were not made for this attack; who attacks them knows nothing of a key. A comparison of our own."""
+"""Keys beside defences that were not made for this attack; the attacker has no key. A comparison of our own."""
 
 from __future__ import annotations
 
 from leaktight.core.defence import Defence, Undefended
 from leaktight.defences.class_keys import ClassKeys
-from leaktight.papers.class_keys.audits import GUESSED, plan_guessed, repeated_audits, score_columns
+from leaktight.papers.class_keys.audits import GUESSED, plan_attacks_without_key, repeated_audits, score_columns
 from leaktight.papers.class_keys.mechanisms import PLAIN, RANDOM, keys_of, other_defences
 from leaktight.papers.class_keys.scales import Scope, Study
 from leaktight.papers.paper import Experiment
@@ -23,15 +23,15 @@ def rows(scope: Scope, records: Records) -> list[Row]:
             **score_columns(records, repeated_audits(study, GUESSED), defence, RANDOM),
         }
         for study in scope.studies
-        for name, defence in _compared(study).items()
+        for name, defence in _comparison(study).items()
     ]
 
 
-def _compared(study: Study) -> dict[str, Defence]:
+def _comparison(study: Study) -> dict[str, Defence]:
     keys = {keys_of(study.dimensions): ClassKeys(dimensions=study.dimensions)}
     return {PLAIN: Undefended(), **keys, **other_defences(study.noises, study.shares)}
 
 
 EXPERIMENT = Experiment(
-    table="other_defences", keys=("data_set", "defence"), plans=plan_guessed, rows=rows, published=PUBLISHED
+    table="other_defences", keys=("data_set", "defence"), plans=plan_attacks_without_key, rows=rows, published=PUBLISHED
 )

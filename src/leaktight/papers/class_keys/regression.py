@@ -20,10 +20,15 @@ from leaktight.probes import Utility
 
 REGRESSION, ENTROPY = "key-based regression", "cross entropy"
 REGRESSED = (
-    "Table 1 is made with the keys of the framework, random and on a fixed layer; the paper's are orthonormal, in the place of the last weights, and "
-    "its networks have ten layers."
+    "Table 1 is made with the keys of the framework, random and on a fixed layer; the paper's are orthonormal, in the "
+    "place of the last weights, and its networks have ten layers."
 )
-ACCURACY = {(REGRESSION, CIFAR10): 0.948, (ENTROPY, CIFAR10): 0.940, (REGRESSION, CIFAR100): 0.736, (ENTROPY, CIFAR100): 0.742}
+ACCURACY = {
+    (REGRESSION, CIFAR10): 0.948,
+    (ENTROPY, CIFAR10): 0.940,
+    (REGRESSION, CIFAR100): 0.736,
+    (ENTROPY, CIFAR100): 0.742,
+}
 """Table 1."""
 PUBLISHED: list[Row] = [
     {"data_set": data_set, "objective": objective, "accuracy": value} for (objective, data_set), value in ACCURACY.items()
@@ -52,7 +57,9 @@ def checks(rows: Sequence[Row]) -> list[Check]:
     """Ask how much of the accuracy of cross entropy keys keep."""
     return [
         at_least(
-            f"Accuracy(keys) / accuracy(cross entropy), in one place, {row['data_set']}", reading_of(row, "of_entropy"), KEPT
+            f"Accuracy(keys) / accuracy(cross entropy), in one place, {row['data_set']}",
+            reading_of(row, "of_entropy"),
+            KEPT,
         )
         for row in rows_where(rows, objective=REGRESSION)
     ]

@@ -50,8 +50,8 @@ class Study(Value):
         learned: lengths of keys on a learned layer, for accuracies.
         guessed: lengths of keys that an attacker tries to guess (experiment III, Fig. 6 and 7).
         estimated: lengths of keys that an attacker estimates from updates, which the paper does not try.
-        dimensions: the length of keys of which something is known (experiments I and II), of several attackers and of shared classes; one
-            of those guessed.
+        dimensions: the length of keys of which something is known (experiments I and II), of several attackers and of
+            shared classes; one of those guessed.
         distances: how far the attacker's key is from the victim's in experiment II.
         noises: standard deviations of noise, to compare with.
         shares: of top-k sharing, to compare with.
@@ -145,7 +145,10 @@ def scope_of(order: Order) -> Scope:
 def describe_cut(order: Order) -> str:
     """Return what `steps` cuts, as the middle of a sentence."""
     smaller = ", 400 training and 200 test images" if order.scale != "smoke" else ""
-    return f"at most {order.steps} rounds, local steps and generator steps, one seed, the least of what is swept, 20 samples{smaller}"
+    return (
+        f"at most {order.steps} rounds, local steps and generator steps, one seed, the least of what is swept, "
+        f"20 samples{smaller}"
+    )
 
 
 def missing_sets(order: Order) -> list[str]:
@@ -196,7 +199,8 @@ def _small(data: str) -> Scope:
         distances=(0.1, 0.5, 0.8, 1.0, 1.3),
         participants=(2, 5),
     )
-    # Faces are halved in size and asked the main questions only, by a network and for as long as the attack takes to work on the plain framework.
+    # Faces are halved in size and asked the main questions only, by a network and for as long as the attack takes to
+    # work on the plain framework.
     fewer = {
         "network": LeNet(activation="relu"),
         "rounds": 1000,

@@ -49,15 +49,15 @@ def rows(scope: Scope, records: Records) -> list[Row]:
 
 def checks(rows: Sequence[Row]) -> list[Check]:
     """Ask whether they succeed on the plain framework, and fail on keys."""
-    found = []
+    verdicts = []
     for row in rows:
         crowd = f"{number(row, 'attackers'):.0f} attackers"
         if row["framework"] == PLAIN:
             words = f"Samples recognised as the victim's class, {crowd} on the plain framework, {row['data_set']}"
-            found.append(at_least(words, reading_of(row, "recognised"), LEAKS))
+            verdicts.append(at_least(words, reading_of(row, "recognised"), LEAKS))
         else:
-            found += check_stopped(row, f"{crowd} with random keys, {row['data_set']}")
-    return found
+            verdicts += check_stopped(row, f"{crowd} with random keys, {row['data_set']}")
+    return verdicts
 
 
 def _audit(study: Study) -> str:
@@ -69,14 +69,14 @@ def _plan(scope: Scope, study: Study) -> Plan:
     attack = attack_in(study, 0, class_key="random", accomplices=accomplices)
     return Plan(
         title=f"{study.name}: {study.crowd - 1} attackers on class {attack.victim_class}",
-        scenarios={f"{study.crowd - 1} attackers": make_federation(study, _owned(study), study.rounds, spare=1)},
+        scenarios={f"{study.crowd - 1} attackers": make_federation(study, _ownership(study), study.rounds, spare=1)},
         defences=(ClassKeys(dimensions=study.dimensions),),
         probes={RANDOM: attempt(attack)},
         grid=at_end(study.crowd, *range(scope.seed, scope.seed + study.seeds)),
     )
 
 
-def _owned(study: Study) -> Owned:
+def _ownership(study: Study) -> Owned:
     """Return the victim's half of the classes, and the other half dealt out to the attackers."""
     victim, rest = deal_classes(study.classes, 2)
     return victim, *(tuple(rest[place] for place in part) for part in deal_classes(len(rest), study.crowd - 1))

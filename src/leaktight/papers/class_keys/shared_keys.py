@@ -34,7 +34,11 @@ def checks(rows: Sequence[Row]) -> list[Check]:
     words = f"keys of {number(rows[-1], 'dimensions') or 0:,.0f}"
     score = number(rows[-1], "mean_score")
     return [
-        within(f"Score of a class with each of its two keys - 0.71, {words}", None if score is None else score - ROOT, POINTS),
+        within(
+            f"Score of a class with each of its two keys - 0.71, {words}",
+            None if score is None else score - ROOT,
+            POINTS,
+        ),
         at_most(f"Largest overlap of a shared class with another key, {words}", number(rows[-1], "largest_other"), STOPPED),
     ]
 

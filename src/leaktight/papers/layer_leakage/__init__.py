@@ -1,18 +1,20 @@
-"""Layer-wise Characterization of Latent Information Leakage: which layer's gradient reveals a property that nobody meant to share.
+"""Layer-wise Characterization of Latent Information Leakage: which layer's gradient reveals a private property.
 
-Property inference on single layers of three networks, beside V-information and sensitivity, which are to predict it. Two participants train
-by federated SGD; every second batch of each has the property. What leaks is measured on gradients that are sent throughout training,
-sensitivity and mutual information on the model at its end.
+Property inference on single layers of three networks, beside V-information and sensitivity, which are to predict it.
+Two participants train by federated SGD; every second batch of each has the property. What leaks is measured on
+gradients that are sent throughout training, sensitivity and mutual information on the model at its end.
 
-Differs from the paper: Half of the messages have the property, where in the code that it builds on a fifth has. A run that is looked at
-resumes from moments that are spread evenly over the training, from its first round on, where the paper starts after some hundred.
-V-information is measured on the messages that are attacked, by forests that answer by votes. Its correlation with another property's
-attack, which Fig. 7 asks about, is that of the first other subject. Networks that the paper does not fully describe are
-completed as `FaceAlexNet`, `VGG11Net`, `FCNet` and `DeepDLNet` say. The scales `smoke` and `small` have shorter training runs, fewer messages,
-smaller images and an attacker at the server. The table `mixed` is ours: batches of which only a part has the property. `scales` has the rest.
+Differs from the paper: Half of the messages have the property, where in the code that it builds on a fifth has. A run
+that is looked at resumes from moments that are spread evenly over the training, from its first round on, where the
+paper starts after some hundred. V-information is measured on the messages that are attacked, by forests that answer by
+votes. Its correlation with another property's attack, which Fig. 7 asks about, is that of the first other subject.
+Networks that the paper does not fully describe are completed as `FaceAlexNet`, `VGG11Net`, `FCNet` and `DeepDLNet` say.
+The scales `smoke` and `small` have shorter training runs, fewer messages, smaller images and an attacker at the server.
+The table `mixed` is ours: batches of which only a part has the property. `scales` has the rest.
 
 References:
-    Mo et al., "Layer-wise Characterization of Latent Information Leakage in Federated Learning", 2021, sections 5, 6, 9.1 and 9.2.
+    Mo et al., "Layer-wise Characterization of Latent Information Leakage in Federated Learning", 2021, sections 5, 6,
+    9.1 and 9.2.
 """
 
 from __future__ import annotations
@@ -34,17 +36,18 @@ from leaktight.papers.layer_leakage.sources import LFW
 from leaktight.papers.paper import Paper
 
 INTERVALS = (
-    "Intervals are over trainings where there are two or more seeds; of one training alone, that of an AUC is over messages, that of V-information "
-    "over attackers on the same messages, and that of sensitivity over examples. Intervals and p-values of R take layers for independent pairs, "
-    "as the paper does, which they are not."
+    "Intervals are over trainings where there are two or more seeds; of one training alone, that of an AUC is over "
+    "messages, that of V-information over attackers on the same messages, and that of sensitivity over examples. "
+    "Intervals and p-values of R take layers for independent pairs, as the paper does, which they are not."
 )
 FLAGS = (
-    "The attributes of these faces are flags made by a machine, of which several or none may be set: classes are faces with exactly one of theirs, ages "
-    "are four, and Black, Senior and black hair are those flags. Rare groups are over-represented in the archive that this was tried on."
+    "The attributes of these faces are flags made by a machine, of which several or none may be set: classes are faces "
+    "with exactly one of theirs, ages are four, and Black, Senior and black hair are those flags. Rare groups are "
+    "over-represented in the archive that this was tried on."
 )
 SERVER = (
-    "The attacker sits at the server and sees the gradients of both participants; the paper's is one of the two, who can tell the other's "
-    "by subtraction."
+    "The attacker sits at the server and sees the gradients of both participants; the paper's is one of the two, who "
+    "can tell the other's by subtraction."
 )
 
 

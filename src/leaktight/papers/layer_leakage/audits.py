@@ -1,4 +1,4 @@
-"""Audits that several tables share: attacks throughout training, and what the trained model says of itself; and what they measured."""
+"""Audits that several tables share: attacks throughout training, and measures of the trained model."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def audit_name(subject: Subject, part: str) -> str:
 
 
 def plan_leaks(study: Study) -> Plans:
-    """Attack gradients that are sent throughout training, layer by layer, and measure their V-information (Fig. 2, 3)."""
+    """Attack gradients throughout training, layer by layer, and measure their V-information (Fig. 2, 3)."""
     return {audit_name(subject, LEAK): plan_attack(study, subject, study.networks, study.seeds) for subject in study.subjects}
 
 
@@ -66,7 +66,7 @@ def plan_models(study: Study) -> Plans:
     return {audit_name(subject, MODEL): plan_model(study, subject, study.networks, study.seeds) for subject in study.subjects}
 
 
-def plan_compared(study: Study) -> Plans:
+def plan_other_attacks(study: Study) -> Plans:
     """Attack in the same way with another classifier, and from few entries of each layer (Fig. 5, 6)."""
     probes: dict[str, Probe] = {
         NETWORK: _attack(study, classifier="network"),
@@ -82,7 +82,7 @@ def plan_compared(study: Study) -> Plans:
 
 
 def plan_attack(study: Study, subject: Subject, networks: Sequence[str], seeds: int, share: float = 1.0) -> Plan:
-    """Return an audit of attacks by random forests; with a share below 1, only that part of a batch has the property."""
+    """Return an audit of attacks by random forests; with a share below 1, only so much of a batch has the property."""
     what = "attack" if share == 1 else f"attack on batches of which {share:g} has the property"
     probes: dict[str, Probe] = {FOREST: _attack(study), V_FOREST: _information(study)}
     return _during(study, subject, networks, what, probes, seeds, share)
@@ -168,7 +168,7 @@ def accuracy_columns(records: Records, subject: Subject, part: str, network: str
 
 
 def check_places(rows: Sequence[Row], column: str, words: str, *keys: str) -> list[Check]:
-    """Compare the best layer at or next to the first fully connected one with the best of all others, where there are convolutions."""
+    """Compare the best layer near the first fully connected one with the best other, where there are convolutions."""
     checks = []
     for place, own in groups(rows, *keys):
         if place[-1] not in CONVOLUTIONAL:

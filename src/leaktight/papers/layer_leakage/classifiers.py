@@ -13,8 +13,8 @@ from leaktight.papers.layer_leakage.audits import (
     NETWORK,
     leak_columns,
     places,
-    plan_compared,
     plan_leaks,
+    plan_other_attacks,
 )
 from leaktight.papers.layer_leakage.networks import VGG11NET
 from leaktight.papers.layer_leakage.scales import Study
@@ -30,7 +30,7 @@ PUBLISHED = claims(
 
 def plans(study: Study) -> Plans:
     """Return the audits of both attackers."""
-    return plan_leaks(study) | plan_compared(study)
+    return plan_leaks(study) | plan_other_attacks(study)
 
 
 def rows(study: Study, records: Records) -> list[Row]:
@@ -46,12 +46,12 @@ def rows(study: Study, records: Records) -> list[Row]:
 
 def checks(rows: Sequence[Row]) -> list[Check]:
     """Compare both attackers by their mean over layers."""
-    found = []
+    verdicts = []
     for place, own in groups(rows, "data_set", "task", "property", "network"):
         means = [mean_of([reading_of(row, AUC) for row in rows_where(own, classifier=name)]) for name in (FOREST, NETWORK)]
         name = f"Property AUC({FOREST}) - property AUC({NETWORK}), mean over layers, {', '.join(place)}"
-        found.append(at_least(name, difference(*means), 0))
-    return found
+        verdicts.append(at_least(name, difference(*means), 0))
+    return verdicts
 
 
 def notes(study: Study) -> list[str]:

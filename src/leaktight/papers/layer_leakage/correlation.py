@@ -47,17 +47,17 @@ def rows(study: Study, records: Records) -> list[Row]:
 
 def checks(rows: Sequence[Row]) -> list[Check]:
     """Ask for the published correlations: of V-information everywhere, of sensitivity where there are convolutions."""
-    found = [
+    verdicts = [
         at_least(f"R(V-information, property AUC), {_scope(row)}", reading_of(row, "r"), STRONG)
         for row in rows_where(rows, measure="V-information")
     ]
     for row in rows_where(rows, measure="sensitivity"):
         name = f"R(sensitivity, property AUC), {_scope(row)}"
         if row["network"] in CONVOLUTIONAL:
-            found.append(above(name, reading_of(row, "r"), MODERATE))
+            verdicts.append(above(name, reading_of(row, "r"), MODERATE))
         elif row["network"] != ALL:
-            found.append(at_most(name, reading_of(row, "r"), MODERATE))
-    return found
+            verdicts.append(at_most(name, reading_of(row, "r"), MODERATE))
+    return verdicts
 
 
 def _of_network(rows: Sequence[Row], network: str) -> list[Row]:

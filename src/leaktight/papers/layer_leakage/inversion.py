@@ -22,8 +22,8 @@ from leaktight.papers.row import Row, claims, columns, groups, reading_of
 
 AUDIT = "inversion"
 SINGLE = (
-    "The gradient of the first layer has fewer numbers than an image has pixels, so that by itself it cannot determine one; compare the columns "
-    "`numbers` and `pixels` of the table `inversion`."
+    "The gradient of the first layer has fewer numbers than an image has pixels, so that by itself it cannot determine "
+    "one; compare the columns `numbers` and `pixels` of the table `inversion`."
 )
 PUBLISHED = claims(("The gradient of the first layer tends to be the most important for a reconstruction.", "9.2, Fig. 10"))
 
@@ -83,17 +83,17 @@ def rows(study: Study, records: Records) -> list[Row]:
 
 def checks(rows: Sequence[Row]) -> list[Check]:
     """Compare the first layer with every other one alone, and sets of layers with and without it."""
-    found = []
+    verdicts = []
     for (data_set,), own in groups(rows, "data_set"):
         errors = {str(row["layers"]): reading_of(row, "rmse_relative") for row in own}
         others = [error for layers, error in errors.items() if "-" not in layers and layers != "1"]
         name = f"rMSE(best other layer alone) - rMSE(first layer alone), {data_set}"
-        found.append(above(name, difference(lowest(others), errors.get("1")), 0))
+        verdicts.append(above(name, difference(lowest(others), errors.get("1")), 0))
         for layers in (layers for layers in errors if layers.startswith("2-")):
             with_first = f"1{layers[1:]}"
             name = f"rMSE(layers {layers}) - rMSE(layers {with_first}), {data_set}"
-            found.append(above(name, difference(errors[layers], errors.get(with_first)), 0))
-    return found
+            verdicts.append(above(name, difference(errors[layers], errors.get(with_first)), 0))
+    return verdicts
 
 
 def span(numbers: Sequence[int]) -> str:

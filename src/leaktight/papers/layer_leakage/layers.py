@@ -24,8 +24,9 @@ from leaktight.papers.records import Records
 from leaktight.papers.row import Row, claims
 
 SPREAD = (
-    "With two classes the gradients towards both are multiples of each other, so that the sensitivity of a layer is, for each example, the root of "
-    "the mean square of the layer's gradient over its range, times a factor that all layers share: it says how evenly a gradient is spread."
+    "With two classes the gradients towards both are multiples of each other, so that the sensitivity of a layer is, "
+    "for each example, the root of the mean square of the layer's gradient over its range, times a factor that all "
+    "layers share: it says how evenly a gradient is spread."
 )
 PUBLISHED = claims(
     ("V-information and sensitivity both are highest at the first fully connected layer, in general.", "6.1, Fig. 2"),

@@ -34,7 +34,7 @@ def plans(study: Study) -> Plans:
 
 def rows(study: Study, records: Records) -> list[Row]:
     """Return a row for each layer, with the correlation over all layers of its network."""
-    found = []
+    rows: list[Row] = []
     for network in study.mixed_on:
         measured: list[Row] = [
             {**place, "share": study.mixed, **leak_columns(records, subject, network, layer, part=MIXED)}
@@ -42,8 +42,8 @@ def rows(study: Study, records: Records) -> list[Row]:
             for place, layer in places(subject, network)
         ]
         correlation = correlation_columns(of_columns(measured, V_INFORMATION, AUC))
-        found += [{**row, **{name: correlation[name] for name in ("r", "r_low", "r_high", "p")}} for row in measured]
-    return found
+        rows += [{**row, **{name: correlation[name] for name in ("r", "r_low", "r_high", "p")}} for row in measured]
+    return rows
 
 
 def checks(rows: Sequence[Row]) -> list[Check]:
@@ -59,8 +59,8 @@ def checks(rows: Sequence[Row]) -> list[Check]:
 def notes(study: Study) -> list[str]:
     """Say which part of a batch has the property."""
     return [
-        f"In the table `mixed`, which is ours, a share of {study.mixed:g} of a batch with the property has it, and none of the others; everywhere else "
-        "all of it has, as it seems to be in the paper."
+        f"In the table `mixed`, which is ours, a share of {study.mixed:g} of a batch with the property has it, and "
+        "none of the others; everywhere else all of it has, as it seems to be in the paper."
     ]
 
 

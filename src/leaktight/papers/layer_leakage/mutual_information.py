@@ -21,7 +21,11 @@ PUBLISHED = claims(("The information about the input decreases towards later lay
 def rows(study: Study, records: Records) -> list[Row]:
     """Return both bounds for each layer."""
     return [
-        {**place, **_bound("upper", records, subject, network, layer), **_bound("lower", records, subject, network, layer)}
+        {
+            **place,
+            **_bound("upper", records, subject, network, layer),
+            **_bound("lower", records, subject, network, layer),
+        }
         for subject in study.subjects
         for network in study.networks
         for place, layer in places(subject, network)
@@ -29,15 +33,15 @@ def rows(study: Study, records: Records) -> list[Row]:
 
 
 def checks(rows: Sequence[Row]) -> list[Check]:
-    """Ask whether the information about the input falls from the first layer to the last, and never rises on the way."""
-    found = []
+    """Ask whether information about the input falls from the first layer to the last, and never rises on the way."""
+    verdicts = []
     for place, own in groups(rows, "data_set", "task", "network"):
         shares = [reading_of(row, "upper_share") for row in own]
         name = f"Mutual information as a share, upper bound, {', '.join(place)}"
-        found.append(above(f"{name}: first layer - last layer", difference(shares[0], shares[-1]), 0))
+        verdicts.append(above(f"{name}: first layer - last layer", difference(shares[0], shares[-1]), 0))
         rises = [difference(after, before) for before, after in pairwise(shares)]
-        found.append(at_most(f"{name}: largest rise from a layer to the next", highest(rises), RISE))
-    return found
+        verdicts.append(at_most(f"{name}: largest rise from a layer to the next", highest(rises), RISE))
+    return verdicts
 
 
 def _bound(end: str, records: Records, subject: Subject, network: str, layer: str) -> Row:

@@ -19,7 +19,7 @@ PUBLISHED = claims(
 def rows(study: Study, records: Records) -> list[Row]:
     """Return a row for each layer and norm, with the correlation over the layers of all subjects."""
     attacked = layers.rows(study, records)
-    found = []
+    rows: list[Row] = []
     for network in study.networks:
         for norm, name in NORMS.items():
             measured: list[Row] = [
@@ -30,8 +30,8 @@ def rows(study: Study, records: Records) -> list[Row]:
             pairs = zip(measured, rows_where(attacked, network=network), strict=True)
             both: list[Row] = [{**row, AUC: other[AUC]} for row, other in pairs]
             correlation = correlation_columns(of_columns(both, JACOBIAN, AUC))
-            found += [{**row, **{name: correlation[name] for name in ("r", "r_low", "r_high", "p")}} for row in measured]
-    return found
+            rows += [{**row, **{name: correlation[name] for name in ("r", "r_low", "r_high", "p")}} for row in measured]
+    return rows
 
 
 EXPERIMENT = Experiment(table="norms", keys=(*KEYS, "norm"), plans=layers.plans, rows=rows, published=PUBLISHED)

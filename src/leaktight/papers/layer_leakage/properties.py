@@ -46,14 +46,15 @@ def plans(study: Study) -> Plans:
 def rows(study: Study, records: Records) -> list[Row]:
     """Return a row for each property and layer, with correlations over the layers of the property.
 
-    Sensitivity is that of the task. V-information is that of the property itself, and once more that of another subject's property.
+    Sensitivity is that of the task. V-information is that of the property itself, and once more that of another
+    subject's property.
     """
     measured, network = layers.rows(study, records), study.properties_on
     tasks = [subject.task for subject in study.properties]
     main = [subject for subject in study.subjects if subject.task in tasks[:1]]
-    found = []
+    rows: list[Row] = []
     for subject in (*main, *study.properties):
-        other = next((one for one in study.subjects if one != subject), None)
+        other = next((each for each in study.subjects if each != subject), None)
         own: list[Row] = [
             {
                 **place,
@@ -66,8 +67,8 @@ def rows(study: Study, records: Records) -> list[Row]:
         coefficients: Row = {}
         for column, name in COEFFICIENTS.items():
             coefficients |= _coefficient(of_columns(own, column, AUC), name)
-        found += [{**{name: value for name, value in row.items() if name != OTHER}, **coefficients} for row in own]
-    return found
+        rows += [{**{name: value for name, value in row.items() if name != OTHER}, **coefficients} for row in own]
+    return rows
 
 
 def checks(rows: Sequence[Row]) -> list[Check]:

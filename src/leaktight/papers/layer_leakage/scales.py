@@ -1,4 +1,4 @@
-"""The three scales: which faces, what is learned and what is private, how long networks are trained, how hard they are attacked."""
+"""The three scales: which faces, what is learned and what is private, how long is trained, how hard is attacked."""
 
 from __future__ import annotations
 
@@ -85,11 +85,13 @@ class Study(Value):
         rounds: rounds of federated SGD between two participants.
         batch_size: examples behind each gradient.
         learning_rate: the server's.
-        mixed_on: networks on which the attack is made once more with mixed batches; in all others each example of a batch has the property or none.
+        mixed_on: networks on which the attack is made once more with mixed batches; in all others each example of a
+            batch has the property or none.
         mixed: which part of a mixed batch has the property; the less, the harder the attack.
         seat: where the attacker sits: the server, or a participant.
         moments: at how many moments the training is looked at.
-        messages: how many gradients are sent while it is looked at, by both participants together; half of them have the property.
+        messages: how many gradients are sent while it is looked at, by both participants together; half of them have
+            the property.
         gradients: how many gradients of its own the attacker learns from.
         repeats: how often V-information is measured on each training.
         entries: how many random entries of each layer (Fig. 6).
@@ -139,8 +141,9 @@ def describe_cut(order: Order) -> str:
     study = study_of(order)
     smaller = ", 300 training and 150 test images" if order.scale != "smoke" else ""
     return (
-        f"{study.rounds} rounds, {study.messages} messages, {study.gradients} gradients of the attacker's own, one seed, one repeat, "
-        f"{study.samples} examples for sensitivity, inversion of 2 images by at most {order.steps} of its iterations{smaller}"
+        f"{study.rounds} rounds, {study.messages} messages, {study.gradients} gradients of the attacker's own, one "
+        f"seed, one repeat, {study.samples} examples for sensitivity, inversion of 2 images by at most {order.steps} "
+        f"of its iterations{smaller}"
     )
 
 
@@ -247,7 +250,8 @@ def _cut(study: Study, steps: int) -> Study:
     }
     inversion = study.inversion
     fewer = {"data": _limit(inversion.data), "victims": 2, "iterations": min(steps, inversion.iterations)}
-    # Of two rounds one has the property: with fewer there might be no message with it, or none without. A participant sees one of two.
+    # Of two rounds one has the property: with fewer there might be no message with it, or none without. A participant
+    # sees one of two.
     rounds, messages = (2, 4) if study.seat == "server" else (4, 8)
     return study.model_copy(
         update={

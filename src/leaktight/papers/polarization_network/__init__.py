@@ -1,18 +1,20 @@
-"""Rethinking Privacy Preserving Deep Learning: the secret polarization network, and the protocol that compares mechanisms.
+"""Rethinking Privacy Preserving Deep Learning: the secret polarization network, and a protocol to compare mechanisms.
 
-Accuracies of DLNet under four mechanisms, attacks on one gradient of it, and federated training of larger networks. Accuracies come from
-round robin over ten participants; attacks see one gradient of the initial network, as in Algorithm 5.
+Accuracies of DLNet under four mechanisms, attacks on one gradient of it, and federated training of larger networks.
+Accuracies come from round robin over ten participants; attacks see one gradient of the initial network, as in Algorithm
+5.
 
-Differs from the paper: "DP" is called Gaussian, which it is. Tracing and membership are decided on the reconstructions of
-ten participants. Tracing asks whose the attacked images are, not all that are owned, of which almost none was sent: over those,
-perfect reconstructions and noise differ by less than a hundredth. Measured too are labels read off the public head, and an attacker
-who knows the mechanism and takes the best of all attacks at each strength. The learning rate of Table 3 is 0.01 for both
-networks (it lists 0.01 and 0.001). Numbers of steps follow from a participant's mean share of the data. The scales `smoke` and
-`small` have fewer strengths, victims, iterations and rounds, and a thinner AlexNet; `scales` says which.
+Differs from the paper: "DP" is called Gaussian, which it is. Tracing and membership are decided on the reconstructions
+of ten participants. Tracing asks whose the attacked images are, not all that are owned, of which almost none was sent:
+over those, perfect reconstructions and noise differ by less than a hundredth. Measured too are labels read off the
+public head, and an attacker who knows the mechanism and takes the best of all attacks at each strength. The learning
+rate of Table 3 is 0.01 for both networks (it lists 0.01 and 0.001). Numbers of steps follow from a participant's mean
+share of the data. The scales `smoke` and `small` have fewer strengths, victims, iterations and rounds, and a thinner
+AlexNet; `scales` says which.
 
 References:
-    Fan et al., "Rethinking Privacy Preserving Deep Learning: How to Evaluate and Thwart Privacy Attacks", 2020, section 4,
-    appendices C to F.
+    Fan et al., "Rethinking Privacy Preserving Deep Learning: How to Evaluate and Thwart Privacy Attacks", 2020, section
+    4, appendices C to F.
 """
 
 from __future__ import annotations

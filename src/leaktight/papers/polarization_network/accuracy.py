@@ -6,7 +6,14 @@ from collections.abc import Sequence
 
 from leaktight.papers.paper import Experiment
 from leaktight.papers.polarization_network.audits import accuracy, plan_accuracies
-from leaktight.papers.polarization_network.mechanisms import GAUSSIAN, PPDL_05, PPDL_30, SPN, sweep_mechanisms, with_none
+from leaktight.papers.polarization_network.mechanisms import (
+    GAUSSIAN,
+    PPDL_05,
+    PPDL_30,
+    SPN,
+    sweep_mechanisms,
+    with_none,
+)
 from leaktight.papers.polarization_network.scales import SETS, Study
 from leaktight.papers.records import Records
 from leaktight.papers.row import Row, columns
@@ -61,7 +68,7 @@ def rows(studies: Sequence[Study], records: Records) -> list[Row]:
     ]
 
 
-def published() -> list[Row]:
+def published_rows() -> list[Row]:
     """Return Table 11."""
     return [
         {"data_set": name, "mechanism": mechanism, "strength": strength, "accuracy": values[place]}
@@ -76,5 +83,5 @@ EXPERIMENT = Experiment(
     keys=("data_set", "mechanism", "strength"),
     plans=plan_accuracies,
     rows=rows,
-    published=published(),
+    published=published_rows(),
 )

@@ -43,12 +43,12 @@ def plan_accuracies(studies: Sequence[Study]) -> Plans:
 
 
 def plan_attacks(studies: Sequence[Study]) -> Plans:
-    """Attack one gradient of the initial network under noise and the ablations, and under what can be modelled (Algorithms 5 and 6)."""
+    """Attack one gradient of the initial network under every mechanism and the ablations (Algorithms 5 and 6)."""
     plans: Plans = {}
     for study in studies:
         for sweep in study.sweeps:
             plain, modelled = _attack_audits(study, sweep)
-            plans |= {plain: _attacks(study, sweep), modelled: _modelled(study, sweep)}
+            plans |= {plain: _attacks(study, sweep), modelled: _plan_modelled(study, sweep)}
     return plans
 
 
@@ -70,7 +70,7 @@ def distance(
         batch_size: examples behind one gradient.
         attack: by its label.
     """
-    return _attacked(study, records, defence, batch_size, attack).reading(DISTANCES[aim], "raw")
+    return _attack_cells(study, records, defence, batch_size, attack).reading(DISTANCES[aim], "raw")
 
 
 def strongest_distance(
@@ -87,8 +87,8 @@ def strongest_distance(
 
 
 def ratio(study: Study, records: Records, defence: Defence, batch_size: int) -> Reading | None:
-    """Return how large the gradient is beside what the defence adds to it; None without a defence, which adds nothing."""
-    return _attacked(study, records, defence, batch_size, ATTACK).reading(
+    """Return how large the gradient is beside what the defence adds to it; None without a defence."""
+    return _attack_cells(study, records, defence, batch_size, ATTACK).reading(
         RATIO, "raw", optional=isinstance(defence, Undefended)
     )
 
@@ -113,7 +113,12 @@ def compare_strengths(ones: Sequence[Row], others: Sequence[Row], column: str, c
 
 
 def make_plan(
-    title: str, scenarios: dict[str, Scenario], defences: Iterable[Defence], probes: dict[str, Probe], seed: int, **grid: Any
+    title: str,
+    scenarios: dict[str, Scenario],
+    defences: Iterable[Defence],
+    probes: dict[str, Probe],
+    seed: int,
+    **grid: Any,
 ) -> Plan:
     """Return an audit with one victim, or what `grid` says."""
     return Plan(
@@ -139,7 +144,7 @@ def _attack_audits(study: Study, sweep: Sweep) -> tuple[str, str]:
     return f"{study.name}-attack-{sizes}", f"{study.name}-modelled-{sizes}"
 
 
-def _attacked(study: Study, records: Records, defence: Defence, batch_size: int, attack: str) -> Records:
+def _attack_cells(study: Study, records: Records, defence: Defence, batch_size: int, attack: str) -> Records:
     audits = [audit for sweep in study.sweeps for audit in _attack_audits(study, sweep)]
     return records.where(*audits, label=attack, batch_size=batch_size, defence=defence).done
 
@@ -170,8 +175,8 @@ def _attacks(study: Study, sweep: Sweep) -> Plan:
     return _sweep(f"{study.name}: attacks", study, sweep, defences, _plain(sweep))
 
 
-def _modelled(study: Study, sweep: Sweep) -> Plan:
-    """Attack polarization and PPDL by who does not know of them, and by who does: one audit, so that both are compared."""
+def _plan_modelled(study: Study, sweep: Sweep) -> Plan:
+    """Attack polarization and PPDL with and without knowledge of them: one audit, so that both are compared."""
     threat = ThreatModel(knows=frozenset({Knows.LOCAL_STEPS, Knows.DEFENCE}))
     # An iteration of the plain attack is up to 20 evaluations, one of this is one.
     iterations = min(300, 20 * sweep.iterations)

@@ -1,4 +1,4 @@
-"""Calibrated averaged performance (CAP): accuracy times distance, averaged over strengths (Tables 7 to 10), and against who knows the mechanism."""
+"""Calibrated averaged performance (CAP): the mean over strengths of accuracy times distance (Tables 7 to 10)."""
 
 from __future__ import annotations
 
@@ -36,8 +36,9 @@ ATTACKS = ("reconstruction", "membership", "tracing")
 DARK = "MNIST"
 """The set whose images are so dark that guesses outside the range of pixels decide the published error."""
 CLIPPED = (
-    f"Reconstructions are clipped to the range of pixels before they are scored, so on {DARK} the relative error is at most about 3.1; the "
-    "published CAPs of 3.4 to 4.7 can only come from unclipped ones and cannot be compared with ours."
+    f"Reconstructions are clipped to the range of pixels before they are scored, so on {DARK} the relative error is at "
+    "most about 3.1; the published CAPs of 3.4 to 4.7 can only come from unclipped ones and cannot be compared with "
+    "ours."
 )
 
 # Tables 7 to 10: for each attack in turn the batch sizes 1, 4, 8.
@@ -90,7 +91,7 @@ def rows(studies: Sequence[Study], records: Records) -> list[Row]:
     ]
 
 
-def published() -> list[Row]:
+def published_rows() -> list[Row]:
     """Return Tables 7 to 10.
 
     Differs from the paper: Table 1 repeats Tables 8 and 9, in places by a hundredth more or less, and heads both halves
@@ -115,17 +116,19 @@ def checks(rows: Sequence[Row]) -> list[Check]:
 def notes(studies: Sequence[Study]) -> list[str]:
     """Say over which strengths our means are taken, and where errors are clipped."""
     fewer = [
-        f"{study.name} at batch {_listing(sweep.batch_sizes)} ({_listing(sweep.noise)} for noise, {_listing(sweep.alpha2)} for SPN)"
+        f"{study.name} at batch {_listing(sweep.batch_sizes)} ({_listing(sweep.noise)} for noise, "
+        f"{_listing(sweep.alpha2)} for SPN)"
         for study in studies
         for sweep in study.sweeps
         if set(sweep.noise) < set(NOISE) or set(sweep.alpha2) < set(ALPHA2)
     ]
-    found = []
+    notes = []
     if fewer:
-        found.append(
-            f"Our CAPs average over fewer strengths than the published ones, so the two are not means of the same: {'; '.join(fewer)}."
+        notes.append(
+            "Our CAPs average over fewer strengths than the published ones, so the two are not means of the same: "
+            f"{'; '.join(fewer)}."
         )
-    return [*found, CLIPPED] if any(study.name == DARK for study in studies) else found
+    return [*notes, CLIPPED] if any(study.name == DARK for study in studies) else notes
 
 
 def _row(study: Study, records: Records, sweep: Sweep, mechanism: str, attack: str, batch_size: int, knowing: bool) -> Row:
@@ -168,7 +171,7 @@ EXPERIMENT = Experiment(
     keys=("data_set", "mechanism", "attack", "batch_size"),
     plans=plans,
     rows=rows,
-    published=published(),
+    published=published_rows(),
     checks=checks,
     notes=notes,
 )

@@ -1,4 +1,4 @@
-"""Federated training of larger networks: standalone, averaged and polarized, over numbers of clients (Table 3, Fig. 7, 28, 29)."""
+"""Federated training of larger networks: standalone, averaged and polarized, by number of clients (Fig. 7, 28, 29)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ PUBLISHED = claims(
 
 
 def plans(studies: Sequence[Study]) -> Plans:
-    """Train by federated averaging, plain and under the mechanisms of Fig. 28, and participants of the same federations alone."""
+    """Train by federated averaging, plain and under the mechanisms of Fig. 28, and participants alone."""
     plans: Plans = {}
     for study in studies:
         for federation in study.federations:
@@ -66,7 +66,7 @@ def rows(studies: Sequence[Study], records: Records) -> list[Row]:
 
 
 def checks(rows: Sequence[Row]) -> list[Check]:
-    """Compare federated training with and without polarization: the mean over numbers of clients, and the worst of all."""
+    """Compare federated training with and without polarization: the mean over numbers of clients, and the worst."""
     gains: dict[tuple[str, ...], list[Reading]] = {}
     for row in rows_where(rows, training=POLARIZED):
         same: Row = {name: row[name] for name in ("data_set", "network", "partition", "clients")}

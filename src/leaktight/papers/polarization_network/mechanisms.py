@@ -46,7 +46,7 @@ def ppdl(share: float) -> Callable[[float], Defence]:
 
 
 def spn(alpha2: float, bits: int = BITS) -> Defence:
-    """Return the secret polarization network on DLNet, all of whose weights are drawn from uniform(-0.3, 0.3) (Table 2)."""
+    """Return the secret polarization network on DLNet, whose weights are all uniform(-0.3, 0.3) (Table 2)."""
     return Polarization(alpha2=alpha2, bits=bits, bound=0.3)
 
 

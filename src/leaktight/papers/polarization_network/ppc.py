@@ -1,4 +1,4 @@
-"""Privacy-preserving characteristics (PPC): ratio, accuracy and distances at every strength (Fig. 5, 9 to 11, 13 to 15, 17 to 19, 21 to 23)."""
+"""Privacy-preserving characteristics (PPC): ratio, accuracy and distances at every strength (Fig. 5, 9 to 23)."""
 
 from __future__ import annotations
 
@@ -28,19 +28,24 @@ from leaktight.papers.records import Records
 from leaktight.papers.row import Row, claims, columns, reading_of, rows_where
 
 HIDDEN = 0.3
-"""The share of labels that stay hidden under SPN: its published CAPs under membership, by its accuracies, are 0.35 and more."""
+"""The share of labels that stay hidden under SPN: its published CAPs under membership, by its accuracies, are 0.35 and
+more."""
 TRACING = (
-    "Tracing asks whose the attacked images are. The paper's text asks for every image that a participant owns, but of those almost none was sent, "
-    "so that perfect reconstructions would score hardly better than noise."
+    "Tracing asks whose the attacked images are. The paper's text asks for every image that a participant owns, but of "
+    "those almost none was sent, so that perfect reconstructions would score hardly better than noise."
 )
 KNOWING = (
-    "The adaptive attacker knows the mechanism and runs every attack: plain, adaptive (by the likelihood of what the mechanism states: the "
-    "private head and codes of SPN are searched jointly, entries that PPDL did not send are bounded) and, for membership, label reading. At "
-    "each strength its distance is the smallest of them; the paper has no such attacker. Gaussian noise is attacked by the plain ones only."
+    "The adaptive attacker knows the mechanism and runs every attack: plain, adaptive (by the likelihood of what the "
+    "mechanism states: the private head and codes of SPN are searched jointly, entries that PPDL did not send are "
+    "bounded) and, for membership, label reading. At each strength its distance is the smallest of them; the paper has "
+    "no such attacker. Gaussian noise is attacked by the plain ones only."
 )
 PUBLISHED = claims(
     ("In red regions (ratios from tens) pixels of the training data are almost completely disclosed.", "4.2, Fig. 5"),
-    ("In green regions (ratio below 1) accuracy drops by more than 20 points on CIFAR10, 5 on MNIST, for DP and PPDL.", "4.2"),
+    (
+        "In green regions (ratio below 1) accuracy drops by more than 20 points on CIFAR10, 5 on MNIST, for DP and PPDL.",
+        "4.2",
+    ),
     ("SPN keeps its accuracy although its perturbation exceeds the gradient.", "4.2"),
 )
 
@@ -62,7 +67,7 @@ def rows(studies: Sequence[Study], records: Records) -> list[Row]:
 
 
 def checks(rows: Sequence[Row]) -> list[Check]:
-    """Ask whether polarization keeps accuracy where noise does not, and labels from who reads them off the public head."""
+    """Ask whether polarization keeps accuracy where noise does not, and hides labels from who reads the public head."""
     focus = focus_of(rows)
     own = rows_where(rows, data_set=focus, mechanism=SPN)
     return [

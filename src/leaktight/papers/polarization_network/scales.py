@@ -29,8 +29,8 @@ class Sweep(Value):
 
     Args:
         batch_sizes: examples behind one gradient.
-        victims: how many gradients are attacked; more gives narrower intervals. With fewer than participants the chance level of
-            tracing would be another.
+        victims: how many gradients are attacked; more gives narrower intervals. With fewer than participants the chance
+            level of tracing would be another.
         iterations: L-BFGS iterations of at most 20 evaluations each; more is a stronger attack.
         noise: scales of the noise.
         alpha2: strengths of the polarization.
@@ -112,7 +112,7 @@ class Study(Value):
 
 
 def studies(order: Order) -> list[Study]:
-    """Return what an order asks for, data set by data set; with `steps`, cut to the least that still runs every part."""
+    """Return what an order asks for, data set by data set; with `steps`, cut to the least that runs every part."""
     whole = {"smoke": _smoke, "small": _small, "paper": _paper}[order.scale](order.data)
     cut = whole if order.steps is None else [_cut(study, order.steps) for study in whole]
     return [study.model_copy(update={"seed": order.seed}) for study in cut]
@@ -122,8 +122,8 @@ def describe_cut(order: Order) -> str:
     """Return what `steps` cuts, as the middle of a sentence."""
     smaller = ", 1000 training and 50 test images" if order.scale != "smoke" else ""
     return (
-        f"at most {order.steps} rounds, local steps and attack iterations, 2 victims, the weakest and the strongest setting, the "
-        f"fewest clients, batches of 2 in their training{smaller}"
+        f"at most {order.steps} rounds, local steps and attack iterations, 2 victims, the weakest and the strongest "
+        f"setting, the fewest clients, batches of 2 in their training{smaller}"
     )
 
 

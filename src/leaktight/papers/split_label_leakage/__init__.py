@@ -1,19 +1,22 @@
-"""Label Leakage and Protection in Two-party Split Learning: the norm of a cut gradient tells the label, and sumKL hides it.
+"""Label Leakage and Protection in Two-party Split Learning: a cut gradient's norm reveals the label; sumKL hides it.
 
-Leak AUC over training and test AUC of Wide & Deep under sumKL, isotropic noise and max-norm. Every number is the mean over seeds, with its
-t-interval where there are two or more. The number of steps is the one that is best without protection on a fifth of the training rows, which
-were held out for that; the table `steps` shows it. All defences train as long.
+Leak AUC over training and test AUC of Wide & Deep under sumKL, isotropic noise and max-norm. Every number is the mean
+over seeds, with its t-interval where there are two or more. The number of steps is the one that is best without
+protection on a fifth of the training rows, which were held out for that; the table `steps` shows it. All defences train
+as long.
 
-Differs from the paper: It reports the best test AUC over training, which chooses on the test set; here the test AUC at the end. The training
-loss is not shown, nor the two factors of the norm in Fig. 1. Direction, clustering and max-norm are measured too; isotropic noise is
-compared where it leaks as much, not at one ratio. At layers before the cut each step's leak AUC counts as 0.5 + |AUC - 0.5|, for its sign
-there is that of the feature party's own slopes; `chance` is what the 95 % quantile would be if the message told nothing. The optimiser is
-not named in the paper; Adam with 0.0001 at the scale `paper` is from the published code. At the scale `small` the parties hold different
-columns (label party: counts; feature party: categories), and once more all of them, as in the paper; batches are of 1,024, Adam has 0.001.
+Differs from the paper: It reports the best test AUC over training, which chooses on the test set; here the test AUC at
+the end. The training loss is not shown, nor the two factors of the norm in Fig. 1. Direction, clustering and max-norm
+are measured too; isotropic noise is compared where it leaks as much, not at one ratio. At layers before the cut each
+step's leak AUC counts as 0.5 + |AUC - 0.5|, for its sign there is that of the feature party's own slopes; `chance` is
+what the 95 % quantile would be if the message told nothing. The optimiser is not named in the paper; Adam with 0.0001
+at the scale `paper` is from the published code. At the scale `small` the parties hold different columns (label party:
+counts; feature party: categories), and once more all of them, as in the paper; batches are of 1,024, Adam has 0.001.
 `scales` has the rest.
 
 References:
-    Li et al., "Label Leakage and Protection in Two-party Split Learning", 2021, section 2.2 and Fig. 1, section 4 and Fig. 2.
+    Li et al., "Label Leakage and Protection in Two-party Split Learning", 2021, section 2.2 and Fig. 1, section 4 and
+    Fig. 2.
 """
 
 from __future__ import annotations
@@ -41,7 +44,8 @@ def _notes(studies: Sequence[Study]) -> list[str]:
         rows = len(study.data.load().train) if study.epochs else study.batch_size
         if rows < study.batch_size:
             notes.append(
-                f"The {study.name} data have {rows:,} training rows, the paper's about 41 million: each batch has all of them, not {study.batch_size:,}."
+                f"The {study.name} data have {rows:,} training rows, the paper's about 41 million: each batch has all "
+                f"of them, not {study.batch_size:,}."
             )
     return notes
 

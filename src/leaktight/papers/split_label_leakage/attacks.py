@@ -7,7 +7,14 @@ from collections.abc import Sequence
 from leaktight.papers.paper import Experiment
 from leaktight.papers.records import Records
 from leaktight.papers.row import Row, claims, over_seeds
-from leaktight.papers.split_label_leakage.audits import ATTACKS, TAIL, chance, compared_defences, leak_values, plan_leaks
+from leaktight.papers.split_label_leakage.audits import (
+    ATTACKS,
+    TAIL,
+    chance,
+    compared_defences,
+    leak_values,
+    plan_leaks,
+)
 from leaktight.papers.split_label_leakage.scales import Study
 
 PUBLISHED = claims(("The protection is against a general class of methods, of which the norm is one.", "3.1"))

@@ -59,7 +59,7 @@ def compared_defences(study: Study) -> list[str]:
 
 
 def at_look(study: Study, records: Records, defence: str, probe: str, name: str, look: int) -> float | None:
-    """Return a reading's value at a look of Fig. 1; None if the cell failed, or if a look without both classes was left out."""
+    """Return a reading's value at a look of Fig. 1; None if the cell failed, or a look lacked one of the classes."""
     shown = defences(study.bounds, ())[defence]
     cell = records.where(audit_name(study, "distributions"), label=probe, defence=shown)
     reading = cell.done.reading(name, optional=True)
@@ -67,7 +67,7 @@ def at_look(study: Study, records: Records, defence: str, probe: str, name: str,
 
 
 def leak_readings(study: Study, records: Records, defence: str, attack: str, name: str, layer: str | None = None) -> Readings:
-    """Return a reading of an attack on a training run of Fig. 2 for each seed that was done; None stands for the cut layer."""
+    """Return a reading of an attack of Fig. 2 for each seed that was done; None stands for the cut layer."""
     return _runs(study, records, defence, attack).readings(name, layer=layer)
 
 

@@ -1,4 +1,4 @@
-"""Gradients of both classes: their norms, cosines, and the norm's two factors, at four moments of a training run (Fig. 1)."""
+"""Gradients of both classes: norms, cosines, and the norm's two factors, at four moments of training (Fig. 1)."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def rows(studies: Sequence[Study], records: Records) -> list[Row]:
 
 
 def checks(rows: Sequence[Row]) -> list[Check]:
-    """Compare the medians of both classes at each moment of an unprotected training run: the error differs, the slope does not."""
+    """Compare the medians of both classes at each moment without protection: the error differs, the slope does not."""
     return [check for (name,), own in groups(rows, "data_set") for check in _checks(rows_where(own, defence=NONE), name)]
 
 

@@ -29,8 +29,8 @@ class Setting:
 def at_equal_leak(settings: Sequence[Setting], leak: float) -> Setting:
     """Return the least noise that leaks no more than this, between settings by straight lines.
 
-    Leakage need not fall evenly with the ratio near chance; the first setting that gets there counts, which is the one that costs least.
-    If none does, the one that leaks least stands for it: then the comparison favours the noise.
+    Leakage need not fall evenly with the ratio near chance; the first setting that gets there counts, which is the one
+    that costs least. If none does, the one that leaks least stands for it: then the comparison favours the noise.
 
     Args:
         settings: by growing ratio; the first is without noise.
@@ -59,22 +59,22 @@ def at_equal_leak(settings: Sequence[Setting], leak: float) -> Setting:
 def rows(studies: Sequence[Study], records: Records) -> list[Row]:
     """Return sumKL beside isotropic noise that leaks as much, for each attack.
 
-    The paper compares by the norm. The strongest of three attacks is ours, added after a first look at results: below a linear head all
-    clean gradients lie on one line and isotropic noise lies mostly across it, so that an attack which finds the line (clustering) may
-    see what the norm no longer shows.
+    The paper compares by the norm. The strongest of three attacks is ours, added after a first look at results: below a
+    linear head all clean gradients lie on one line and isotropic noise lies mostly across it, so that an attack which
+    finds the line (clustering) may see what the norm no longer shows.
     """
     return [_row(study, records, attack) for study in studies for attack in (*ATTACKS, STRONGEST)]
 
 
 def checks(rows: Sequence[Row]) -> list[Check]:
     """Ask for a gain at equal leakage by the norm attack, and by the strongest."""
-    found = []
+    verdicts = []
     for (name,), own in groups(rows, "data_set"):
         for attack in (ATTACKS[0], STRONGEST):
             measured = "the strongest attack's (our own measure)" if attack == STRONGEST else f"the {attack} attack's"
             words = f"Test AUC({PROTECTED}) - Test AUC(isotropic) at {measured} equal leak AUC, {name}"
-            found.append(above(words, value_at(own, "gain", attack=attack), 0))
-    return found
+            verdicts.append(above(words, value_at(own, "gain", attack=attack), 0))
+    return verdicts
 
 
 def _row(study: Study, records: Records, attack: str) -> Row:
@@ -97,7 +97,7 @@ def _row(study: Study, records: Records, attack: str) -> Row:
 
 
 def _curve(study: Study, records: Records, attack: str, seed: int) -> list[Setting]:
-    """Return the settings of one seed by growing ratio; nothing if one of them is missing, for the curve would be another."""
+    """Return the settings of one seed by growing ratio; nothing if one is missing, for the curve would be another."""
     names = {0.0: NONE, **{ratio: isotropic(ratio) for ratio in sorted(study.ratios)}}
     curve = []
     for ratio, name in names.items():

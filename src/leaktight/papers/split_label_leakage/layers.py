@@ -12,7 +12,10 @@ from leaktight.papers.split_label_leakage.mechanisms import BASELINE, MAX_NORM, 
 from leaktight.papers.split_label_leakage.scales import Study
 
 PUBLISHED = claims(
-    ("Leak AUC of sumKL L=0.4 is about the same as that of isotropic 5, if not better, at each deep layer.", "4, Fig. 2c")
+    (
+        "Leak AUC of sumKL L=0.4 is about the same as that of isotropic 5, if not better, at each deep layer.",
+        "4, Fig. 2c",
+    )
 )
 
 

@@ -12,7 +12,8 @@ from leaktight.papers.split_label_leakage.mechanisms import NONE, NORM, PROTECTE
 from leaktight.papers.split_label_leakage.scales import CRITEO_ALL, Study
 
 LEAK_AUC = (0.9832, 0.8862, 0.9098, 0.9229)
-"""After 100, 200, 300 and 400 steps, cut in the middle, without protection (section 2.2); both parties hold all columns."""
+"""After 100, 200, 300 and 400 steps, cut in the middle, without protection (section 2.2); both parties hold all
+columns."""
 PUBLISHED: list[Row] = [
     {"data_set": CRITEO_ALL, "defence": NONE, "moment": look, "leak_auc": value} for look, value in enumerate(LEAK_AUC, start=1)
 ]

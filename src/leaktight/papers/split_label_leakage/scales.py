@@ -36,7 +36,8 @@ class Study(Value):
         feature_party: the columns of the deep part; empty means all others.
         rounds: how many steps a training takes.
         epochs: in place of steps, how often it goes through the data; 0 takes the steps.
-        candidates: numbers of steps that are compared on held-out training rows; `rounds` was chosen among them that way.
+        candidates: numbers of steps that are compared on held-out training rows; `rounds` was chosen among them that
+            way.
         batch_size: examples per step, as far as there are so many.
         learning_rate: Adam's.
         bounds: detection errors L of sumKL.
@@ -70,7 +71,7 @@ class Study(Value):
 
 
 def studies(order: Order) -> list[Study]:
-    """Return what an order asks for, data set by data set; with `steps`, cut to the least that still runs every part."""
+    """Return what an order asks for, data set by data set; with `steps`, cut to the least that runs every part."""
     whole = {"smoke": _smoke, "small": _small, "paper": _paper}[order.scale](order.data)
     cut = whole if order.steps is None else [_cut(study, order.steps) for study in whole]
     return [study.model_copy(update={"seed": order.seed}) for study in cut]

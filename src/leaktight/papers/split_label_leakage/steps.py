@@ -40,13 +40,13 @@ def rows(studies: Sequence[Study], records: Records) -> list[Row]:
 
 def checks(rows: Sequence[Row]) -> list[Check]:
     """Compare the chosen number of steps with the best."""
-    found = []
+    verdicts = []
     for (name,), own in groups(rows, "data_set"):
         known = [value for row in own if (value := number(row, "held_out_auc")) is not None]
         chosen = value_at(own, "held_out_auc", chosen=True)
         lost = max(known) - chosen.value if known and chosen is not None else None
-        found.append(at_most(f"Held-out AUC of the best number of steps - that of the chosen one, {name}", lost, LOST))
-    return found
+        verdicts.append(at_most(f"Held-out AUC of the best number of steps - that of the chosen one, {name}", lost, LOST))
+    return verdicts
 
 
 def _audit(study: Study) -> str:
@@ -61,7 +61,9 @@ def _plan(study: Study) -> Plan:
         scenarios=dict(scenarios),
         probes={"utility": Utility()},
         grid=Grid(
-            seeds=seeds_of(study), batch_sizes=tuple({scenario.batch_size for scenario in scenarios.values()}), victims=1
+            seeds=seeds_of(study),
+            batch_sizes=tuple({scenario.batch_size for scenario in scenarios.values()}),
+            victims=1,
         ),
     )
 

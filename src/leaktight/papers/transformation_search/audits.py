@@ -19,7 +19,7 @@ from leaktight.learning.protocol import FedSGD
 from leaktight.papers.comparison import difference
 from leaktight.papers.records import Records
 from leaktight.papers.row import Row, columns, over_runs, over_seeds, reading_of, value_at
-from leaktight.papers.transformation_search.mechanisms import NONE, undefended
+from leaktight.papers.transformation_search.mechanisms import NONE, plain_defence
 from leaktight.papers.transformation_search.scales import Strength, Study, Subject
 from leaktight.transforms.policy import Policy
 
@@ -45,7 +45,9 @@ def make_attempt(name: str, strength: Strength, *knows: Knows) -> Attempt:
         "restarts": min(whole.restarts, strength.restarts),
     }
     return Attempt(
-        attack=preset(name, labels="given", **wanted), threat=make_threat(*knows), metrics=(metrics.PSNR(), metrics.SearchGap())
+        attack=preset(name, labels="given", **wanted),
+        threat=make_threat(*knows),
+        metrics=(metrics.PSNR(), metrics.SearchGap()),
     )
 
 
@@ -109,10 +111,10 @@ def name_of(policy: Policy | None) -> str:
 
 
 def attack_columns(study: Study, cells: Records, defences: Sequence[Defence]) -> Row:
-    """Return how well images are reconstructed under one of several defences: PSNR against the image that was used and the original.
+    """Return the PSNR under one of several defences, against the image that was used and against the original.
 
-    `chance` is the PSNR against the used image of the best answer that needs no message, and `psnr_drop` how much less it is than
-    without a policy.
+    `chance` is the PSNR against the used image of the best answer that needs no message, and `psnr_drop` how much less
+    it is than without a policy.
 
     Args:
         study: what was planned.
@@ -130,7 +132,7 @@ def attack_columns(study: Study, cells: Records, defences: Sequence[Defence]) ->
 
 
 def learning_columns(study: Study, cells: Records, defences: Sequence[Defence]) -> Row:
-    """Return the test accuracy under one of several defences, how much more it is than without one, and after how many training runs."""
+    """Return the test accuracy under one of several defences, its change from none, and the number of training runs."""
     readings = readings_of(cells, defences, ACCURACY)
     return {
         **over_runs(ACCURACY, readings),
@@ -140,7 +142,7 @@ def learning_columns(study: Study, cells: Records, defences: Sequence[Defence]) 
 
 
 def readings_of(cells: Records, defences: Sequence[Defence], name: str, against: str | None = None) -> list[Reading]:
-    """Return a reading under each of several defences, for each seed that was done; a training run that diverged has no accuracy."""
+    """Return a reading under each defence for each seed that was done; a training run that diverged has no accuracy."""
     return [
         reading
         for defence in defences
@@ -185,7 +187,7 @@ def _pairs(
 ) -> list[tuple[int, Reading, Reading]]:
     """Return each seed with its readings without a policy and with one of the defences."""
     optional = name == ACCURACY
-    plain = cells.where(defence=undefended(study)).done.readings(name, against, optional=optional)
+    plain = cells.where(defence=plain_defence(study)).done.readings(name, against, optional=optional)
     return [
         (seed, plain[seed], reading)
         for defence in defences
@@ -195,7 +197,7 @@ def _pairs(
 
 
 def _by_seed(values: Sequence[tuple[int, float]]) -> list[float]:
-    """Return one mean for each seed, because its values share a training run; of a single seed, the values themselves."""
+    """Return one mean for each seed, whose values share a training run; of a single seed, the values themselves."""
     seeds = dict.fromkeys(seed for seed, _ in values)
     if len(seeds) == 1:
         return [value for _, value in values]

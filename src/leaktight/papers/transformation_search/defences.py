@@ -23,7 +23,10 @@ from leaktight.papers.transformation_search.mechanisms import BASELINES, HYBRID,
 from leaktight.papers.transformation_search.policies import cells, plan_policies, published_columns
 from leaktight.papers.transformation_search.scales import CIFAR100, RESNET, Study, Subject
 
-NOISE = "Gaussian and Laplace noise have a standard deviation and a scale of 0.001 and 0.01; the paper writes N(0, 0.001), which may mean a variance."
+NOISE = (
+    "Gaussian and Laplace noise have a standard deviation and a scale of 0.001 and 0.01; the paper writes N(0, 0.001), "
+    "which may mean a variance."
+)
 # Table 3: PSNR and accuracy, on CIFAR100 with ResNet20.
 TABLE_3: dict[str, tuple[float, float]] = {
     NONE: (13.88, 76.88),
@@ -40,7 +43,8 @@ PUBLISHED: list[Row] = [
     *({"data_set": CIFAR100, "network": RESNET, "defence": name, **published_columns(*pair)} for name, pair in TABLE_3.items()),
     *claims(
         (
-            "Pruning and noise leave PSNR at 9.7 to 12.7 dB, and the stronger ones cost 7 to 37 points of accuracy; the hybrid has 7.64 dB at no loss.",
+            "Pruning and noise leave PSNR at 9.7 to 12.7 dB, and the stronger ones cost 7 to 37 points of accuracy; "
+            "the hybrid has 7.64 dB at no loss.",
             "5.3, Table 3",
         )
     ),
@@ -57,19 +61,19 @@ def rows(study: Study, records: Records) -> list[Row]:
             **learning_columns(study, cells(study, subject, records), defences),
         }
         for subject in study.subjects
-        for name, defences in _compared(study, subject).items()
+        for name, defences in _comparison(study, subject).items()
     ]
 
 
 def checks(rows: Sequence[Row]) -> list[Check]:
     """Compare the hybrid with the other defences that keep as much accuracy, and with the most accurate one."""
-    found = []
+    verdicts = []
     for key, own in groups(rows, *PLACE):
         place, by_name = ", ".join(key), {str(row["defence"]): row for row in own}
         hybrid, others = by_name[HYBRID], [by_name[name] for name in BASELINES]
         accurate = lowest([reading_of(row, PSNR) for row in others if _is_as_accurate(row, hybrid)])
         most = highest([reading_of(row, ACCURACY) for row in others])
-        found += [
+        verdicts += [
             above(
                 f"PSNR(lowest of the other defences that are as accurate) - PSNR(hybrid) in dB, {place}",
                 difference(accurate, reading_of(hybrid, PSNR)),
@@ -81,10 +85,10 @@ def checks(rows: Sequence[Row]) -> list[Check]:
                 -EQUAL,
             ),
         ]
-    return found
+    return verdicts
 
 
-def _compared(study: Study, subject: Subject) -> dict[str, list[Defence]]:
+def _comparison(study: Study, subject: Subject) -> dict[str, list[Defence]]:
     policies = {name: defences for name, (_, defences) in grouped_policies(study, subject).items()}
     others = {name: [defence] for name, defence in BASELINES.items()}
     return {NONE: policies[NONE], **others, RANDOM: policies[RANDOM], HYBRID: policies[HYBRID]}

@@ -50,13 +50,13 @@ def rows(study: Study, records: Records) -> list[Row]:
 
 def checks(rows: Sequence[Row]) -> list[Check]:
     """Count the paper's five lowest functions among ours."""
-    found = []
+    verdicts = []
     for place, own in groups(rows, *PLACE):
         ranked = [row for row in own if number(row, "rank") is not None]
         lowest = {row["function"] for row in ranked if (number(row, "rank") or 0) <= len(LOWEST)}
         count = float(len(lowest & set(LOWEST))) if ranked else None
-        found.append(at_least(f"How many of the five lowest functions are the paper's, {', '.join(place)}", count, COMMON))
-    return found
+        verdicts.append(at_least(f"How many of the five lowest functions are the paper's, {', '.join(place)}", count, COMMON))
+    return verdicts
 
 
 EXPERIMENT = Experiment(

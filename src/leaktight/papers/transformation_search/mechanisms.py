@@ -39,8 +39,8 @@ def random_policies(count: int, *names: object) -> tuple[Policy, ...]:
     return tuple(policies.values())
 
 
-def undefended(study: Study) -> Defence:
-    """Return what the paper calls no transformation: images as they are, or cropped and flipped where every training does that."""
+def plain_defence(study: Study) -> Defence:
+    """Return what the paper calls no transformation: images as they are, or cropped and flipped where all are."""
     return Transformation(crop_flip=True) if study.crop_flip else Undefended()
 
 
@@ -51,7 +51,7 @@ def as_defence(study: Study, policy: Policy) -> Defence:
 
 def as_defences(study: Study, policies: Mapping[str, Policy]) -> dict[str, Defence]:
     """Return policies as defences, after none."""
-    return {NONE: undefended(study), **{name: as_defence(study, policy) for name, policy in policies.items()}}
+    return {NONE: plain_defence(study), **{name: as_defence(study, policy) for name, policy in policies.items()}}
 
 
 def parts_of(hybrid: Policy) -> dict[str, Policy]:
@@ -100,7 +100,7 @@ def grouped_policies(study: Study, subject: Subject) -> dict[str, tuple[Policy |
     """Return the rows of Table 1 by name: the policy, if it is one, and as defences; random ones are a row together."""
     drawn = trained_random_policies(study)
     rows: dict[str, tuple[Policy | None, list[Defence]]] = {
-        NONE: (None, [undefended(study)]),
+        NONE: (None, [plain_defence(study)]),
         RANDOM: (None, [as_defence(study, policy) for policy in drawn.values()]),
     }
     others = {name: policy for name, policy in all_policies(study, subject).items() if name not in drawn}

@@ -1,4 +1,4 @@
-"""The published policies on another network: how far PSNR under them is what a failed attack has. A table of our own."""
+"""The published policies on another network, where the attack may fail even without them. A table of our own."""
 
 from __future__ import annotations
 
@@ -30,14 +30,15 @@ from leaktight.papers.transformation_search.scales import VARIANTS, Study, Subje
 from leaktight.probes import Counterfactual
 
 NETWORKS = (
-    "The table `networks` is on CIFAR10 and a ConvNet of an eighth of the paper's width, after one epoch of an undefended training. Where PSNR is below "
-    "`chance` even with no policy, the attack failed, and PSNR under a policy says nothing of what the policy hides: it changes with how far the policy "
-    "moves images from whatever the attack ends at. The published numbers are of CIFAR100 and wider networks, which we did not attack."
+    "The table `networks` is on CIFAR10 and a ConvNet of an eighth of the paper's width, after one epoch of an "
+    "undefended training. Where PSNR is below `chance` even with no policy, the attack failed, and PSNR under a policy "
+    "says nothing of what the policy hides: it changes with how far the policy moves images from whatever the attack "
+    "ends at. The published numbers are of CIFAR100 and wider networks, which we did not attack."
 )
 PUBLISHED = claims(
     (
-        "On CIFAR100 with ResNet20 PSNR is 13.88 dB with no policy, 6.58 with 3-1-7 and 8.56 with 43-18-18; with ConvNet 13.07, 5.76 with 21-13-3 and "
-        "7.75 with 7-4-15.",
+        "On CIFAR100 with ResNet20 PSNR is 13.88 dB with no policy, 6.58 with 3-1-7 and 8.56 with 43-18-18; with "
+        "ConvNet 13.07, 5.76 with 21-13-3 and 7.75 with 7-4-15.",
         "Table 1",
     )
 )

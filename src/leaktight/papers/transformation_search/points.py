@@ -30,14 +30,14 @@ SCORE = "privacy_score"
 STAGES: dict[str, Stage] = {"untrained": "initial", "semi-trained": "early", "trained": "end"}
 """The model that is scored or attacked, and at which stage of the training run it is taken."""
 COUNTERFACTUAL = (
-    "Scores and attacks of the tables `points` and `correlation` are on one undefended training, whose gradients are made anew under each policy; "
-    "its semi-trained model is that after a tenth of the rounds."
+    "Scores and attacks of the tables `points` and `correlation` are on one undefended training, whose gradients are "
+    "made anew under each policy; its semi-trained model is that after a tenth of the rounds."
 )
 PUBLISHED = claims(("Score and PSNR of 100 random policies lie along a line.", "4.2, Fig. 2"))
 
 
 def plans(study: Study) -> Plans:
-    """Score policies and functions on one undefended training run, and attack its model under each random policy (Fig. 2, 5)."""
+    """Score policies and functions on one undefended training run, and attack it under random policies (Fig. 2, 5)."""
     return {_audit(study): _plan(study)}
 
 

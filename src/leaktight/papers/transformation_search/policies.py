@@ -84,7 +84,7 @@ CLAIMS = claims(
 
 def plans(study: Study) -> Plans:
     """Train under every policy and every other defence and attack each model; score policies on the focus."""
-    return plan_policies(study) | points.plans(study) | {_untrained_audit(study): _untrained(study)}
+    return plan_policies(study) | points.plans(study) | {_untrained_audit(study): _plan_accuracy_scores(study)}
 
 
 def plan_policies(study: Study) -> Plans:
@@ -102,7 +102,7 @@ def cells(study: Study, subject: Subject, records: Records) -> Records:
     return records.where(_audit(subject), label=ATTACK, stage=study.attacked)
 
 
-def published() -> list[Row]:
+def published_rows() -> list[Row]:
     """Return Table 1, and what the text says of it."""
     rows: list[Row] = []
     for (data_set, network), numbers in TABLE_1.items():
@@ -122,11 +122,11 @@ def published_columns(psnr: float, percent: float) -> Row:
 
 def checks(rows: Sequence[Row]) -> list[Check]:
     """Ask what the hybrid does to PSNR and accuracy, beside random policies and the two that it is made of."""
-    found = []
+    verdicts = []
     for (data_set, network), own in groups(rows, *PLACE):
         place = f"{data_set}, {network}"
         hybrid, *parts = (value_at(own, ACCURACY, policy=name) for name in (HYBRID, FIRST, SECOND))
-        found += [
+        verdicts += [
             above(f"PSNR(none) - its chance level in dB: the attack works, {place}", gain_over_chance(own), 0),
             at_least(f"PSNR(none) - PSNR(hybrid) in dB, {place}", value_at(own, "psnr_drop", policy=HYBRID), DROP),
             at_least(
@@ -137,7 +137,7 @@ def checks(rows: Sequence[Row]) -> list[Check]:
             check_below_random(own, place),
             above(f"Accuracy(hybrid) - mean accuracy of its two policies, {place}", difference(hybrid, mean_of(parts)), 0),
         ]
-    return found
+    return verdicts
 
 
 def check_below_random(rows: Sequence[Row], place: str) -> Check:
@@ -152,9 +152,10 @@ def notes(study: Study) -> list[str]:
     if study.attack.iterations >= whole:
         return []
     return [
-        f"Attacks take {study.attack.iterations} iterations in Tables 1, 3 and 4, {study.compared_attack.iterations} in Fig. 2, "
-        f"{study.variants.iterations} ({study.variants.lbfgs} of L-BFGS, from at most {study.variants.restarts} starts) in Table 2 and "
-        f"{study.adaptive.iterations} where the policy is known; the paper's take {whole}, and 2500 in Fig. 2."
+        f"Attacks take {study.attack.iterations} iterations in Tables 1, 3 and 4, {study.compared_attack.iterations} "
+        f"in Fig. 2, {study.variants.iterations} ({study.variants.lbfgs} of L-BFGS, from at most "
+        f"{study.variants.restarts} starts) in Table 2 and {study.adaptive.iterations} where the policy is known; the "
+        f"paper's take {whole}, and 2500 in Fig. 2."
     ]
 
 
@@ -179,7 +180,7 @@ def _policies(study: Study, subject: Subject) -> Plan:
     )
 
 
-def _untrained(study: Study) -> Plan:
+def _plan_accuracy_scores(study: Study) -> Plan:
     """Score what policies may cost in accuracy, on the untrained model."""
     policies = (None, *all_policies(study, study.focus).values())
     probes: dict[str, Probe] = {score_label(policy): AccuracyScore(policy=policy, samples=study.samples) for policy in policies}
@@ -209,7 +210,10 @@ def _scores(study: Study, subject: Subject, records: Records, name: str, policy:
         return {SCORE: None, "accuracy_score": None}
     policies = list(trained_random_policies(study).values()) if name == RANDOM else [policy]
     privacy = [privacy_score(study, records, each, STAGES["semi-trained"]) for each in policies]
-    return {SCORE: _mean(privacy), "accuracy_score": _mean([_accuracy_score(study, records, each) for each in policies])}
+    return {
+        SCORE: _mean(privacy),
+        "accuracy_score": _mean([_accuracy_score(study, records, each) for each in policies]),
+    }
 
 
 def _accuracy_score(study: Study, records: Records, policy: Policy | None) -> Reading | None:
@@ -227,7 +231,7 @@ EXPERIMENT = Experiment(
     keys=(*PLACE, "policy"),
     plans=plans,
     rows=rows,
-    published=published(),
+    published=published_rows(),
     checks=checks,
     notes=notes,
 )

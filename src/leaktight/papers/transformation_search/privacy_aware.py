@@ -1,4 +1,4 @@
-"""Definition 2: which policies hide enough images at an accuracy that is good enough, under which attacker. A table of our own."""
+"""Definition 2: which policies hide enough images at little enough cost, under which attacker. A table of our own."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from leaktight.papers.row import Row, claims, columns, over_runs, reading_of
 from leaktight.papers.transformation_search import adaptive, policies
 from leaktight.papers.transformation_search.adaptive import KNOWING
 from leaktight.papers.transformation_search.audits import ACCURACY, ATTACK, PLACE, PSNR, place_of, readings_of
-from leaktight.papers.transformation_search.mechanisms import grouped_policies, known_policies, undefended
+from leaktight.papers.transformation_search.mechanisms import grouped_policies, known_policies, plain_defence
 from leaktight.papers.transformation_search.scales import Study
 
 PUBLISHED = claims(("Definition 2 asks for it; the paper gives no epsilon, delta or gamma for its policies.", "4.1"))
@@ -26,7 +26,7 @@ def plans(study: Study) -> Plans:
 
 
 def rows(study: Study, records: Records) -> list[Row]:
-    """Return the share of images that stay hidden and the accuracy lost, for each policy and attacker, with the verdict."""
+    """Return the share of images that stay hidden and the accuracy lost, with the verdict, by policy and attacker."""
     rows = []
     for subject in study.subjects:
         plain = policies.cells(study, subject, records)
@@ -59,7 +59,7 @@ def _row(study: Study, place: Row, cells: Records, defences: Sequence[Defence]) 
 def _judge(study: Study, claim: Claim, cells: Records, defences: Sequence[Defence]) -> PrivacyAware | None:
     """Pool the images of all training runs, and take accuracies over them; None if something was not measured."""
     psnrs = [_pool_images(cells, defences, against) for against in ("raw", "used")]
-    accuracies = [_accuracy(cells, each) for each in (defences, [undefended(study)])]
+    accuracies = [_accuracy(cells, each) for each in (defences, [plain_defence(study)])]
     if None in psnrs or None in accuracies:
         return None
     known = [reading for reading in (*psnrs, *accuracies) if reading is not None]

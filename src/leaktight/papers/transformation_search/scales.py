@@ -114,7 +114,8 @@ class Study(Value):
         crop_flip: whether images are padded, cropped and flipped before a policy, and where there is none.
         random: how many random policies are trained with.
         published: the paper's hybrids that are measured beside ours.
-        attacked: at which stage of the training models are attacked, but for Fig. 2, which has three. Accuracies are of the end.
+        attacked: at which stage of the training models are attacked, but for Fig. 2, which has three. Accuracies are of
+            the end.
         attack: how hard every model is attacked by Adam and cosine (Tables 1, 3 and 4).
         variants: how hard by the other attacks (Table 2).
         adaptive: how hard by who knows the policy.
@@ -123,7 +124,8 @@ class Study(Value):
         samples: on how many images privacy and accuracy are scored (Fig. 2, 5).
         moments: at how many moments of a training run accuracy is measured (Fig. 3).
         other_attack: how hard `other`.
-        path: how hard is attacked while similarity is written down (Fig. 6); its victims are those of `variants`, which share the audit.
+        path: how hard is attacked while similarity is written down (Fig. 6); its victims are those of `variants`, which
+            share the audit.
         seeds: how often the training runs of Tables 1 and 3 are repeated; 2 or more give intervals over them.
         few: how often those of Table 4.
         epsilon: the PSNR in dB below which a reconstruction counts as failed (Definition 2).
@@ -198,8 +200,8 @@ def describe_cut(order: Order) -> str:
     study = study_of(order)
     smaller = ", 200 training and 50 test images" if order.scale != "smoke" else ""
     return (
-        f"{study.search.candidates} candidates, {study.rounds} rounds, attacks on 2 images by at most {order.steps} iterations, one seed, "
-        f"{study.compared} policies compared, scores on {study.samples} images{smaller}"
+        f"{study.search.candidates} candidates, {study.rounds} rounds, attacks on 2 images by at most {order.steps} "
+        f"iterations, one seed, {study.compared} policies compared, scores on {study.samples} images{smaller}"
     )
 
 
@@ -241,14 +243,16 @@ def _small(data: str) -> Study:
         # Training runs take most of the time, and every policy, seed and data set is one more.
         epochs=8,
         random=3,
-        # In trials on ten images, without a defence, the attack reached 26 dB on the untrained network, 15 dB after a third of an epoch and 12.6 dB
-        # after one, where the mean image has 12.5: later there is nothing left to defend, and who sees all rounds attacks when it pays.
+        # In trials on ten images, without a defence, the attack reached 26 dB on the untrained network, 15 dB after a
+        # third of an epoch and 12.6 dB after one, where the mean image has 12.5: later there is nothing left to defend,
+        # and who sees all rounds attacks when it pays.
         attacked="initial",
         # From 800 iterations to the paper's 4800 its PSNR did not change.
         attack=Strength(victims=20, iterations=800),
         # Fifteen iterations of L-BFGS are up to 300 evaluations from each start.
         variants=Strength(victims=10, iterations=800, lbfgs=15, restarts=2),
-        # Every outcome of a policy is a search of its own, or a part of one: about ten times the work of an attack that knows nothing.
+        # Every outcome of a policy is a search of its own, or a part of one: about ten times the work of an attack that
+        # knows nothing.
         adaptive=Strength(victims=10, iterations=400),
         compared=42,
         compared_attack=Strength(victims=10, iterations=800),

@@ -29,7 +29,7 @@ def prepare(setup: Study, folder: Path, workers: Workers = 1, progress: Progress
 
 
 def make_search(study: Study, subject: Subject) -> Search:
-    """Return the settings of a subject's search: two policies of at most three functions, on the network that will be trained."""
+    """Return the settings of a subject's search: two policies of at most three functions, on its own network."""
     size = study.search
     return Search(
         data=subject.data,

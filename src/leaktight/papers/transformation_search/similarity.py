@@ -29,7 +29,7 @@ PUBLISHED = claims(
 
 
 def rows(study: Study, records: Records) -> list[Row]:
-    """Return a row for each layer and moment, with no, a random and the hybrid policy; nothing for an attack that failed."""
+    """Return a row for each layer, moment and policy of three; nothing for an attack that failed."""
     return [
         row
         for name, defence in three_defences(study).items()
@@ -40,7 +40,7 @@ def rows(study: Study, records: Records) -> list[Row]:
 
 def checks(rows: Sequence[Row]) -> list[Check]:
     """Compare the first and the last layer at the end of the attack."""
-    found = []
+    verdicts = []
     for key, own in groups(rows, *PLACE):
         place = ", ".join(key)
         last = max(number(row, "iterations") or 0 for row in own)
@@ -50,11 +50,11 @@ def checks(rows: Sequence[Row]) -> list[Check]:
             difference(*(value_at(ended, "similarity", layer=layer, policy=name) for name in (NONE, HYBRID)))
             for layer in (1, deepest)
         )
-        found += [
+        verdicts += [
             above(f"Similarity(none) - similarity(hybrid), first layer, {place}", first_gap, 0),
             within(f"Similarity(none) - similarity(hybrid), last layer, {place}", last_gap, SAME),
         ]
-    return found
+    return verdicts
 
 
 def _rows(place: Row, record: Record) -> list[Row]:

@@ -62,14 +62,14 @@ def rows(study: Study, records: Records) -> list[Row]:
 
 def checks(rows: Sequence[Row]) -> list[Check]:
     """Compare accuracies at the same moments of a training run."""
-    found = []
+    verdicts = []
     for place, own in groups(rows, *PLACE):
         hybrid = {row["rounds"]: reading_of(row, ACCURACY) for row in rows_where(own, policy=HYBRID)}
         plain = {row["rounds"]: reading_of(row, ACCURACY) for row in rows_where(own, policy=NONE)}
         gaps = [difference(plain[rounds], hybrid[rounds]) for rounds in plain if rounds in hybrid and rounds]
         words = f"Accuracy(none) - accuracy(hybrid), mean over moments of the training, {', '.join(place)}"
-        found.append(at_most(words, mean_of(gaps), EQUAL))
-    return found
+        verdicts.append(at_most(words, mean_of(gaps), EQUAL))
+    return verdicts
 
 
 def _audit(study: Study) -> str:

@@ -68,16 +68,16 @@ def rows(study: Study, records: Records) -> list[Row]:
 
 def checks(rows: Sequence[Row]) -> list[Check]:
     """Ask whether the hybrid of another data set still hides images, more than random policies, at a bounded loss."""
-    found = []
+    verdicts = []
     for key, own in groups(rows, *PLACE):
         place = ", ".join(key)
         drop, change = (value_at(own, column, policy=HYBRID) for column in ("psnr_drop", "accuracy_change"))
-        found += [
+        verdicts += [
             above(f"Transfer: PSNR(none) - PSNR(hybrid) in dB, {place}", drop, 0),
             at_least(f"Transfer: accuracy(hybrid) - accuracy(none), {place}", change, -LOST),
             check_below_random(own, f"transfer, {place}"),
         ]
-    return found
+    return verdicts
 
 
 def _audit(subject: Subject) -> str:

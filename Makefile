@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 OUT ?= leaktight-demo
-CLUSTERS := tests/flower tests/audit/test_ray_workers.py
+CLUSTERS := tests/flower tests/running/test_ray_workers.py
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest
 
 .PHONY: demo test test-long fuzz check bench format clean

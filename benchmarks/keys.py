@@ -20,7 +20,6 @@ import torch
 from _rows import Row, parser, show
 from torch import nn
 
-from leaktight.audit.driver import run
 from leaktight.core.defence import Defence, Undefended
 from leaktight.core.local import Local
 from leaktight.core.memory import keep_memory
@@ -34,6 +33,7 @@ from leaktight.papers import Order
 from leaktight.papers.class_keys.audits import GUESSED, audit_name, plan_attacks_without_key
 from leaktight.papers.class_keys.scales import MNIST, scope_of
 from leaktight.papers.datasets import find_set
+from leaktight.running.scheduler import run
 
 BATCH, CLASSES, SHAPE = 128, 10, (1, 28, 28)
 BAR, MINUTES = 1.3, 15.0

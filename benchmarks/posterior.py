@@ -24,11 +24,10 @@ from torch import Tensor
 from leaktight.attacks import preset
 from leaktight.core.attack import Reconstruction
 from leaktight.core.defence import Chain, Defence, Undefended
-from leaktight.core.interval import bootstrap
 from leaktight.core.local import Local
 from leaktight.core.message import Kind, Message
 from leaktight.core.random import stream
-from leaktight.core.run import Inside, MessageKey, Run
+from leaktight.core.run import GroundTruth, MessageKey, Run
 from leaktight.core.task import Batch, Task
 from leaktight.core.threat import Knows, ThreatModel, View
 from leaktight.defences import DPSGD, GaussianNoise, LaplaceNoise, LocalDP, Polarization, Pruning, TopK, Transformation
@@ -37,6 +36,7 @@ from leaktight.metrics.image import psnr
 from leaktight.metrics.pairing import arrange_all
 from leaktight.metrics.search_gap import OBJECTIVE_OF_GUESS, OBJECTIVE_OF_TRUTH, SEARCH_FAILED, SearchGap
 from leaktight.models import MLP, VGG16, AlexNet, ConvNet, DLNet, LeNet, Network, ResNet20
+from leaktight.statistics.interval import bootstrap
 from leaktight.transforms import Policy
 
 SHAPE, CLASSES, FIRST, LAST = (3, 32, 32), 10, 100, 132
@@ -154,7 +154,7 @@ class Images:
 def observe(case: Case, images: Images) -> Run:
     """Let participants with a batch each answer the server."""
     task = case.defence.on_agree(images.task(case))
-    server, inside, transcript = Server(task.public_parameters()), dict[MessageKey, Inside](), list[Message]()
+    server, inside, transcript = Server(task.public_parameters()), dict[MessageKey, GroundTruth](), list[Message]()
     for start in range(FIRST, FIRST + case.images, case.batch):
         name = f"client-{start}"
         client = Client(

@@ -14,15 +14,15 @@ from pathlib import Path
 
 from _rows import Row, parser, show
 
-from leaktight import audit
-from leaktight.audit.crew import Workers
-from leaktight.audit.ray_cluster import Cluster
+from leaktight import plans, running
 from leaktight.core.record import Record
+from leaktight.running.ray_cluster import Cluster
+from leaktight.running.worker_pool import Workers
 
 
-def planned(cells: int, iterations: int, victims: int) -> audit.Plan:
+def planned(cells: int, iterations: int, victims: int) -> plans.Plan:
     """Return a plan of about so many cells, all equally long."""
-    return audit.parse_plan(
+    return plans.parse_plan(
         {
             "scenario": {"data": "photos", "model": "dlnet", "rounds": 0},
             "defences": [{"kind": "gaussian_noise", "std": [1e-6 * number for number in range(1, cells)]}],
@@ -32,11 +32,11 @@ def planned(cells: int, iterations: int, victims: int) -> audit.Plan:
     )
 
 
-def timed(plan: audit.Plan, workers: Workers) -> tuple[float, list[Record]]:
+def timed(plan: plans.Plan, workers: Workers) -> tuple[float, list[Record]]:
     """Run an audit in a new folder; return the seconds it took and its records without theirs."""
     with tempfile.TemporaryDirectory() as folder:
         start = time.perf_counter()
-        records = audit.run(plan, Path(folder) / "audit", workers=workers)
+        records = running.run(plan, Path(folder) / "audit", workers=workers)
         seconds = time.perf_counter() - start
     return seconds, [record.model_copy(update={"seconds": 0.0}) for record in records]
 

@@ -23,7 +23,7 @@ from leaktight.core.attack import Attack, Reconstruction
 from leaktight.core.defence import Undefended
 from leaktight.core.local import Local
 from leaktight.core.random import stream
-from leaktight.core.run import Inside, MessageKey, Run
+from leaktight.core.run import GroundTruth, MessageKey, Run
 from leaktight.core.task import Batch
 from leaktight.core.threat import ThreatModel
 from leaktight.data import Data, from_text
@@ -36,7 +36,7 @@ from leaktight.models import MLP, DLNet, Network
 def observed(network: Network, data: Data, victims: int, batch: int) -> Run:
     """Let each victim send the gradient of its own images."""
     task = classification(network.build(data.shape, data.classes, seed=0), data.shape, data.classes)
-    server, inside, transcript = Server(task.public_parameters()), dict[MessageKey, Inside](), []
+    server, inside, transcript = Server(task.public_parameters()), dict[MessageKey, GroundTruth](), []
     for number in range(victims):
         owned = data.test.take(torch.arange(number * batch, (number + 1) * batch))
         name = f"client-{number}"

@@ -29,17 +29,17 @@ rest_soon()  # torch reads it when it is imported
 import torch
 from _rows import Row, parser, show
 
-from leaktight import audit
-from leaktight.audit.engine import engine_of
-from leaktight.audit.job import Job
-from leaktight.audit.store import Store
-from leaktight.audit.trainings import Trainings
+from leaktight import plans, running
 from leaktight.core.local import Local
 from leaktight.core.random import stream
 from leaktight.core.record import Cell, Record
 from leaktight.data import Columns
 from leaktight.learning import FeatureParty, LabelParty, Order
 from leaktight.models import WideDeep, halves
+from leaktight.running.audit_task import AuditTask
+from leaktight.running.backend import backend_of
+from leaktight.running.store import Store
+from leaktight.running.training_cache import TrainingCache
 
 NUMBERS, WORDS, BUCKETS = 13, 26, 1000
 DEFENCES, ROUNDS, ITERATIONS, SEEDS = 4, 100, 300, 3
@@ -114,9 +114,9 @@ def simulated(shape: Shape, workers: int, driver: float, start: float) -> float:
     return written
 
 
-def planned(cells: int, iterations: int, rounds: int, victims: int) -> audit.Plan:
+def planned(cells: int, iterations: int, rounds: int, victims: int) -> plans.Plan:
     """Return a plan whose trainings and cells are all equally long."""
-    return audit.parse_plan(
+    return plans.parse_plan(
         {
             "scenario": {"data": "photos", "model": "dlnet", "rounds": rounds, "participants": PARTICIPANTS},
             "defences": [{"kind": "gaussian_noise", "std": [1e-6 * number for number in range(1, cells)]}],
@@ -126,7 +126,7 @@ def planned(cells: int, iterations: int, rounds: int, victims: int) -> audit.Pla
     )
 
 
-def _measured(plan: audit.Plan) -> Cell:
+def _measured(plan: plans.Plan) -> Cell:
     return next(cell for cell in plan.cells() if cell.purpose == "measure")
 
 
@@ -137,11 +137,11 @@ def seconds(work: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-def ran(plan: audit.Plan, workers: int) -> tuple[float, list[Record]]:
+def ran(plan: plans.Plan, workers: int) -> tuple[float, list[Record]]:
     """Run an audit in a new folder; return how long it took, and its records."""
     found: list[Record] = []
     with tempfile.TemporaryDirectory() as folder:
-        spent = seconds(lambda: found.extend(audit.run(plan, Path(folder) / "audit", workers=workers)))
+        spent = seconds(lambda: found.extend(running.run(plan, Path(folder) / "audit", workers=workers)))
     return spent, found
 
 
@@ -150,20 +150,20 @@ def audit_units(iterations: int, rounds: int, victims: int) -> tuple[float, floa
     plan = planned(2, iterations, rounds, victims)
     cell = _measured(plan)
     with tempfile.TemporaryDirectory() as folder:
-        trainings = Trainings(Path(folder))
+        trainings = TrainingCache(Path(folder))
         courses = [trainings.course(_measured(planned(2, iterations, times * rounds, victims))) for times in (0, 1, 9)]
         # The first one warms up; of the others, what both take is the data, the model and its test.
         _, short, long = (seconds(partial(trainings.get, course)) for course in courses)
         round_cost = max(0.0, long - short) / (8 * max(1, rounds) * PARTICIPANTS)
-        with engine_of(1, Path(folder)) as here:
+        with backend_of(1, Path(folder)) as here:
             attacked = []
             for _ in range(2):
-                here.submit(Job(cell))
+                here.submit(AuditTask(cell))
                 attacked.append(here.next(lambda *_: None).record)
         first = attacked[-1]
         attack = (first.seconds if first else 0.0) / (victims * iterations)
-        with engine_of(2, Path(folder)) as crew:
-            crew.submit(Job(cell))
+        with backend_of(2, Path(folder)) as crew:
+            crew.submit(AuditTask(cell))
             start = seconds(lambda: crew.next(lambda *_: None)) - (first.seconds if first else 0.0)
         with Store.create(Path(folder) / "store") as store:
             store.begin(plan)

@@ -31,11 +31,11 @@ from leaktight.learning import Adam
 from leaktight.models import DLNet
 from leaktight.search import Result, Search, search
 from leaktight.search.candidates import Candidate, drawn
-from leaktight.search.job import Job
 from leaktight.search.material import Material, material
 from leaktight.search.run import MODEL
+from leaktight.search.score_task import ScoreTask
 from leaktight.search.scorer import Scorer
-from leaktight.search.workers import scorer_of
+from leaktight.search.scoring import scorer_of
 from leaktight.transforms import LIBRARY, OPERATIONS
 
 
@@ -108,7 +108,10 @@ def literal_rows(literal: Literal, scorer: Scorer, some: list[Candidate], images
     seconds = (time.perf_counter() - start) / len(some)
     apart = 0.0
     for one, (privacy, accuracy) in zip(some, slow, strict=True):
-        ours = scorer.answer(Job("privacy", 0, images, one.acts)), scorer.answer(Job("accuracy", 0, images, one.acts))
+        ours = (
+            scorer.answer(ScoreTask("privacy", 0, images, one.acts)),
+            scorer.answer(ScoreTask("accuracy", 0, images, one.acts)),
+        )
         apart = max(apart, abs(statistics.fmean(ours[0]) - privacy), abs(ours[1][0] / accuracy - 1))
     return seconds, [
         Row("literal loop", 60 / seconds, "policies/min"),

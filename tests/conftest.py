@@ -1,16 +1,19 @@
-"""What all tests share: one torch thread, programs that listen to signals, and where real data may be."""
+"""What all tests share: one torch thread, programs that listen to signals, where real data may be, and a toy plugin."""
 
+import importlib
 import importlib.util
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
 import torch
+
+from leaktight.core import registry
 
 torch.set_num_threads(1)
 
@@ -50,3 +53,39 @@ def made() -> ModuleType:
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
     return module
+
+
+TOYS = Path(__file__).parent / "toys"
+
+
+@pytest.fixture(scope="module")
+def toys() -> Iterator[ModuleType]:
+    """Install the toy plugin for one module's tests, here and in the worker processes started meanwhile."""
+    registry.load()
+    before = {family: dict(kinds) for family, kinds in registry._classes.items()}
+    sys.path.insert(0, str(TOYS))
+    yield importlib.import_module("leaktight_toys")
+    sys.path.remove(str(TOYS))
+    sys.modules.pop("leaktight_toys", None)
+    registry._classes.clear()
+    registry._classes.update(before)
+
+
+@pytest.fixture
+def toy_plan(toys: ModuleType) -> Callable[..., Any]:
+    """Return a maker of small plans: settings of the scenario and the attack by prefix, grid settings by name."""
+    from leaktight.core.probe import Attempt
+    from leaktight.metrics import MSE, PSNR
+    from leaktight.plans.plan import Grid, Plan
+
+    def make(scenario: dict[str, Any] | None = None, defences: tuple[Any, ...] = (), attacks: Any = None, **grid: Any) -> Plan:
+        attacks = attacks or {"toy": {}}
+        probes = {n: Attempt(attack=toys.ToyAttack(**settings), metrics=(PSNR(), MSE())) for n, settings in attacks.items()}
+        return Plan(
+            scenarios={"1": toys.ToyScenario(**(scenario or {}))},
+            defences=defences,
+            probes=probes,
+            grid=Grid(**{"victims": 4, **grid}),
+        )
+
+    return make

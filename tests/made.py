@@ -9,10 +9,8 @@ import torch
 from torch import Tensor
 
 from leaktight.attacks import Analytic, preset
-from leaktight.audit.plan import Grid, Plan
 from leaktight.core.attack import Attack, Guess, Principle
 from leaktight.core.defence import Defence, Undefended
-from leaktight.core.interval import wilson
 from leaktight.core.metric import Reading
 from leaktight.core.probe import Attempt
 from leaktight.core.random import stream
@@ -22,6 +20,8 @@ from leaktight.core.threat import Knows, ThreatModel
 from leaktight.data import Npz
 from leaktight.defences import DPSGD, GaussianNoise, TopK
 from leaktight.metrics import standard
+from leaktight.plans.plan import Grid, Plan
+from leaktight.statistics.interval import wilson
 
 EPSILON = 20.0
 GREY = 11.0

@@ -6,8 +6,8 @@ from typing import Literal
 import pytest
 import torch
 
-from leaktight.attacks import AdamDescent, GradientMatching, GuardedLbfgsDescent, LbfgsDescent, preset
-from leaktight.attacks import engine as engine_module
+from leaktight.attacks import GradientMatching, SearchAdam, SearchGuardedLBFGS, SearchLBFGS, preset
+from leaktight.attacks import search_engine as engine_module
 from leaktight.attacks.objective import Objective
 from leaktight.core.channel import Channel
 from leaktight.core.defence import Chain, Defence, Undefended
@@ -24,8 +24,8 @@ from leaktight.testing.attacks import check_attack
 from leaktight.testing.toys import toy_run
 
 EVERYTHING = ThreatModel(knows=frozenset(Knows))
-PLAIN = GradientMatching(distance="l2", descent=LbfgsDescent(history=20), iterations=10, restarts=4)
-KNOWING = GradientMatching(distance="likelihood", descent=GuardedLbfgsDescent(), iterations=150, restarts=4)
+PLAIN = GradientMatching(distance="l2", descent=SearchLBFGS(history=20), iterations=10, restarts=4)
+KNOWING = GradientMatching(distance="likelihood", descent=SearchGuardedLBFGS(), iterations=150, restarts=4)
 SPN = Polarization(bits=8, alpha2=0.3)
 
 
@@ -123,7 +123,7 @@ def test_a_free_loss_is_for_one_gradient_of_a_whole_batch(observe, settings):
 def test_where_every_entry_has_the_same_law_it_is_the_squared_distance(observe, defence):
     """A Gaussian law is the squared distance over twice the variance: from the same start both end at the same examples."""
     run = observe(victims=2, defence=defence)
-    settings = {"labels": "given", "descent": GuardedLbfgsDescent(), "iterations": 150}
+    settings = {"labels": "given", "descent": SearchGuardedLBFGS(), "iterations": 150}
     view = EVERYTHING.view(run)
     plain, knowing = (changed(attack, **settings)(view, stream(0)) for attack in (PLAIN, KNOWING))
     assert all(torch.allclose(one, other, atol=2e-3) for one, other in zip(plain.inputs, knowing.inputs, strict=True))
@@ -191,14 +191,14 @@ def test_only_pixels_are_boxed(observe):
 @pytest.mark.parametrize("sign", ["none", "hard", "soft"])
 def test_every_sign_and_decay_lowers_the_objective(observe, sign):
     view = EVERYTHING.view(observe(victims=2, defence=SPN))
-    settings = {"sign": sign, "decay": "steps", "descent": AdamDescent(learning_rate=0.02), "restarts": 1}
+    settings = {"sign": sign, "decay": "steps", "descent": SearchAdam(learning_rate=0.02), "restarts": 1}
     short, long = (changed(KNOWING, iterations=n, **settings)(view, stream(0)).objective for n in (1, 200))
     assert (long < 0.5 * short).all()
 
 
 def test_the_same_stream_gives_the_same_guess_and_chunks_change_nothing(observe, monkeypatch):
     view = EVERYTHING.view(observe(victims=2, defence=SPN))
-    attack = changed(KNOWING, descent=AdamDescent(), iterations=30, restarts=2)
+    attack = changed(KNOWING, descent=SearchAdam(), iterations=30, restarts=2)
     one = attack(view, stream(3))
     same = attack(view, stream(3))
     assert all(torch.equal(a, b) for a, b in zip(one.inputs, same.inputs, strict=True))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from leaktight.attacks import Clustering, clustering
 from leaktight.attacks.clustering import leading
 from leaktight.core.threat import Hints
-from leaktight.learning import auc
+from leaktight.statistics.auc import auc
 
 NOBODY = Hints(torch.empty(0, dtype=torch.long), torch.empty(0, dtype=torch.long))
 

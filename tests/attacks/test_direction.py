@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from leaktight.attacks import Direction, GradientNorm
 from leaktight.core.threat import Hints, Knows
-from leaktight.learning import auc
+from leaktight.statistics.auc import auc
 
 
 @given(seed=st.integers(0, 2**31), share=st.sampled_from([0.02, 0.3, 0.5, 0.98]), width=st.integers(1, 64))

@@ -8,7 +8,6 @@ import pytest
 import torch
 
 from leaktight.attacks import Completion, EmbeddingAttack, Spectral
-from leaktight.audit.control import null_cells
 from leaktight.core.defence import Undefended
 from leaktight.core.errors import Refusal
 from leaktight.core.probe import Attempt
@@ -20,6 +19,7 @@ from leaktight.data import RareDigit
 from leaktight.learning import Adam, Split
 from leaktight.metrics import LeakAUC, LeakAUCPasses
 from leaktight.models import MLP
+from leaktight.plans.control import null_cells
 from leaktight.testing.attacks import check_guess, check_needs
 from leaktight.testing.values import check_value
 

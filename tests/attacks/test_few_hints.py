@@ -6,7 +6,7 @@ import torch
 from leaktight.attacks import Direction, FewHints
 from leaktight.core.errors import InvalidValue
 from leaktight.core.threat import Hints, Knows
-from leaktight.learning import auc
+from leaktight.statistics.auc import auc
 
 HINTS = Hints(torch.tensor([9, 4, 1, 6, 0, 2, 3]), torch.tensor([0, 1, 1, 0, 1, 1, 0]))
 

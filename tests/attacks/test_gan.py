@@ -21,7 +21,7 @@ from leaktight.learning.federated import Federated
 from leaktight.metrics import Recognised, RecognisedConfidence, standard
 from leaktight.models import MLP
 from leaktight.testing import check_attack
-from leaktight.testing.chairs import ATTACKER, SQUARES, active_run
+from leaktight.testing.seats import ATTACKER, SQUARES, active_run
 from leaktight.testing.toys import toy_run
 
 torch.set_num_threads(1)

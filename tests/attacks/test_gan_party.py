@@ -22,8 +22,8 @@ from leaktight.defences import GaussianNoise, Polarization
 from leaktight.defences.class_keys import ClassKeys
 from leaktight.learning.client import Client
 from leaktight.learning.optimiser import Sgd
-from leaktight.testing.chairs import SQUARES, squares
 from leaktight.testing.conformance import own_randomness, plain
+from leaktight.testing.seats import SQUARES, squares
 from leaktight.testing.toys import toy_task
 
 torch.set_num_threads(1)

@@ -6,7 +6,7 @@ import torch
 from leaktight.attacks import GradientNorm
 from leaktight.core.errors import InvalidValue
 from leaktight.core.threat import Hints
-from leaktight.learning import auc
+from leaktight.statistics.auc import auc
 
 NOBODY = Hints(torch.empty(0, dtype=torch.long), torch.empty(0, dtype=torch.long))
 

@@ -5,14 +5,14 @@ import math
 import pytest
 import torch
 
-from leaktight.attacks import GuardedLbfgsDescent
-from leaktight.attacks.engine import Engine, Phase, Problem, Search
+from leaktight.attacks import SearchGuardedLBFGS
+from leaktight.attacks.search_engine import Phase, Problem, Search, SearchEngine
 
 
 def walk(value, start: torch.Tensor, steps: int, descent=None):
     """Return the accepted values and points after each step, and which rows rest at the end."""
-    descent = descent or GuardedLbfgsDescent()
-    points, state = start.clone(), descent.walk(start)
+    descent = descent or SearchGuardedLBFGS()
+    points, state = start.clone(), descent.start(start)
     lowest, rest = [], torch.zeros(len(start), dtype=torch.bool)
     for _ in range(steps):
         leaf = points.detach().clone().requires_grad_(True)
@@ -48,7 +48,7 @@ def test_it_reaches_the_minimum(value):
 @pytest.mark.parametrize("rate", [1.0, 30.0])
 @pytest.mark.parametrize("value", [rosenbrock, ill_conditioned, lambda p: p.sin().sum(1) + 0.01 * p.square().sum(1)])
 def test_an_accepted_objective_is_never_higher(value, rate):
-    lowest, points, _ = walk(value, starts(scale=3.0), 100, GuardedLbfgsDescent(learning_rate=rate))
+    lowest, points, _ = walk(value, starts(scale=3.0), 100, SearchGuardedLBFGS(learning_rate=rate))
     slack = 1e-6 * lowest[:-1].abs()
     assert (lowest[1:] <= lowest[:-1] + slack).all()
     assert torch.allclose(value(points), lowest[-1])
@@ -62,7 +62,7 @@ def test_it_comes_back_from_where_there_is_no_value(nothing):
         value = 50 * (points - 1.9).square().sum(1)
         return torch.where((points > 2).any(1), torch.full_like(value, nothing), value)
 
-    lowest, points, _ = walk(edge, torch.full((2, 3), -40.0, dtype=torch.float64), 100, GuardedLbfgsDescent(learning_rate=9.0))
+    lowest, points, _ = walk(edge, torch.full((2, 3), -40.0, dtype=torch.float64), 100, SearchGuardedLBFGS(learning_rate=9.0))
     assert lowest[-1].max() < 1e-6
     assert points.isfinite().all()
 
@@ -90,7 +90,7 @@ def test_rows_that_are_dropped_leave_the_others_as_they_were():
     ways = []
     for drop in (False, True):
         points = start.clone()
-        state = GuardedLbfgsDescent().walk(points)
+        state = SearchGuardedLBFGS().start(points)
         for step in range(30):
             leaf = points.detach().requires_grad_(True)
             values = rosenbrock(leaf)
@@ -103,14 +103,14 @@ def test_rows_that_are_dropped_leave_the_others_as_they_were():
 
 
 def test_no_move_is_longer_than_it_may_be():
-    descent = GuardedLbfgsDescent(learning_rate=1e6, reach=0.5)
+    descent = SearchGuardedLBFGS(learning_rate=1e6, reach=0.5)
     points = torch.full((1, 16), 1000.0)
-    state = descent.walk(points)
+    state = descent.start(points)
     for _ in range(10):
         moved, _ = state.step(points, points.square().sum(1), 2 * points, 1.0)
         assert (moved - state.accepted).norm() <= 0.5 * 4 + 1e-3
         points = moved
-    assert GuardedLbfgsDescent(history=7).remembered == 19
+    assert SearchGuardedLBFGS(history=7).remembered == 19
 
 
 def stepped(point, shared, own, row, weight):
@@ -125,7 +125,7 @@ def test_where_l_bfgs_stalls_adam_goes_on_and_never_ends_higher(height):
     goal, starts = 3 * torch.randn(12, generator=rng), torch.randn(20, 12, generator=rng)
     problem = Problem(stepped, {"goal": goal, "curvature": torch.logspace(0, 1, 12), "height": torch.tensor(height)}, {})
     rests, goes_on = (
-        Engine(problem, Search(GuardedLbfgsDescent(adam=rate), (Phase(400),), settle=0.01)).run(starts, 20).objective
+        SearchEngine(problem, Search(SearchGuardedLBFGS(adam=rate), (Phase(400),), settle=0.01)).run(starts, 20).objective
         for rate in (0.0, 0.03)
     )
     assert (goes_on <= rests).all()
@@ -133,9 +133,9 @@ def test_where_l_bfgs_stalls_adam_goes_on_and_never_ends_higher(height):
 
 
 def test_a_row_that_has_converged_is_not_revived():
-    walk = GuardedLbfgsDescent().walk(torch.zeros(2, 3))
+    walk = SearchGuardedLBFGS().start(torch.zeros(2, 3))
     walk.promise = torch.tensor([0.5, 2.0])
     assert walk.revive(torch.tensor([True, True]), 1.0).tolist() == [False, True]
     # Once is enough: a row that settles again comes to rest.
     assert walk.revive(torch.tensor([True, True]), 1.0).tolist() == [False, False]
-    assert GuardedLbfgsDescent(adam=0).walk(torch.zeros(1, 3)).revive(torch.tensor([True]), -1.0).tolist() == [False]
+    assert SearchGuardedLBFGS(adam=0).start(torch.zeros(1, 3)).revive(torch.tensor([True]), -1.0).tolist() == [False]

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from leaktight.attacks import GradientMatching, GuardedLbfgsDescent
+from leaktight.attacks import GradientMatching, SearchGuardedLBFGS
 from leaktight.attacks.hypotheses import hypotheses
 from leaktight.core.random import stream
 from leaktight.core.threat import Knows, ThreatModel
@@ -11,7 +11,7 @@ from leaktight.defences import GaussianNoise, Transformation
 from leaktight.defences.polarization import Polarization
 
 EVERYTHING = ThreatModel(knows=frozenset(Knows))
-EACH = GradientMatching(distance="likelihood", descent=GuardedLbfgsDescent(), iterations=80, labels="given")
+EACH = GradientMatching(distance="likelihood", descent=SearchGuardedLBFGS(), iterations=80, labels="given")
 JOINED = EACH.model_copy(update={"messages": "joined"})
 
 

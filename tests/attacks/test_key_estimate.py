@@ -21,7 +21,7 @@ from leaktight.defences.key_theory import random_keys
 from leaktight.learning import FedAvg, FedSGD, RoundRobin, Sgd
 from leaktight.learning.client import Client
 from leaktight.learning.protocol import Server
-from leaktight.testing.chairs import SQUARES, squares
+from leaktight.testing.seats import SQUARES, squares
 from leaktight.testing.toys import toy_task
 
 torch.set_num_threads(1)

@@ -6,11 +6,11 @@ from typing import Literal
 import pytest
 import torch
 
-from leaktight.attacks import AdamDescent, GradientMatching, GuardedLbfgsDescent, LbfgsDescent, preset
-from leaktight.attacks import engine as engine_module
+from leaktight.attacks import GradientMatching, SearchAdam, SearchGuardedLBFGS, SearchLBFGS, preset
+from leaktight.attacks import search_engine as engine_module
 from leaktight.attacks.distance import DISTANCES
-from leaktight.attacks.engine import Engine, Phase
 from leaktight.attacks.hypotheses import hypotheses
+from leaktight.attacks.search_engine import Phase, SearchEngine
 from leaktight.core.channel import Channel, Outcome
 from leaktight.core.defence import Chain, Defence
 from leaktight.core.errors import InvalidValue, Refusal
@@ -23,14 +23,14 @@ from leaktight.metrics import PSNR
 from leaktight.testing.attacks import check_attack
 
 EVERYTHING = ThreatModel(knows=frozenset(Knows))
-PLAIN = GradientMatching(distance="l2", descent=LbfgsDescent(history=20), iterations=12, restarts=8)
+PLAIN = GradientMatching(distance="l2", descent=SearchLBFGS(history=20), iterations=12, restarts=8)
 
 
 def changed(attack, **changes):
     return type(attack).model_validate({**attack.to_dict(), **changes})
 
 
-KNOWING = changed(PLAIN, distance="likelihood", descent=GuardedLbfgsDescent(), iterations=150, restarts=2)
+KNOWING = changed(PLAIN, distance="likelihood", descent=SearchGuardedLBFGS(), iterations=150, restarts=2)
 
 
 def flipped(pixels):
@@ -105,7 +105,7 @@ def test_the_kept_outcome_has_the_lowest_objective(observe):
     tried = hypotheses(victims, 4, stream(1))
     assert tried.choices[0].argmax(-1).view(3, 4).tolist() == [[0, 1, 0, 1]] * 3
     search = dataclasses.replace(KNOWING.search(4), phases=(Phase(150, keep=4),))
-    engine = Engine(objective.problem(tried), search)
+    engine = SearchEngine(objective.problem(tried), search)
     found, each = engine.run(starts, 3), engine.race(starts, 3).objective.view(3, 4)
     assert torch.equal(found.objective, each.amin(1))
     assert (found.rows - 4 * torch.arange(3)).tolist() == each.argmin(1).tolist()
@@ -176,7 +176,7 @@ def test_who_does_not_know_the_defence_is_refused(observe):
 
 def test_chunks_change_nothing(observe, monkeypatch):
     view = EVERYTHING.view(observe(victims=3, defence=Shade()))
-    attack = changed(KNOWING, descent=AdamDescent(), iterations=20)
+    attack = changed(KNOWING, descent=SearchAdam(), iterations=20)
     together = attack(view, stream(0))
     monkeypatch.setattr(engine_module, "MEMORY", 1)
     apart = attack(view, stream(0))

@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from leaktight.attacks import LearnedInverter
-from leaktight.audit.control import nulled
 from leaktight.core.defence import Chain
 from leaktight.core.errors import Refusal
 from leaktight.core.probe import Attempt
@@ -30,6 +29,7 @@ from leaktight.defences import (
 from leaktight.learning import FedAvg, Federated
 from leaktight.metrics import PSNR
 from leaktight.models import MLP
+from leaktight.plans.control import nulled
 from leaktight.testing import toy_batch, toy_run, toy_task
 
 THREAT = ThreatModel(knows=frozenset({Knows.AUXILIARY, Knows.DEFENCE, Knows.LOCAL_STEPS}))

@@ -3,20 +3,20 @@
 import pytest
 import torch
 
-from leaktight.attacks import GradientMatching, GuardedLbfgsDescent, LbfgsDescent
-from leaktight.attacks.engine import Engine
+from leaktight.attacks import GradientMatching, SearchGuardedLBFGS, SearchLBFGS
 from leaktight.attacks.hypotheses import hypotheses
 from leaktight.attacks.objective import Objective
 from leaktight.attacks.replay import Replay
+from leaktight.attacks.search_engine import SearchEngine
 from leaktight.core.errors import Refusal
 from leaktight.core.random import stream
 from leaktight.core.threat import Knows, ThreatModel
 from leaktight.defences import Pruning, TopK
 
 VIEW = ThreatModel(knows=frozenset({Knows.LABELS, Knows.LOCAL_STEPS, Knows.DEFENCE}))
-ATTACK = {"distance": "l2", "descent": LbfgsDescent(history=20), "iterations": 15, "restarts": 4, "labels": "given"}
+ATTACK = {"distance": "l2", "descent": SearchLBFGS(history=20), "iterations": 15, "restarts": 4, "labels": "given"}
 KNOWING = GradientMatching(
-    **{**ATTACK, "distance": "likelihood", "descent": GuardedLbfgsDescent(), "initial": "uniform", "iterations": 150}
+    **{**ATTACK, "distance": "likelihood", "descent": SearchGuardedLBFGS(), "initial": "uniform", "iterations": 150}
 )
 
 
@@ -47,7 +47,7 @@ def test_entries_that_did_not_come_narrow_the_search(observe):
     found = []
     for each in (objective, loose):
         problem = each.problem(hypotheses(victims, 4, stream(0)))
-        points = Engine(problem, KNOWING.search(4)).run(KNOWING.starts(each, 4, stream(0)), len(victims)).points
+        points = SearchEngine(problem, KNOWING.search(4)).run(KNOWING.starts(each, 4, stream(0)), len(victims)).points
         inputs = torch.func.vmap(each.unpack)(points, victims.targets)[1]
         truth = torch.stack([run.inside[exchange.sent.key].raw.inputs for exchange in view.exchanges()])
         found.append((inputs - truth).square().mean((1, 2, 3, 4)).median())

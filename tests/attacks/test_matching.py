@@ -6,8 +6,8 @@ import math
 import pytest
 import torch
 
-from leaktight.attacks import AdamDescent, GradientMatching, GuardedLbfgsDescent, LbfgsDescent, preset
-from leaktight.attacks import engine as engine_module
+from leaktight.attacks import GradientMatching, SearchAdam, SearchGuardedLBFGS, SearchLBFGS, preset
+from leaktight.attacks import search_engine as engine_module
 from leaktight.core.errors import Refusal
 from leaktight.core.random import stream
 from leaktight.core.threat import Knows, ThreatModel
@@ -16,7 +16,7 @@ from leaktight.priors import TotalVariation
 
 EVERYTHING = ThreatModel(knows=frozenset(Knows))
 # L-BFGS without line search diverges from some starting points; the lowest objective of eight is where it did not.
-DLG = GradientMatching(distance="l2", descent=LbfgsDescent(), iterations=15, restarts=8, labels="joint")
+DLG = GradientMatching(distance="l2", descent=SearchLBFGS(), iterations=15, restarts=8, labels="joint")
 
 
 def error(guess, run) -> float:
@@ -73,7 +73,7 @@ def test_an_update_made_by_adam_is_unrolled(observe):
 def test_an_update_is_taken_for_one_step_at_a_surrogate_point(observe):
     run = observe(victims=2, steps=3, rate=0.1)
     view = EVERYTHING.view(run)
-    attack = changed(DLG, labels="given", descent=GuardedLbfgsDescent(), iterations=200, initial="uniform")
+    attack = changed(DLG, labels="given", descent=SearchGuardedLBFGS(), iterations=200, initial="uniform")
     unrolled, surrogate = (changed(attack, update=way)(view, stream(0)) for way in ("unrolled", "surrogate"))
     assert error(surrogate, run) < 0.03
     assert error(unrolled, run) < 0.03
@@ -103,7 +103,7 @@ def test_the_box_holds(observe, standardise):
 @pytest.mark.parametrize("sign", ["none", "hard", "soft"])
 def test_every_distance_and_sign_lowers_its_objective(observe, distance, sign):
     view = EVERYTHING.view(observe(victims=2))
-    settings = {"distance": distance, "sign": sign, "decay": "cosine", "descent": AdamDescent(learning_rate=0.05)}
+    settings = {"distance": distance, "sign": sign, "decay": "cosine", "descent": SearchAdam(learning_rate=0.05)}
     short, long = (GradientMatching(iterations=n, **settings)(view, stream(0)).objective for n in (1, 200))
     assert (long < 0.5 * short).all()
 

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from leaktight.attacks import preset
-from leaktight.attacks.engine import Engine
 from leaktight.attacks.hypotheses import hypotheses
+from leaktight.attacks.search_engine import SearchEngine
 from leaktight.core.defence import Chain, Undefended
 from leaktight.core.random import stream
 from leaktight.core.threat import Knows, ThreatModel
@@ -79,7 +79,7 @@ def begin(attack, view) -> tuple[torch.Tensor, torch.Tensor]:
     problem = objective.problem(hypotheses(victims, rows, rng))
     points = attack.starts(objective, rows, rng)
     numbers = torch.arange(len(points))
-    values = Engine(problem, attack.search(rows)).values(points, numbers // rows, numbers)
+    values = SearchEngine(problem, attack.search(rows)).values(points, numbers // rows, numbers)
     inputs = torch.func.vmap(objective.unpack)(points, victims.targets.repeat_interleave(rows, 0))[1]
     return values.view(len(victims), rows).amin(1), inputs[::rows]
 

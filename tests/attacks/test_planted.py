@@ -13,8 +13,6 @@ from torch import Tensor
 from leaktight.attacks import LearnedInverter
 from leaktight.attacks.strongest import Strongest
 from leaktight.attacks.suite import scale, whole_suite
-from leaktight.audit import run
-from leaktight.audit.plan import Grid, Plan
 from leaktight.channels import AddNoise, KeepLargest
 from leaktight.core.channel import Channel
 from leaktight.core.defence import Defence
@@ -32,6 +30,8 @@ from leaktight.findings.verdict import Judgement
 from leaktight.learning import Federated
 from leaktight.metrics import standard
 from leaktight.models import MLP
+from leaktight.plans.plan import Grid, Plan
+from leaktight.running import run
 from leaktight.testing.channels import check_channel
 from leaktight.testing.conformance import ConformanceError
 

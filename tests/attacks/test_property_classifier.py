@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler, normalize
 from leaktight.attacks import property_classifier
 from leaktight.attacks.property_classifier import EDGE, FAR, fit, log_loss
 from leaktight.core.errors import InvalidValue
-from leaktight.learning import auc
+from leaktight.statistics.auc import auc
 from leaktight.testing.conformance import own_randomness
 
 SINGLE = ["random_forest", "network", "logistic"]

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from leaktight.attacks.row_totals import RowTotals, standardise, worth_adding
-from leaktight.learning import auc
+from leaktight.statistics.auc import auc
 
 ROWS, WIDTH, PASSES = 400, 8, 12
 

@@ -16,28 +16,36 @@ from leaktight.learning import Client, Server, classification
 from leaktight.models import DLNet
 
 SHAPE = (3, 16, 16)
-# Of two crops of photographs, an untrained DLNet and stream 0. Measured before objectives were made of terms.
+# Of two crops of photographs, an untrained DLNet and stream 0, in double precision: in single precision a change of the start in its last
+# bit moves three of them by 1e-3 or more.
 STORED = {
-    "dlg2019": (0.04062924, 0.03213096),
-    "idlg2020": (0.02409304, 0.01571216),
-    "fan2020": (0.05180271, 0.05014101),
-    "geiping2020": (0.01788254, 0.01892973),
-    "geiping2020-cli": (0.0002282166, 0.0002144409),
-    "breaching-invertinggradients": (0.02561887, 0.02687103),
-    "breaching-modern": (0.07331958, 0.0661182),
-    "ats2021-adam-cosine": (0.0002282166, 0.0002144409),
-    "ats2021-adam-l1": (13.75997, 12.84992),
-    "ats2021-adam-l2": (0.03244827, 0.0279903),
-    "ats2021-sgd-cosine": (0.0002888537, 0.0002659731),
-    "ats2021-lbfgs-cosine": (0.001186575, 0.0009827053),
-    "ats2021-lbfgs-l2": (0.7169507, 0.7342175),
+    "dlg2019": (0.03104630638564, 0.02313537190936),
+    "idlg2020": (0.02039838725012, 0.01976658385836),
+    "fan2020": (0.03426345374825, 0.02331936727129),
+    "geiping2020": (0.01930620803399, 0.01964921179402),
+    "geiping2020-cli": (0.0003119268693983, 0.0004864073046283),
+    "breaching-invertinggradients": (0.02839536242956, 0.02764655787062),
+    "breaching-modern": (0.09154550569019, 0.08340082032436),
+    "ats2021-adam-cosine": (0.0003119268693983, 0.0004864073046283),
+    "ats2021-adam-l1": (14.86072773573, 18.97993135433),
+    "ats2021-adam-l2": (0.03628601603834, 0.05682175023925),
+    "ats2021-sgd-cosine": (0.0003660625127833, 0.0006187335842288),
+    "ats2021-lbfgs-cosine": (0.001277610782567, 0.002055833241397),
+    "ats2021-lbfgs-l2": (0.730243252905, 1.114113441532),
 }
 OURS = {"fan2020-adaptive", "ats2021-adaptive", "posterior", "features-first", "free-loss", "public-head"}
 
 
+@pytest.fixture(scope="module", autouse=True)
+def double_precision():
+    torch.set_default_dtype(torch.float64)
+    yield
+    torch.set_default_dtype(torch.float32)
+
+
 @pytest.fixture(scope="module")
-def view():
-    images = Photos().load().train.inputs[:2, :, :16, :16].contiguous()
+def view(double_precision):
+    images = Photos().load().train.inputs[:2, :, :16, :16].contiguous().double()
     task = classification(DLNet().build(SHAPE, 10, seed=0), SHAPE, 10)
     server, transcript, inside = Server(task.public_parameters()), [], {}
     for number in range(2):
@@ -59,4 +67,4 @@ def test_a_preset_reaches_the_stored_objective_after_twenty_evaluations(view, na
     descent = PRESETS[name].descent
     short = descent.model_copy(update={"inner": 1}) if descent.kind == "lbfgs" else descent
     guess = preset(name, iterations=20, descent=short)(view, stream(0))
-    assert guess.objective.tolist() == pytest.approx(STORED[name], rel=1e-3)
+    assert guess.objective.tolist() == pytest.approx(STORED[name], rel=1e-6)

@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from leaktight.attacks import Analytic, LearnedInverter
-from leaktight.attacks.label_scores import ALL, CUT
+from leaktight.attacks.label_attack import ALL, CUT
 from leaktight.attacks.suite import (
     FREE_LOSS,
     JOINED,

@@ -6,9 +6,9 @@ from typing import Literal
 import pytest
 import torch
 
-from leaktight.attacks import Consensus, GradientMatching, GuardedLbfgsDescent
-from leaktight.attacks.engine import Engine
+from leaktight.attacks import Consensus, GradientMatching, SearchGuardedLBFGS
 from leaktight.attacks.hypotheses import hypotheses
+from leaktight.attacks.search_engine import SearchEngine
 from leaktight.attacks.term import Candidate, GroupTerm, Term
 from leaktight.core.errors import InvalidValue
 from leaktight.core.message import Kind
@@ -42,7 +42,7 @@ class Counted(Term):
 
 def attack(*terms, iterations=60, **settings):
     return GradientMatching(
-        distance="likelihood", descent=GuardedLbfgsDescent(), iterations=iterations, labels="given", terms=terms, **settings
+        distance="likelihood", descent=SearchGuardedLBFGS(), iterations=iterations, labels="given", terms=terms, **settings
     )
 
 
@@ -107,7 +107,7 @@ def test_candidates_that_must_agree_end_closer_together(observe):
         objective = plan.objective(victims, view)
         seen = []
         problem = objective.problem(hypotheses(victims, 4, stream(0)))
-        engine = Engine(problem, plan.search(4), lambda now, owners, points, seen=seen: seen.append(points))
+        engine = SearchEngine(problem, plan.search(4), lambda now, owners, points, seen=seen: seen.append(points))
         engine.run(plan.starts(objective, 4, stream(0)), 2)
         spreads.append(objective.layout.unpack(seen[-1])["examples"].view(2, 4, -1).std(1).mean())
     assert spreads[1] < 0.5 * spreads[0]

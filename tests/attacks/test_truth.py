@@ -6,7 +6,7 @@ import math
 import pytest
 import torch
 
-from leaktight.attacks import GradientMatching, GuardedLbfgsDescent
+from leaktight.attacks import GradientMatching, SearchGuardedLBFGS
 from leaktight.attacks.objective import surprise
 from leaktight.attacks.truth import objective_at_truth
 from leaktight.core.channel import Channel, Outcome
@@ -16,7 +16,7 @@ from leaktight.defences import GaussianNoise, Transformation
 from leaktight.defences.polarization import Polarization
 
 EVERYTHING = ThreatModel(knows=frozenset(Knows))
-KNOWING = GradientMatching(distance="likelihood", descent=GuardedLbfgsDescent(), iterations=5, labels="given")
+KNOWING = GradientMatching(distance="likelihood", descent=SearchGuardedLBFGS(), iterations=5, labels="given")
 SPN = Polarization(bits=8, alpha2=0.5)
 
 

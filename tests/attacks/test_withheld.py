@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from leaktight.attacks import Analytic, GradientMatching, GuardedLbfgsDescent, LabelReading, LbfgsDescent
+from leaktight.attacks import Analytic, GradientMatching, LabelReading, SearchGuardedLBFGS, SearchLBFGS
 from leaktight.attacks.replay import Replay
 from leaktight.core.errors import Refusal
 from leaktight.core.probe import Attempt
@@ -15,7 +15,7 @@ from leaktight.metrics import standard
 from leaktight.testing.toys import toy_run
 
 VIEW = ThreatModel(knows=frozenset(Knows) - {Knows.HINTS})
-ATTACK = {"distance": "l2", "descent": LbfgsDescent(history=20), "iterations": 20, "restarts": 4}
+ATTACK = {"distance": "l2", "descent": SearchLBFGS(history=20), "iterations": 20, "restarts": 4}
 FIRST, HEAD = Withhold(layers=("body.1",)), Withhold(layers=("head",))
 
 
@@ -53,7 +53,7 @@ def test_an_update_is_replayed_with_the_layer_moving_along(observe):
 def test_who_models_the_defence_plays_what_was_agreed():
     run = toy_run(LayerGuard(layers=("head",)), rounds=2, batch_size=1)
     guess = GradientMatching(
-        labels="given", **{**ATTACK, "distance": "likelihood", "descent": GuardedLbfgsDescent(), "iterations": 200}
+        labels="given", **{**ATTACK, "distance": "likelihood", "descent": SearchGuardedLBFGS(), "iterations": 200}
     )(VIEW.view(run), stream(0))
     assert errors(guess, run).max() < 1e-3
 

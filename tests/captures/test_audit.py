@@ -9,8 +9,6 @@ import torch
 from leaktight.attacks.presets import preset
 from leaktight.attacks.replay import Replay
 from leaktight.attacks.suite import fitting, whole_suite
-from leaktight.audit import Plan, captured, run
-from leaktight.audit.flags import raise_flags
 from leaktight.captures import read_captures
 from leaktight.captures.tensors import pack_tensors
 from leaktight.channels import deviations
@@ -20,9 +18,12 @@ from leaktight.core.metric import Reading
 from leaktight.core.probe import DIVERGED, OBJECTIVE
 from leaktight.core.record import Cell, Record, Status
 from leaktight.core.scenario import Observation
+from leaktight.findings.flags import raise_flags
 from leaktight.findings.summary import summarise
 from leaktight.models import Factory
+from leaktight.plans import Plan, captured
 from leaktight.report import write_report
+from leaktight.running import run
 
 SEEN = ("--captured", "seen", "--model", "networks:linear")
 

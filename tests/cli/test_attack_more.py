@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from leaktight.attacks import Analytic
-from leaktight.audit import Store, time_budget
 from leaktight.core.record import Record, Status
+from leaktight.running import Store, time_budget
 
 Call = Callable[..., Any]
 

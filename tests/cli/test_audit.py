@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-import leaktight.audit as package
-from leaktight import __version__
-from leaktight.audit import Plan, Store, quick, standard
+from leaktight import __version__, running
 from leaktight.cli.audit import planned
 from leaktight.core.errors import InvalidValue
 from leaktight.core.record import Status
 from leaktight.core.threads import cores
+from leaktight.plans import Plan, quick, standard
+from leaktight.running import Store
 
 Call = Callable[..., Any]
 
@@ -89,7 +89,7 @@ def test_an_interruption_says_how_to_go_on(leaktight: Call, plan_file: str, monk
 
 
 def leaktight_module() -> Any:
-    return package
+    return running
 
 
 def test_a_locked_folder_is_one_sentence(leaktight: Call, plan_file: str, audited: Path) -> None:

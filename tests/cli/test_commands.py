@@ -11,9 +11,6 @@ import pytest
 
 from leaktight.attacks import Analytic
 from leaktight.attacks.presets import PRESETS
-from leaktight.audit import Grid, Plan, Store, read_plan
-from leaktight.audit.presets import quick
-from leaktight.audit.rehearsal import rehearse
 from leaktight.cli.export import COLUMNS
 from leaktight.cli.listing import FAMILIES
 from leaktight.core import registry
@@ -25,6 +22,10 @@ from leaktight.data import Npz
 from leaktight.findings.redaction import without_outcomes
 from leaktight.learning.federated import Federated
 from leaktight.models import MLP
+from leaktight.plans import Grid, Plan, read_plan
+from leaktight.plans.presets import quick
+from leaktight.plans.validation import validate_plan
+from leaktight.running import Store
 
 Call = Callable[..., Any]
 
@@ -53,7 +54,7 @@ def test_init_writes_a_plan_of_split_learning_too(leaktight: Call, tmp_path: Pat
     assert {cell.victims for cell in plan.cells() if cell.purpose == "measure"} == {scenario.passes * (1438 // 128)}
     assert scenario.passes == max(getattr(defence, "passes", 1) for defence in plan.defences) == 20
     assert {defence.kind for defence in plan.defences} == {"sumkl", "isotropic_noise", "max_norm"}
-    rehearse(plan)
+    validate_plan(plan)
     assert leaktight("init", "labels.toml", "--scenario", "vertical").code == 2
 
 

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from leaktight.audit.store import Store
 from leaktight.cli import split
 from leaktight.cli.main import app
+from leaktight.running.store import Store
 
 TOYS = Path(__file__).parents[1] / "toys"
 CELLS = 10

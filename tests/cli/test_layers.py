@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from leaktight.audit.layer_risk import LayerRow
-from leaktight.audit.store import Store
 from leaktight.cli.layer_table import show
 from leaktight.cli.main import main
 from leaktight.core.metric import Reading
 from leaktight.core.random import stream
+from leaktight.findings.layer_risk import LayerRow
+from leaktight.running.store import Store
 
 FEW = ["--rounds", "10", "--messages", "12", "--gradients", "40", "--batch-size", "8", "--workers", "1"]
 

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from leaktight.audit import Grid, Plan
 from leaktight.cli.comparison_table import parts, show
 from leaktight.cli.main import main
 from leaktight.core.metric import Reading
@@ -24,6 +23,7 @@ from leaktight.papers import PAPERS, Experiment, Order, Paper, Records, Reproduc
 from leaktight.papers.check import above
 from leaktight.papers.paper import Plans
 from leaktight.papers.row import claims, columns
+from leaktight.plans import Grid, Plan
 from leaktight.probes import Utility
 
 

@@ -11,7 +11,6 @@ from pydantic import Field
 from rich.console import Console
 
 from leaktight.attacks import GanAttack, PropertyInference
-from leaktight.audit import Step, Store
 from leaktight.cli.outcome import interval, reasons, show, table
 from leaktight.cli.progress import Bar
 from leaktight.cli.settings import described, settings
@@ -21,6 +20,7 @@ from leaktight.core.record import Record, Status
 from leaktight.defences import DPSGD, GaussianNoise, TopK
 from leaktight.findings.summary import summarise
 from leaktight.probes import Sensitivity
+from leaktight.running import Step, Store
 
 
 def screen(terminal: bool = True, width: int = 200) -> tuple[Console, io.StringIO]:

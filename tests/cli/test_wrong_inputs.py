@@ -184,7 +184,7 @@ def test_one_sentence_for_each_mistake(here: Callable[..., Any], mistake: str, t
 
 
 def test_a_full_disk(here: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from leaktight.audit import Store
+    from leaktight.running import Store
 
     begin = Store.begin
 

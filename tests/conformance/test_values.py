@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from leaktight.core import registry
-from leaktight.core.value import Kinded
+from leaktight.core.value import Registered
 from leaktight.testing.samples import installed, sample
 from leaktight.testing.values import check_value
 
@@ -23,7 +23,7 @@ EXPLAINED = [
 
 
 @pytest.mark.parametrize(("family", "made"), CLASSES)
-def test_the_class_is_a_value(family: str, made: type[Kinded]) -> None:
+def test_the_class_is_a_value(family: str, made: type[Registered]) -> None:
     value = sample(made)
     if value is None:
         pytest.skip(f"{made.__name__} has settings without a default")
@@ -32,7 +32,7 @@ def test_the_class_is_a_value(family: str, made: type[Kinded]) -> None:
 
 
 @pytest.mark.parametrize("made", EXPLAINED)
-def test_every_setting_is_explained_and_there_is_an_example(made: type[Kinded]) -> None:
+def test_every_setting_is_explained_and_there_is_an_example(made: type[Registered]) -> None:
     text = made.__doc__ or ""
     assert ">>> " in text
     assert [name for name in made.model_fields if name != "kind" and f"        {name}: " not in text] == []

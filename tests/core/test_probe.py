@@ -16,7 +16,7 @@ from leaktight.core.metric import MESSAGE, Metric, Reading
 from leaktight.core.party import Seat
 from leaktight.core.probe import Attempt, Finding, Probe
 from leaktight.core.random import stream
-from leaktight.core.run import Inside, Run
+from leaktight.core.run import GroundTruth, Run
 from leaktight.core.task import Batch, Model
 from leaktight.core.threat import Knows, ThreatModel
 from leaktight.learning.task import classification
@@ -83,7 +83,7 @@ def run() -> Run:
     ask = Message(Kind.PARAMETERS, "server", "client-0", 0, task.public_parameters())
     reply = dataclasses.replace(ask, kind=Kind.GRADIENT, sender="client-0", receiver="server")
     batch = Batch(torch.zeros(1, 3), torch.zeros(1).long())
-    return Run((ask, reply), task, Undefended(), {reply.key: Inside(task, batch, batch, reply, reply)})
+    return Run((ask, reply), task, Undefended(), {reply.key: GroundTruth(task, batch, batch, reply, reply)})
 
 
 def test_a_guess_is_graded_by_what_it_claims(run):

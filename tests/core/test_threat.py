@@ -14,7 +14,7 @@ from leaktight.core.defence import Undefended
 from leaktight.core.errors import Refusal
 from leaktight.core.local import Local
 from leaktight.core.message import Kind, Message
-from leaktight.core.run import Inside, Run
+from leaktight.core.run import GroundTruth, Run
 from leaktight.core.task import Batch, Model
 from leaktight.core.threat import HINTS, Knows, ThreatModel
 from leaktight.learning.task import classification
@@ -32,7 +32,7 @@ def run() -> Run:
         transcript += [ask, reply]
         plain = reply.map(torch.clone)
         owned = Batch(torch.rand(7, 3), torch.zeros(7).long())
-        inside[reply.key] = Inside(task, batch, batch, reply, reply, plain, owned)
+        inside[reply.key] = GroundTruth(task, batch, batch, reply, reply, plain, owned)
     locals_ = {"client-0": Local("client-0", 0, memory={"own": torch.ones(1)})}
     return Run(tuple(transcript), task, Undefended(), inside, locals_, auxiliary=Batch(torch.rand(5, 3), torch.zeros(5).long()))
 
@@ -79,7 +79,7 @@ def hinted(labels, seed=0):
     batch = Batch(torch.zeros(len(labels), 3), torch.tensor(labels))
     message = Message(Kind.CUT_GRADIENT, "label-party", "feature-party", 4, {"gradient": torch.zeros(len(labels), 2)})
     task = classification(Model(nn.Identity(), nn.Linear(3, 2)), (3,), 2)
-    inside = {message.key: Inside(task, batch, batch, message, message)}
+    inside = {message.key: GroundTruth(task, batch, batch, message, message)}
     run = Run((message,), task, Undefended(), inside, {"label-party": Local("label-party", seed)})
     return ThreatModel(seat="feature-party", knows=frozenset({Knows.HINTS})).view(run).hints[message.key]
 
@@ -146,7 +146,7 @@ def test_no_road_leads_from_a_view_to_the_truth(run, seat, knows):
 
 def test_what_is_inside_is_not_printed(run):
     found = run.inside["client-0", 0]
-    assert repr(found) == "Inside()"
+    assert repr(found) == "GroundTruth()"
     assert "inside" not in repr(run)
 
 

@@ -11,10 +11,10 @@ import pytest
 import torch
 from PIL import Image
 
-from leaktight.audit.planfile import read_plan
 from leaktight.core import registry
 from leaktight.data import Attributes
 from leaktight.findings.redaction import without_places
+from leaktight.plans.plan_file import read_plan
 
 NAMES = ("Male", "Hat", "Cap", "Old", "Person")
 COUNT = 60

@@ -22,7 +22,7 @@ from leaktight.core.task import Batch
 from leaktight.defences import SumKL
 from leaktight.defences.divergence import Classes, Protection, allowed_sumkl, power, sumkl
 from leaktight.defences.sumkl_solver import least, strongest
-from leaktight.learning import auc
+from leaktight.statistics.auc import auc
 from leaktight.testing.cut import cut_run, cut_step
 from leaktight.testing.defences import (
     check_canary,

@@ -8,7 +8,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from leaktight.audit.words import name_of
 from leaktight.core.defence import Chain, Defence, Undefended
 from leaktight.core.errors import InvalidValue, Refusal
 from leaktight.core.local import Local
@@ -16,6 +15,7 @@ from leaktight.core.random import stream
 from leaktight.core.task import Batch
 from leaktight.data import Digits
 from leaktight.defences import GaussianNoise, Transformation
+from leaktight.findings.display import name_of
 from leaktight.learning.gradient import gradient
 from leaktight.testing.cut import cut_run
 from leaktight.testing.defences import (

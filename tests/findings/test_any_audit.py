@@ -6,12 +6,11 @@ import re
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leaktight.audit.flags import raise_flags
-from leaktight.audit.words import undefended
-from leaktight.core.defence import Chain, Undefended
+from leaktight.core.defence import Chain, Undefended, is_undefended
 from leaktight.core.record import Status
 from leaktight.defences import DPSGD, GaussianNoise, TopK
 from leaktight.findings.advice import advise
+from leaktight.findings.flags import raise_flags
 from leaktight.findings.summary import summarise
 
 DEFENCES = [
@@ -83,7 +82,7 @@ def test_no_row_of_a_judged_setting_leaks_more_than_the_one_it_is_judged_by(made
         assert worst.attack in judgement.attacks
         if judgement.verdict in ("reduced", "not broken"):
             assert judgement.base is not None
-            assert not undefended(judgement.defence)
+            assert not is_undefended(judgement.defence)
 
 
 @settings(deadline=None, max_examples=30)

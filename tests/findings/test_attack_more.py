@@ -5,7 +5,6 @@ import pytest
 from leaktight.attacks import Analytic
 from leaktight.attacks.strongest import Strongest
 from leaktight.attacks.suite import POSTERIOR
-from leaktight.audit.plan import Plan
 from leaktight.core.errors import InvalidValue
 from leaktight.core.probe import Attempt
 from leaktight.core.threat import Knows, ThreatModel
@@ -13,6 +12,7 @@ from leaktight.defences import GaussianNoise, TopK
 from leaktight.findings.attack_more import plan_more
 from leaktight.findings.summary import summarise
 from leaktight.metrics import standard
+from leaktight.plans.plan import Plan
 
 NOISE, TOP = GaussianNoise(std=0.1), TopK(share=0.05)
 OWN = Attempt(attack=Strongest(left_out={"posterior": "no time"}), threat=ThreatModel(knows=frozenset({Knows.DEFENCE})))

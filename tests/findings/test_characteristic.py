@@ -1,10 +1,10 @@
 import pytest
 
-from leaktight.audit.rows import rows_of
 from leaktight.core.defence import Chain
 from leaktight.core.record import Status
 from leaktight.defences import GaussianNoise, TopK
 from leaktight.findings.characteristic import DISTANCES, Spot, curves_of, leading
+from leaktight.findings.rows import rows_of
 from leaktight.findings.summary import summarise
 from leaktight.metrics.tradeoff import Point, cap, cap_interval
 

@@ -1,18 +1,18 @@
 """Which attacks say something by failing."""
 
-from leaktight.audit.rows import rows_of
-from leaktight.audit.words import undefended
+from leaktight.core.defence import is_undefended
 from leaktight.core.threat import Knows
 from leaktight.defences import TopK
 from leaktight.findings.evidence import Tried, missing_in, tried_in
 from leaktight.findings.images import Images
+from leaktight.findings.rows import rows_of
 from leaktight.findings.verdict import judge
 
 
 def tried(records):
     rows = rows_of(records)
     return tried_in(
-        Images(), [row for row in rows if not undefended(row.defence)], [row for row in rows if undefended(row.defence)]
+        Images(), [row for row in rows if not is_undefended(row.defence)], [row for row in rows if is_undefended(row.defence)]
     )
 
 

@@ -3,15 +3,15 @@
 import pytest
 
 from leaktight.attacks import Clustering, Direction, GradientNorm
-from leaktight.audit.flags_attacks import attack_at_chance, leakage_grows, only_non_adaptive
-from leaktight.audit.flags_contests import cheap_beats_expensive
-from leaktight.audit.rows import rows_of
 from leaktight.core.metric import Reading
 from leaktight.core.probe import Attempt
 from leaktight.core.threat import Knows, ThreatModel
 from leaktight.defences import SumKL
 from leaktight.findings.advice import advise
+from leaktight.findings.flags_attacks import attack_at_chance, leakage_grows, only_non_adaptive
+from leaktight.findings.flags_contests import cheap_beats_expensive
 from leaktight.findings.passes import passes_of
+from leaktight.findings.rows import rows_of
 from leaktight.findings.sentence import sentence_of
 from leaktight.findings.summary import summarise
 from leaktight.findings.verdict import judge

@@ -9,8 +9,6 @@ import pytest
 from leaktight.attacks.matching import GradientMatching
 from leaktight.attacks.strongest import Strongest
 from leaktight.attacks.suite import whole_suite
-from leaktight.audit import run
-from leaktight.audit.plan import Grid, Plan
 from leaktight.core.attack import Attack
 from leaktight.core.probe import Attempt
 from leaktight.core.threat import Knows, ThreatModel
@@ -21,6 +19,8 @@ from leaktight.findings.verdict import Judgement
 from leaktight.learning import Federated
 from leaktight.metrics import standard
 from leaktight.models import DLNet
+from leaktight.plans.plan import Grid, Plan
+from leaktight.running import run
 
 pytestmark = pytest.mark.long
 DEFENCES = (GaussianNoise(std=1.0), TopK(share=0.05), DPSGD(multiplier=6.0))

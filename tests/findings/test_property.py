@@ -3,14 +3,14 @@
 import pytest
 
 from leaktight.attacks import PropertyInference
-from leaktight.audit.flags_attacks import attack_at_chance, leakage_grows
-from leaktight.audit.flags_soundness import null_above_chance
-from leaktight.audit.rows import rows_of
 from leaktight.core.metric import Reading
 from leaktight.core.threat import ThreatModel
 from leaktight.data import Npz, Parity
 from leaktight.defences import GaussianNoise
 from leaktight.findings.advice import advise
+from leaktight.findings.flags_attacks import attack_at_chance, leakage_grows
+from leaktight.findings.flags_soundness import null_above_chance
+from leaktight.findings.rows import rows_of
 from leaktight.findings.sentence import sentence_of
 from leaktight.findings.summary import summarise
 from leaktight.findings.verdict import judge

@@ -2,11 +2,11 @@
 
 import pytest
 
-from leaktight.audit.rows import rows_of
 from leaktight.core.defence import Chain
 from leaktight.core.metric import Reading
 from leaktight.core.threat import Knows
 from leaktight.defences import DPSGD, GaussianNoise, TopK
+from leaktight.findings.rows import rows_of
 from leaktight.findings.sentence import cost_of, sentence_of
 from leaktight.findings.verdict import judge
 

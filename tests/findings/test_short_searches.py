@@ -9,8 +9,6 @@ import pytest
 from leaktight.attacks import preset
 from leaktight.attacks.strongest import Strongest
 from leaktight.attacks.suite import scale, whole_suite
-from leaktight.audit import run
-from leaktight.audit.plan import Grid, Plan
 from leaktight.core.attack import Attack
 from leaktight.core.defence import Defence
 from leaktight.core.probe import Attempt
@@ -23,6 +21,8 @@ from leaktight.learning import Federated
 from leaktight.metrics import standard
 from leaktight.models import MLP, LeNet
 from leaktight.models.network import Network
+from leaktight.plans.plan import Grid, Plan
+from leaktight.running import run
 
 KNOWS = ThreatModel(knows=frozenset({Knows.DEFENCE, Knows.LOCAL_STEPS}))
 DEFENCES = (GaussianNoise(std=0.1), TopK(share=0.01))

@@ -1,10 +1,10 @@
 import pytest
 
-from leaktight.audit.rows import rows_of
 from leaktight.core.defence import Undefended
 from leaktight.core.metric import Reading
 from leaktight.core.record import Status
 from leaktight.defences import GaussianNoise, TopK
+from leaktight.findings.rows import rows_of
 from leaktight.findings.summary import summarise
 
 

@@ -5,8 +5,6 @@ import stat
 
 import pytest
 
-from leaktight.audit.plan import Plan
-from leaktight.audit.store import Store
 from leaktight.core.metric import Reading
 from leaktight.core.record import Status
 from leaktight.data import Digits
@@ -16,6 +14,8 @@ from leaktight.findings.summary import summarise
 from leaktight.findings.summary_file import as_text, summary_of, write_summary
 from leaktight.learning import Federated
 from leaktight.models import MLP
+from leaktight.plans.plan import Plan
+from leaktight.running.store import Store
 
 FIELDS = {
     *("scenario", "defence", "kind", "verdict", "attack", "reading", "value", "low", "high", "chance", "n"),

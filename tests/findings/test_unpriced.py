@@ -2,13 +2,13 @@
 
 import pytest
 
-from leaktight.audit.flags_soundness import utility_at_majority
-from leaktight.audit.rows import UNTRAINED, rows_of
 from leaktight.cli.outcome import caps
 from leaktight.data import Digits, RareDigit
 from leaktight.defences import GaussianNoise, TopK
 from leaktight.findings.advice import advise
 from leaktight.findings.characteristic import leading
+from leaktight.findings.flags_soundness import utility_at_majority
+from leaktight.findings.rows import UNTRAINED, rows_of
 from leaktight.findings.summary import summarise
 from leaktight.learning import FedAvg, Federated, Split
 from leaktight.learning.standalone import Standalone

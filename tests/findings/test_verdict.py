@@ -6,15 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leaktight.audit.rows import Row, rows_of
-from leaktight.audit.words import undefended
-from leaktight.core.defence import Undefended
+from leaktight.core.defence import Undefended, is_undefended
 from leaktight.core.metric import Reading
 from leaktight.core.record import Status
 from leaktight.core.threat import Knows
 from leaktight.defences import DPSGD, GaussianNoise, LocalDP, TopK
 from leaktight.findings.images import Images
 from leaktight.findings.kind import LUCK
+from leaktight.findings.rows import Row, rows_of
 from leaktight.findings.strongest import strongest
 from leaktight.findings.verdict import PRECEDENCE, judge
 
@@ -139,14 +138,16 @@ def without(records, change):
             lambda r: None if r.cell.label == "learned" else r,
             "Only one principle was tried: search over candidates (adaptive).",
         ),
-        (lambda r: None if undefended(r.cell.defence) else r, "Nothing was measured without a defence here"),
+        (lambda r: None if is_undefended(r.cell.defence) else r, "Nothing was measured without a defence here"),
         (
-            lambda r: None if undefended(r.cell.defence) and r.cell.label == "learned" else r,
+            lambda r: None if is_undefended(r.cell.defence) and r.cell.label == "learned" else r,
             "Only one principle was tried: search over candidates (adaptive). Of the others, learned was not tried without a defence.",
         ),
         (
             lambda r: (
-                r.model_copy(update={"cell": r.cell.model_copy(update={"batch_size": 9})}) if undefended(r.cell.defence) else r
+                r.model_copy(update={"cell": r.cell.model_copy(update={"batch_size": 9})})
+                if is_undefended(r.cell.defence)
+                else r
             ),
             "Nothing was measured without a defence here",
         ),
@@ -168,7 +169,7 @@ def test_of_eight_searches_one_may_fail(made, failed, verdict):
 
 def test_an_attack_that_fails_undefended_says_nothing(made):
     weak = [
-        r.model_copy(update={"readings": made.record(psnr=9).readings}) if undefended(r.cell.defence) else r
+        r.model_copy(update={"readings": made.record(psnr=9).readings}) if is_undefended(r.cell.defence) else r
         for r in made.two_principles(TopK())
     ]
     found = judged(weak)

@@ -14,7 +14,6 @@ import pytest
 import torch
 
 from leaktight.attacks import preset
-from leaktight.audit import captured, run
 from leaktight.captures import Captured, read_captures, write_truth
 from leaktight.captures.manifest import ENDING
 from leaktight.captures.sender import exchange, undefended
@@ -24,7 +23,9 @@ from leaktight.core.task import Batch
 from leaktight.data import Digits
 from leaktight.flower.quiet import OFF
 from leaktight.models import Factory
+from leaktight.plans import captured
 from leaktight.report import write_report
+from leaktight.running import run
 
 pytestmark = [pytest.mark.flower, pytest.mark.timeout(600)]
 APP = Path(__file__).parent / "quickstart"

@@ -17,10 +17,11 @@ from leaktight.core.scenario import Observation, Scenario
 from leaktight.core.threat import Knows, ThreatModel
 from leaktight.data import Criteo, Digits, RareDigit
 from leaktight.defences import DPSGD, GaussianNoise, SumKL
-from leaktight.learning import Split, auc, layer_gradients
+from leaktight.learning import Split, layer_gradients
 from leaktight.learning.exchange import play
 from leaktight.learning.split import FEATURE_PARTY, LABEL_PARTY
 from leaktight.models import MLP, DLNet, WideDeep
+from leaktight.statistics.auc import auc
 
 SEAT = ThreatModel(seat=FEATURE_PARTY)
 

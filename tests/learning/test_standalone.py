@@ -5,8 +5,6 @@ from pathlib import Path
 import pytest
 import torch
 
-from leaktight.audit import Grid, Plan, run
-from leaktight.audit.content import Content, contents
 from leaktight.core.defence import Undefended
 from leaktight.core.errors import Refusal
 from leaktight.core.scenario import Observation
@@ -14,7 +12,10 @@ from leaktight.data import Digits
 from leaktight.defences import GaussianNoise
 from leaktight.learning import FedAvg, Federated, Standalone, standalone
 from leaktight.models import MLP
+from leaktight.plans import Grid, Plan
 from leaktight.probes import Utility
+from leaktight.running import run
+from leaktight.running.content import Content, contents
 
 FEDERATION = Federated(data=Digits(), model=MLP(), participants=3, protocol=FedAvg(local_steps=2), rounds=2)
 

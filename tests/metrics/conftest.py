@@ -1,11 +1,11 @@
-"""Truths to grade against: one Inside for each message, with raw and used examples as given."""
+"""Truths to grade against: one GroundTruth for each message, with raw and used examples as given."""
 
 import pytest
 import torch
 from torch import nn
 
 from leaktight.core.message import Kind, Message
-from leaktight.core.run import Inside
+from leaktight.core.run import GroundTruth
 from leaktight.core.task import Batch, Model, Task
 
 torch.set_num_threads(1)
@@ -20,7 +20,7 @@ def insides():
         task = Task(Model(nn.Identity(), nn.Linear(1, 1)), nn.functional.cross_entropy, lambda outputs: outputs, shape, classes)
         message = Message(Kind.GRADIENT, "client", "server", 0, {})
         return tuple(
-            Inside(task, Batch(before, targets), Batch(after, targets), message, message)
+            GroundTruth(task, Batch(before, targets), Batch(after, targets), message, message)
             for before, after, targets in zip(raw, used, labels, strict=True)
         )
 

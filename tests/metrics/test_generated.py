@@ -12,13 +12,13 @@ from scipy.spatial.distance import cdist, pdist
 
 from leaktight.core.attack import Samples, Scores
 from leaktight.core.errors import Refusal
-from leaktight.core.interval import wilson
 from leaktight.core.random import stream
 from leaktight.core.task import Batch
 from leaktight.metrics import NearestPrivate, Recognised, RecognisedAny, RecognisedConfidence, SampleDiversity, standard
 from leaktight.metrics.recogniser import recogniser
-from leaktight.testing.chairs import squares
+from leaktight.statistics.interval import wilson
 from leaktight.testing.metrics import Trial, check_form, check_metric, check_order, check_silence
+from leaktight.testing.seats import squares
 
 KEYS = (("all but client-1", 4),)
 PUBLIC = squares(90, seed=1)

@@ -17,8 +17,8 @@ from leaktight.core.threat import ThreatModel
 from leaktight.defences import ClassKeys
 from leaktight.defences.key_theory import key_at_distance, random_keys
 from leaktight.metrics.key_cosine import KeyCosine, fisher_interval
-from leaktight.testing.chairs import ATTACKER, active_run
 from leaktight.testing.metrics import Trial, check_metric
+from leaktight.testing.seats import ATTACKER, active_run
 
 DIMENSIONS = 512
 PLACE = (("all but client-1", 4),)

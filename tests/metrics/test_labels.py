@@ -9,10 +9,10 @@ from scipy.optimize import linear_sum_assignment
 from scipy.stats import binomtest
 
 from leaktight.core.attack import Scores
-from leaktight.core.interval import wilson
 from leaktight.core.random import stream
 from leaktight.core.task import Batch
 from leaktight.metrics.labels import LabelDistance, chance_distance, constant_distance, label_distance, likeliest
+from leaktight.statistics.interval import wilson
 
 classes = st.lists(st.integers(0, 4), min_size=1, max_size=8)
 

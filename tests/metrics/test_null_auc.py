@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leaktight.core.errors import InvalidValue
-from leaktight.learning import auc
 from leaktight.metrics import null_auc as module
 from leaktight.metrics.null_auc import null_auc, null_quantile
+from leaktight.statistics.auc import auc
 
 
 def counted(positives, negatives):

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 from leaktight.core.attack import Guess, Scores
-from leaktight.core.interval import wilson
 from leaktight.core.message import Kind, Message
 from leaktight.core.metric import MESSAGE, Metric, Reading
 from leaktight.core.random import stream
@@ -24,6 +23,7 @@ from leaktight.metrics.perturbation import (
     magnitudes,
     median_interval,
 )
+from leaktight.statistics.interval import wilson
 from leaktight.testing.toys import toy_run
 from leaktight.testing.values import check_value
 

@@ -11,9 +11,9 @@ from sklearn.metrics import roc_auc_score
 from leaktight.core.attack import PropertyScores, Scores
 from leaktight.core.errors import InvalidValue, Refusal
 from leaktight.core.random import stream
-from leaktight.learning import delong
 from leaktight.metrics import PropertyAuc, standard
 from leaktight.metrics.property_auc import held
+from leaktight.statistics.auc import delong
 from leaktight.testing.metrics import Trial, check_metric
 
 

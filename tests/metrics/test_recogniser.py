@@ -10,8 +10,8 @@ from leaktight.core.task import Batch
 from leaktight.data import Digits
 from leaktight.metrics import recogniser as module
 from leaktight.metrics.recogniser import nothing, recogniser
-from leaktight.testing.chairs import squares
 from leaktight.testing.conformance import own_randomness
+from leaktight.testing.seats import squares
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from leaktight.attacks import AdamDescent, Analytic, GradientMatching, preset
+from leaktight.attacks import Analytic, GradientMatching, SearchAdam, preset
 from leaktight.core.attack import Reconstruction
 from leaktight.core.defence import Undefended
 from leaktight.core.probe import Attempt
@@ -27,7 +27,7 @@ from leaktight.testing.toys import toy_batch, toy_run, toy_task
 SHAPE = (1, 4, 4)
 KNOWS = ThreatModel(knows=frozenset({Knows.LOCAL_STEPS, Knows.DEFENCE, Knows.LABELS}))
 NEAR = preset("posterior", iterations=150, labels="given")
-FAR = GradientMatching(distance="l2", iterations=1, initial="randn", descent=AdamDescent(learning_rate=1e-3), labels="given")
+FAR = GradientMatching(distance="l2", iterations=1, initial="randn", descent=SearchAdam(learning_rate=1e-3), labels="given")
 
 
 def linear_task():

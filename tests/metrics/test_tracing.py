@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from leaktight.core.attack import Reconstruction, Scores
 from leaktight.core.errors import InvalidValue
-from leaktight.core.interval import wilson
 from leaktight.core.random import stream
 from leaktight.core.task import Batch
 from leaktight.metrics import tracing
 from leaktight.metrics.tracing import TracingDistance, trace
+from leaktight.statistics.interval import wilson
 from leaktight.testing.metrics import check_metric
 
 

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from leaktight.models import MLP, VGG16, AlexNet, ConvNet, DLNet, FaceAlexNet, FCNet, LeNet, ResNet20, VGG11Net
-from leaktight.models.layer import FixedBatchNorm, he, norm, uniform
+from leaktight.models.layers import FixedBatchNorm, he, norm, uniform
 from leaktight.models.stack import stack
 
 

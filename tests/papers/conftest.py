@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from leaktight.audit import Grid, Plan
 from leaktight.core.record import Cell, Record, Status
 from leaktight.data import Digits
 from leaktight.defences import GaussianNoise
@@ -19,6 +18,7 @@ from leaktight.papers import Check, Experiment, Order, Paper, Records, Reproduct
 from leaktight.papers.check import above
 from leaktight.papers.paper import Plans
 from leaktight.papers.row import claims, columns, number, rows_where
+from leaktight.plans import Grid, Plan
 from leaktight.probes import Utility
 
 STRENGTHS = {"weak": 0.01, "strong": 1.0}

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from leaktight.audit import Step, Store
 from leaktight.core.errors import InvalidValue, Refusal
 from leaktight.core.record import Status
 from leaktight.learning import Federated
 from leaktight.papers import Order, Paper, Reproduction, reproduce
 from leaktight.papers.check import above
+from leaktight.running import Step, Store
 
 
 def made(**changes: object) -> Reproduction:

@@ -12,7 +12,7 @@ from leaktight.core.defence import Undefended
 from leaktight.core.errors import Refusal
 from leaktight.core.message import Kind, Message
 from leaktight.core.random import stream
-from leaktight.core.run import Inside, Run
+from leaktight.core.run import GroundTruth, Run
 from leaktight.core.scenario import Observation
 from leaktight.core.task import Batch
 from leaktight.data import RareDigit
@@ -29,11 +29,11 @@ def run() -> Run:
     return scenario.observe(training, Undefended(), Observation("training", batch_size=128, victims=4, seed=0))
 
 
-def inside(run: Run, rows: Tensor, labels: Tensor) -> Inside:
+def inside(run: Run, rows: Tensor, labels: Tensor) -> GroundTruth:
     """Return one message of these rows behind these labels."""
     message = Message(Kind.CUT_GRADIENT, "label-party", "feature-party", 0, {"gradient": rows})
     batch = Batch(torch.zeros(len(rows), 1), labels)
-    return Inside(run.public, batch, batch, message, message, losses=torch.full((len(rows),), 0.5))
+    return GroundTruth(run.public, batch, batch, message, message, losses=torch.full((len(rows),), 0.5))
 
 
 def test_quantiles_are_those_of_each_class(run: Run) -> None:

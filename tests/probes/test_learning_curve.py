@@ -8,7 +8,6 @@ import pytest
 import torch
 
 from leaktight.core.errors import InvalidValue, Refusal
-from leaktight.core.interval import wilson
 from leaktight.core.message import Kind
 from leaktight.core.random import stream
 from leaktight.core.run import Run
@@ -19,6 +18,7 @@ from leaktight.learning.optimiser import Sgd
 from leaktight.learning.protocol import FedSGD
 from leaktight.models import MLP
 from leaktight.probes import LearningCurve
+from leaktight.statistics.interval import wilson
 from leaktight.testing import toy_run
 
 

@@ -4,10 +4,10 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from leaktight.attacks import AdamDescent, GradientMatching, LbfgsDescent
-from leaktight.attacks import engine as engine_module
-from leaktight.attacks.engine import Engine
+from leaktight.attacks import GradientMatching, SearchAdam, SearchLBFGS
+from leaktight.attacks import search_engine as engine_module
 from leaktight.attacks.hypotheses import hypotheses
+from leaktight.attacks.search_engine import SearchEngine
 from leaktight.core.errors import InvalidValue, Refusal
 from leaktight.core.random import stream
 from leaktight.core.threat import Knows, ThreatModel
@@ -15,7 +15,7 @@ from leaktight.defences import GaussianNoise
 from leaktight.probes import SimilarityPath
 from leaktight.testing import null_run, toy_run
 
-ATTACK = GradientMatching(iterations=60, descent=AdamDescent(learning_rate=0.05), labels="given")
+ATTACK = GradientMatching(iterations=60, descent=SearchAdam(learning_rate=0.05), labels="given")
 THREAT = ThreatModel(knows=frozenset({Knows.LABELS}))
 
 
@@ -74,7 +74,7 @@ def test_watching_changes_nothing_and_chunks_and_dropped_rows_are_put_in_place(r
     objective, seen = ATTACK.objective(victims, view), []
     problem, starts = objective.problem(hypotheses(victims, 1, stream(1))), ATTACK.starts(objective, 1, stream(1))
     watched, alone = (
-        Engine(problem, ATTACK.search(), watch).run(starts, 3).points for watch in (lambda *now: seen.append(now), None)
+        SearchEngine(problem, ATTACK.search(), watch).run(starts, 3).points for watch in (lambda *now: seen.append(now), None)
     )
     assert torch.equal(watched, alone)
     assert [evaluation for evaluation, *_ in seen] == list(range(61))
@@ -87,7 +87,7 @@ def test_watching_changes_nothing_and_chunks_and_dropped_rows_are_put_in_place(r
 
 def test_who_has_come_to_rest_stays_where_it_was(run, monkeypatch):
     monkeypatch.setattr(engine_module, "DROP_EVERY", 1)
-    attack = GradientMatching(distance="l2", descent=LbfgsDescent(inner=1), iterations=200, labels="given", stop=1e-3)
+    attack = GradientMatching(distance="l2", descent=SearchLBFGS(inner=1), iterations=200, labels="given", stop=1e-3)
     found = paths(run, attack, moments=5)
     assert len(found) == 10
     for layer in ("body.1", "head"):

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from leaktight.audit import Grid, Plan, run
 from leaktight.core import registry
 from leaktight.core.probe import Probe
 from leaktight.core.random import stream
@@ -11,7 +10,9 @@ from leaktight.data import Digits
 from leaktight.defences import GaussianNoise
 from leaktight.learning import Federated
 from leaktight.models import MLP
+from leaktight.plans import Grid, Plan
 from leaktight.probes import Utility
+from leaktight.running import run
 
 
 def test_it_is_found_by_its_kind() -> None:

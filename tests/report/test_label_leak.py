@@ -5,7 +5,6 @@ import json
 import pytest
 
 from leaktight.attacks import Clustering, GradientNorm
-from leaktight.audit.rows import rows_of
 from leaktight.core.defence import Undefended
 from leaktight.core.metric import Reading
 from leaktight.core.probe import Attempt
@@ -14,6 +13,7 @@ from leaktight.core.threat import ThreatModel
 from leaktight.data import Npz
 from leaktight.defences import MaxNorm, SumKL
 from leaktight.findings.redaction import redacted
+from leaktight.findings.rows import rows_of
 from leaktight.learning import Split
 from leaktight.metrics.norm_histogram import BINS
 from leaktight.report.findings import glossary_section, tiles, verdict_section

@@ -6,10 +6,10 @@ import re
 import pytest
 
 from leaktight.attacks import PropertyInference
-from leaktight.audit.layer_risk import LayerRow
 from leaktight.core.metric import Reading
 from leaktight.data import ClassProperty, Parity
 from leaktight.defences import GaussianNoise
+from leaktight.findings.layer_risk import LayerRow
 from leaktight.findings.redaction import redacted
 from leaktight.learning import Federated
 from leaktight.models import MLP

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from leaktight.audit.rows import rows_of
 from leaktight.core.metric import Reading
 from leaktight.defences import MaxNorm, TopK
 from leaktight.findings.redaction import redacted
+from leaktight.findings.rows import rows_of
 from leaktight.metrics.norm_histogram import BINS
 from leaktight.report.norms import MOST_FIGURES, figure_of, norms_section, shares_of
 from leaktight.report.page import Page

@@ -8,9 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from leaktight.audit.gallery import encode
-from leaktight.audit.plan import Grid, Plan
-from leaktight.audit.store import Store
 from leaktight.core.errors import InvalidValue, LeaktightError
 from leaktight.core.probe import Attempt
 from leaktight.core.record import Record, Status
@@ -19,9 +16,12 @@ from leaktight.defences import GaussianNoise, TopK
 from leaktight.learning.federated import Federated
 from leaktight.metrics import standard
 from leaktight.models import DLNet
+from leaktight.plans.plan import Grid, Plan
 from leaktight.report import render as render_page
 from leaktight.report import write_report
 from leaktight.report.page import Section
+from leaktight.running.gallery import encode
+from leaktight.running.store import Store
 
 FOLDER = Path(render_page.__globals__["__file__"]).parent
 VOID = {"meta", "img", "br", "link", "input", "rect"}

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from leaktight.audit import quick, standard
 from leaktight.core.defence import Undefended
 from leaktight.core.message import Kind, Message
 from leaktight.core.metric import Reading
@@ -17,6 +16,7 @@ from leaktight.defences import DPSGD, GaussianNoise, TopK
 from leaktight.findings.redaction import number_seeds, redacted, without_places, without_seeds
 from leaktight.learning.federated import Federated
 from leaktight.models import DLNet
+from leaktight.plans import quick, standard
 from leaktight.report import render
 from leaktight.report.findings import flags_section, tiles, verdict_section
 from leaktight.report.numbers import checks_section, shown, table_section

@@ -6,11 +6,11 @@ import re
 
 import pytest
 
-from leaktight.audit import run
-from leaktight.audit.flags import raise_flags
-from leaktight.audit.planfile import read_plan
 from leaktight.core.record import Status
+from leaktight.findings.flags import raise_flags
+from leaktight.plans.plan_file import read_plan
 from leaktight.report import write_report
+from leaktight.running import run
 
 TEXT = """
 title = "Labels"

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from leaktight.audit.fingerprint import Fingerprint
 from leaktight.core.errors import InvalidValue, LeaktightError
-from leaktight.search.job import Job
+from leaktight.running.fingerprint import Fingerprint
 from leaktight.search.journal import Journal
+from leaktight.search.score_task import ScoreTask
 
-ONE, TWO = Job("privacy", 0, 8, (3, 1)), Job("accuracy", 0, 100, ())
+ONE, TWO = ScoreTask("privacy", 0, 8, (3, 1)), ScoreTask("accuracy", 0, 100, ())
 MADE = Fingerprint({"the data": "5a", "models.py": "7c"})
 BOTH = {ONE: (0.1, 1 / 3, 1e-300), TWO: (-1.25,)}
 
@@ -23,7 +23,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "sub" / "journal.jsonl"
 
 
-def known(path: Path, settings: str = "settings", made: Fingerprint = MADE) -> dict[Job, tuple[float, ...]]:
+def known(path: Path, settings: str = "settings", made: Fingerprint = MADE) -> dict[ScoreTask, tuple[float, ...]]:
     with Journal(path, settings, made) as journal:
         return dict(journal.known)
 
@@ -37,7 +37,7 @@ def test_scores_come_back_to_the_last_bit(path: Path, caplog: pytest.LogCaptureF
 def test_it_goes_on_where_it_was(path: Path) -> None:
     before = path.read_bytes()
     with Journal(path, "settings", MADE) as journal:
-        journal.add(Job("privacy", 8, 16, (3,)), (0.5,))
+        journal.add(ScoreTask("privacy", 8, 16, (3,)), (0.5,))
     assert path.read_bytes().startswith(before)
     assert len(known(path)) == 3
 

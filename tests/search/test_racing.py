@@ -10,8 +10,8 @@ from leaktight.core.random import stream
 from leaktight.search.candidates import Candidate, candidate, drawn
 from leaktight.search.chosen import chosen
 from leaktight.search.exhaustive import exhaust
-from leaktight.search.job import blocks
 from leaktight.search.racing import Scores, by_mean, race, survivors
+from leaktight.search.score_task import blocks
 
 IMAGES = 100
 

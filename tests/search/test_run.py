@@ -11,23 +11,23 @@ from typing import Any
 import pytest
 import torch
 
-from leaktight.audit import fingerprint
-from leaktight.audit.crew import Answer, Errand
-from leaktight.audit.driver import Step
-from leaktight.audit.store import locked
-from leaktight.audit.workers import Processes
 from leaktight.core.errors import InvalidValue, LeaktightError
 from leaktight.core.local import Local
 from leaktight.core.task import Batch
 from leaktight.data import Digits, Npz
 from leaktight.defences import Transformation
 from leaktight.models import MLP
+from leaktight.running import fingerprint
+from leaktight.running.processes import Processes
+from leaktight.running.scheduler import Step
+from leaktight.running.store import locked
+from leaktight.running.worker_pool import Answer, PoolTask
 from leaktight.search import Result, Search, search, write_policy
 from leaktight.search.candidates import candidate
-from leaktight.search.job import Job
 from leaktight.search.material import material
+from leaktight.search.score_task import ScoreTask
 from leaktight.search.scorer import Scorer
-from leaktight.search.workers import Hired, scorer_of, work_of
+from leaktight.search.scoring import PoolBackend, scorer_of, work_of
 
 SETTINGS = Search(data=Digits(), model=MLP(hidden=(8,)), images=16, candidates=24, epochs=2, threshold=2.0)
 
@@ -120,19 +120,19 @@ def test_a_worker_that_cannot_start_is_one_sentence(tmp_path: Path, found: tuple
     torn.write_bytes((out.with_suffix(".search") / "model.safetensors").read_bytes()[:-10])
     with (
         pytest.raises(LeaktightError, match=r"A worker process could not start \(exit code 1\)."),
-        Hired(Processes(1, work_of(SETTINGS, torn))) as engine,
+        PoolBackend(Processes(1, work_of(SETTINGS, torn))) as engine,
     ):
-        list(engine.answers([Job("accuracy", 0, 16, ())]))
+        list(engine.answers([ScoreTask("accuracy", 0, 16, ())]))
 
 
-class Crew:
+class WorkerPool:
     """A crew whose workers always answer the same."""
 
     def __init__(self, **answer: object) -> None:
         self.names: list[str] = []
         self.answer = answer
 
-    def submit(self, errand: Errand) -> None:
+    def submit(self, errand: PoolTask) -> None:
         self.names.append(errand.name)
 
     def next(self, advance: object) -> Answer:
@@ -140,12 +140,12 @@ class Crew:
 
 
 def test_what_goes_wrong_in_a_worker_is_said_here() -> None:
-    jobs = [Job("accuracy", 0, 16, ())]
+    jobs = [ScoreTask("accuracy", 0, 16, ())]
     with pytest.raises(LeaktightError, match=r"^The worker process died 2 times. Finished scores are kept.$"):
-        list(Hired(Crew(lost="The worker process died 2 times.")).answers(jobs))
+        list(PoolBackend(WorkerPool(lost="The worker process died 2 times.")).answers(jobs))
     with pytest.raises(LeaktightError, match=r"^The images are too large.$"):
-        list(Hired(Crew(parts=(b'{"reason": "The images are too large."}',))).answers(jobs))
-    assert list(Hired(Crew(parts=(b'{"scores": [0.1, -2.5]}',))).answers(jobs)) == [(jobs[0], (0.1, -2.5))]
+        list(PoolBackend(WorkerPool(parts=(b'{"reason": "The images are too large."}',))).answers(jobs))
+    assert list(PoolBackend(WorkerPool(parts=(b'{"scores": [0.1, -2.5]}',))).answers(jobs)) == [(jobs[0], (0.1, -2.5))]
 
 
 def test_progress_says_how_far_and_what_at_most_is_left(tmp_path: Path) -> None:

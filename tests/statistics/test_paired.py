@@ -7,8 +7,8 @@ import torch
 
 from leaktight.core.errors import InvalidValue
 from leaktight.core.random import stream
-from leaktight.learning.auc import auc, placements
 from leaktight.statistics import Outcomes, newcombe, pack_ranks, paired_interval, unpack
+from leaktight.statistics.auc import auc, placements
 
 
 def hits(*counts):

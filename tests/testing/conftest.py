@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 import pytest
 
 from leaktight.core import registry
-from leaktight.core.value import Kinded
+from leaktight.core.value import Registered
 
 Make = Callable[..., Any]
 
@@ -18,7 +18,7 @@ def make(monkeypatch: pytest.MonkeyPatch) -> Make:
     registry.load()
     monkeypatch.setattr(registry, "_classes", {family: dict(known) for family, known in registry._classes.items()})
 
-    def made(root: type[Kinded], kind: str, settings: dict[str, Any] | None = None, **members: Any) -> Any:
+    def made(root: type[Registered], kind: str, settings: dict[str, Any] | None = None, **members: Any) -> Any:
         """Return a value of a new class: settings become fields, other members attributes of the class."""
         settings = settings or {}
         annotations: dict[str, Any] = {"kind": Literal[kind], **{name: type(value) for name, value in settings.items()}}

@@ -12,7 +12,7 @@ from leaktight.core.attack import Guess, Reconstruction
 from leaktight.core.errors import Refusal
 from leaktight.core.metric import Metric, Reading
 from leaktight.core.random import Stream
-from leaktight.core.run import Inside
+from leaktight.core.run import GroundTruth
 from leaktight.core.task import Batch
 from leaktight.testing.conformance import ConformanceError
 from leaktight.testing.metrics import Trial, check_metric, reconstruction_trial
@@ -25,7 +25,7 @@ def trial() -> Trial:
     return reconstruction_trial()
 
 
-def errors(guess: Reconstruction, truth: Sequence[Inside], *, paired: bool = True) -> list[float]:
+def errors(guess: Reconstruction, truth: Sequence[GroundTruth], *, paired: bool = True) -> list[float]:
     """Return each example's mean squared error to the best guess of its message; a plain stand-in for one-to-one pairing."""
     found = []
     for inputs, inside in zip(guess.inputs, truth, strict=True):
@@ -35,7 +35,7 @@ def errors(guess: Reconstruction, truth: Sequence[Inside], *, paired: bool = Tru
     return found
 
 
-def chance_of(truth: Sequence[Inside]) -> float:
+def chance_of(truth: Sequence[GroundTruth]) -> float:
     return float(torch.cat([inside.raw.inputs for inside in truth]).sub(0.5).square().mean())
 
 
@@ -43,7 +43,9 @@ def reading(kind: str, value: float, chance: float | None, **more: Any) -> tuple
     return (Reading(name=kind, value=value, low=value, high=value, chance=chance, leaks="low", against="raw", **more),)
 
 
-def good(self: Metric, guess: Guess, truth: Sequence[Inside], rng: Stream, public: Batch | None = None) -> Sequence[Reading]:
+def good(
+    self: Metric, guess: Guess, truth: Sequence[GroundTruth], rng: Stream, public: Batch | None = None
+) -> Sequence[Reading]:
     if not isinstance(guess, Reconstruction):
         return ()
     found = errors(guess, truth)
@@ -52,7 +54,7 @@ def good(self: Metric, guess: Guess, truth: Sequence[Inside], rng: Stream, publi
 
 def changed(**more: Any) -> Hook:
     def grade(
-        self: Metric, guess: Guess, truth: Sequence[Inside], rng: Stream, public: Batch | None = None
+        self: Metric, guess: Guess, truth: Sequence[GroundTruth], rng: Stream, public: Batch | None = None
     ) -> Sequence[Reading]:
         return tuple(one.model_copy(update=more) for one in good(self, guess, truth, rng))
 
@@ -60,14 +62,14 @@ def changed(**more: Any) -> Hook:
 
 
 def in_order(
-    self: Metric, guess: Guess, truth: Sequence[Inside], rng: Stream, public: Batch | None = None
+    self: Metric, guess: Guess, truth: Sequence[GroundTruth], rng: Stream, public: Batch | None = None
 ) -> Sequence[Reading]:
     found = errors(guess, truth, paired=False)
     return reading(self.kind, sum(found) / len(found), chance_of(truth))
 
 
 def upside_down(
-    self: Metric, guess: Guess, truth: Sequence[Inside], rng: Stream, public: Batch | None = None
+    self: Metric, guess: Guess, truth: Sequence[GroundTruth], rng: Stream, public: Batch | None = None
 ) -> Sequence[Reading]:
     return tuple(
         one.model_copy(update=dict.fromkeys(("low", "value", "high"), 1 - one.value)) for one in good(self, guess, truth, rng)
@@ -75,13 +77,13 @@ def upside_down(
 
 
 def easy_chance(
-    self: Metric, guess: Guess, truth: Sequence[Inside], rng: Stream, public: Batch | None = None
+    self: Metric, guess: Guess, truth: Sequence[GroundTruth], rng: Stream, public: Batch | None = None
 ) -> Sequence[Reading]:
     return tuple(one.model_copy(update={"chance": 3 * (one.chance or 0)}) for one in good(self, guess, truth, rng))
 
 
 def restless(
-    self: Metric, guess: Guess, truth: Sequence[Inside], rng: Stream, public: Batch | None = None
+    self: Metric, guess: Guess, truth: Sequence[GroundTruth], rng: Stream, public: Batch | None = None
 ) -> Sequence[Reading]:
     shift = torch.Generator()
     shift.seed()
@@ -90,7 +92,7 @@ def restless(
 
 
 def clamps_in_place(
-    self: Metric, guess: Guess, truth: Sequence[Inside], rng: Stream, public: Batch | None = None
+    self: Metric, guess: Guess, truth: Sequence[GroundTruth], rng: Stream, public: Batch | None = None
 ) -> Sequence[Reading]:
     if isinstance(guess, Reconstruction):
         for inputs in guess.inputs:
@@ -99,12 +101,14 @@ def clamps_in_place(
 
 
 def grades_everything(
-    self: Metric, guess: Guess, truth: Sequence[Inside], rng: Stream, public: Batch | None = None
+    self: Metric, guess: Guess, truth: Sequence[GroundTruth], rng: Stream, public: Batch | None = None
 ) -> Sequence[Reading]:
     return good(self, guess, truth, rng) or reading(self.kind, 0.0, 0.5)
 
 
-def mute(self: Metric, guess: Guess, truth: Sequence[Inside], rng: Stream, public: Batch | None = None) -> Sequence[Reading]:
+def mute(
+    self: Metric, guess: Guess, truth: Sequence[GroundTruth], rng: Stream, public: Batch | None = None
+) -> Sequence[Reading]:
     return ()
 
 
@@ -133,7 +137,7 @@ def test_a_good_metric_passes(make: Hook, trial: Trial) -> None:
 
 def test_a_metric_may_refuse_what_it_cannot_grade(make: Hook, trial: Trial) -> None:
     def grade(
-        self: Metric, guess: Guess, truth: Sequence[Inside], rng: Stream, public: Batch | None = None
+        self: Metric, guess: Guess, truth: Sequence[GroundTruth], rng: Stream, public: Batch | None = None
     ) -> Sequence[Reading]:
         if not isinstance(guess, Reconstruction):
             raise Refusal("Only reconstructions.")
@@ -153,7 +157,7 @@ def test_a_broken_promise_is_named(kind: str, make: Hook, trial: Trial) -> None:
 
 def test_random_guesses_may_not_look_like_a_leak(make: Hook, trial: Trial) -> None:
     def grade(
-        self: Metric, guess: Guess, truth: Sequence[Inside], rng: Stream, public: Batch | None = None
+        self: Metric, guess: Guess, truth: Sequence[GroundTruth], rng: Stream, public: Batch | None = None
     ) -> Sequence[Reading]:
         if not isinstance(guess, Reconstruction):
             return ()

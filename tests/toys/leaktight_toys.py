@@ -13,7 +13,6 @@ from typing import Any, ClassVar, Literal
 import torch
 from torch import nn
 
-from leaktight.audit.crew import Hand
 from leaktight.core.attack import Attack, Reconstruction, Scores
 from leaktight.core.defence import Defence, Strength
 from leaktight.core.errors import InvalidValue, LeaktightError, Refusal
@@ -22,10 +21,11 @@ from leaktight.core.message import Kind, Message
 from leaktight.core.metric import Metric, Reading
 from leaktight.core.party import Party, Seat
 from leaktight.core.random import normal_like, sealed, seed_of, stream
-from leaktight.core.run import Inside, Run
+from leaktight.core.run import GroundTruth, Run
 from leaktight.core.scenario import Enter, Observation, Progress, Scenario, Snapshot, Training
 from leaktight.core.task import Batch, Model, Task
 from leaktight.core.threat import Knows, View
+from leaktight.running.worker_pool import WorkerFunction
 
 SHAPE = (1, 2, 2)
 Trouble = Literal["none", "refuse", "error", "numeric", "memory", "bug", "die", "die_once", "slow"]
@@ -53,7 +53,7 @@ def happen(trouble: Trouble, log: str = "") -> None:
         time.sleep(0.4)
 
 
-def mortal(shelf: object, settings: Mapping[str, Any]) -> Hand:
+def mortal(shelf: object, settings: Mapping[str, Any]) -> WorkerFunction:
     """Make a worker that answers with what it was given; the first processes that make one are killed meanwhile."""
     log = Path(settings["log"])
     with log.open("a") as file:
@@ -115,7 +115,7 @@ class ToyScenario(Scenario):
             clean = Message(Kind.GRADIENT, name, "server", number, tensors, {"examples": float(len(batch))})
             sent = defence.on_message(clean, local)
             transcript += [Message(Kind.PARAMETERS, "server", name, number, snapshot.parameters), sent]
-            inside[sent.key] = Inside(task, batch, batch, clean, sent)
+            inside[sent.key] = GroundTruth(task, batch, batch, clean, sent)
         return Run(tuple(transcript), task, defence, inside, notes={"epsilon": 1.0, "rounds": 7.0})
 
 

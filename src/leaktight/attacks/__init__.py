@@ -4,20 +4,20 @@ from leaktight.attacks.analytic import Analytic
 from leaktight.attacks.clustering import Clustering
 from leaktight.attacks.completion import Completion
 from leaktight.attacks.consensus import Consensus
-from leaktight.attacks.descent import AdamDescent, Descent, SgdDescent
 from leaktight.attacks.direction import Direction
 from leaktight.attacks.embedding_scores import EmbeddingAttack
 from leaktight.attacks.few_hints import FewHints
 from leaktight.attacks.gan import GanAttack
 from leaktight.attacks.gradient_norm import GradientNorm
-from leaktight.attacks.guarded_lbfgs import GuardedLbfgsDescent
+from leaktight.attacks.guarded_lbfgs import SearchGuardedLBFGS
 from leaktight.attacks.inner_product import InnerProduct
+from leaktight.attacks.label_attack import LabelAttack
 from leaktight.attacks.label_posterior import LabelPosterior
 from leaktight.attacks.label_reading import LabelReading
-from leaktight.attacks.label_scores import LabelAttack
-from leaktight.attacks.lbfgs import LbfgsDescent
+from leaktight.attacks.lbfgs import SearchLBFGS
 from leaktight.attacks.learned_inverter import LearnedInverter
 from leaktight.attacks.matching import GradientMatching
+from leaktight.attacks.optimiser import SearchAdam, SearchOptimiser, SearchSGD
 from leaktight.attacks.presets import PRESETS, preset
 from leaktight.attacks.property_inference import PropertyInference
 from leaktight.attacks.spectral import Spectral
@@ -26,27 +26,27 @@ from leaktight.attacks.surrogate import Surrogate
 
 __all__ = [
     "PRESETS",
-    "AdamDescent",
     "Analytic",
     "Clustering",
     "Completion",
     "Consensus",
-    "Descent",
     "Direction",
     "EmbeddingAttack",
     "FewHints",
     "GanAttack",
     "GradientMatching",
     "GradientNorm",
-    "GuardedLbfgsDescent",
     "InnerProduct",
     "LabelAttack",
     "LabelPosterior",
     "LabelReading",
-    "LbfgsDescent",
     "LearnedInverter",
     "PropertyInference",
-    "SgdDescent",
+    "SearchAdam",
+    "SearchGuardedLBFGS",
+    "SearchLBFGS",
+    "SearchOptimiser",
+    "SearchSGD",
     "Spectral",
     "Strongest",
     "Surrogate",

@@ -7,7 +7,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from leaktight.attacks.label_scores import LabelAttack
+from leaktight.attacks.label_attack import LabelAttack
 from leaktight.core.threat import Hints
 
 # Entries that the axis is found from: a batch of 65,536 rows of 128, whose Gram matrix takes some fifty milliseconds.

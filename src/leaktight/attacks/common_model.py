@@ -10,17 +10,17 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from leaktight.attacks.engine import Engine, Named, Phase, Problem, Search
-from leaktight.attacks.guarded_lbfgs import GuardedLbfgsDescent
+from leaktight.attacks.guarded_lbfgs import SearchGuardedLBFGS
 from leaktight.attacks.hypotheses import Hypotheses, hypotheses
 from leaktight.attacks.matching import GradientMatching
 from leaktight.attacks.objective import EXAMPLES, LOGITS, Objective, floor
+from leaktight.attacks.search_engine import Named, Phase, Problem, Search, SearchEngine
 from leaktight.attacks.truth import objective_at_truth
 from leaktight.channels import deviations
 from leaktight.core.defence import Undefended
 from leaktight.core.errors import Refusal
 from leaktight.core.random import Stream
-from leaktight.core.run import Inside
+from leaktight.core.run import GroundTruth
 from leaktight.core.threat import View
 from leaktight.priors import Prior
 
@@ -88,7 +88,7 @@ class CommonModel:
                     found[place] = _is_exact(objective, row, guess, labels[place])
         return found
 
-    def at_truth(self, truth: Sequence[Inside]) -> Tensor:
+    def at_truth(self, truth: Sequence[GroundTruth]) -> Tensor:
         """Return the same number of the true examples, for metrics; NaN where the sender has secrets that a short search may have missed."""
         values = torch.full((len(truth),), math.nan)
         for objective, places in self._groups:
@@ -160,11 +160,11 @@ def _lowest(objective: Objective, points: Tensor, owners: Tensor, tried: Hypothe
         math.prod(objective.layout.shapes[name]) for name in (EXAMPLES, LOGITS) if name in objective.layout.shapes
     )
     if not free:
-        return Engine(problem, Search(GuardedLbfgsDescent(), (Phase(0),))).values(points, owners, rows)
+        return SearchEngine(problem, Search(SearchGuardedLBFGS(), (Phase(0),))).values(points, owners, rows)
     held, start = points[:, :-free], points[:, -free:]
-    search = Search(GuardedLbfgsDescent(history=10), (Phase(SECRET_EVALUATIONS),))
+    search = Search(SearchGuardedLBFGS(history=10), (Phase(SECRET_EVALUATIONS),))
     own = {name: _rows_of(tensors, owners) for name, tensors in problem.own.items()}
-    return Engine(_held(dataclasses.replace(problem, own=own), held), search).run(start, len(points)).objective
+    return SearchEngine(_held(dataclasses.replace(problem, own=own), held), search).run(start, len(points)).objective
 
 
 def _rows_of(tensors: Named, rows: Tensor) -> dict[str, Tensor]:

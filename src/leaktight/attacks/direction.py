@@ -7,7 +7,7 @@ from typing import Literal
 from torch import Tensor
 
 from leaktight.attacks.known_positive import KnownPositive
-from leaktight.attacks.label_scores import cosines, mean_direction
+from leaktight.attacks.label_attack import cosines, mean_direction
 
 
 class Direction(KnownPositive):

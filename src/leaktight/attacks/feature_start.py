@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from leaktight.attacks.engine import Engine, Named, Phase, Problem, Search
 from leaktight.attacks.features import Features, misfit, read_features
-from leaktight.attacks.guarded_lbfgs import GuardedLbfgsDescent
+from leaktight.attacks.guarded_lbfgs import SearchGuardedLBFGS
 from leaktight.attacks.objective import Objective, outside
+from leaktight.attacks.search_engine import Named, Phase, Problem, Search, SearchEngine
 from leaktight.core.random import Stream
 
 READINGS = 4
@@ -34,7 +34,7 @@ def start_at_features(objective: Objective, z: Tensor, rows: int, rng: Stream) -
     # Most wrong readings are no features of any example, and most starts end elsewhere: the search finds out, and goes on with the others.
     count, by_prior = len(objective.victims), z.view(-1, rows, *z.shape[1:])
     wide = tuple(Phase(EVALUATIONS // 4, WIDEN**-power, keep * kept) for power, keep in ((4, 2), (2, 1)))
-    engine = Engine(_problem(objective, features), Search(GuardedLbfgsDescent(), (*wide, Phase(EVALUATIONS, keep=kept))))
+    engine = SearchEngine(_problem(objective, features), Search(SearchGuardedLBFGS(), (*wide, Phase(EVALUATIONS, keep=kept))))
     first = torch.randn(count * READINGS * kept, *z.shape[1:], generator=rng).to(z.device)
     found = engine.race((first / objective.steps).flatten(1), count)
     by_features = found.points.view(count, kept, *z.shape[1:]) * objective.steps

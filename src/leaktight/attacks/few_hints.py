@@ -8,7 +8,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from leaktight.attacks.label_scores import LabelAttack, cosines, mean_direction
+from leaktight.attacks.label_attack import LabelAttack, cosines, mean_direction
 from leaktight.core.threat import HINTS, Hints, Knows
 
 

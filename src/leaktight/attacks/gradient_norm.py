@@ -6,7 +6,7 @@ from typing import Literal
 
 from torch import Tensor
 
-from leaktight.attacks.label_scores import LabelAttack
+from leaktight.attacks.label_attack import LabelAttack
 from leaktight.core.threat import Hints
 
 

@@ -9,11 +9,11 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from leaktight.attacks.descent import AdamWalk, Descent
-from leaktight.attacks.lbfgs import LbfgsWalk
+from leaktight.attacks.lbfgs import LbfgsState
+from leaktight.attacks.optimiser import AdamState, SearchOptimiser
 
 
-class GuardedLbfgsDescent(Descent):
+class SearchGuardedLBFGS(SearchOptimiser):
     """L-BFGS with backtracking, each row by itself, all rows at once.
 
     A trial point is accepted if the objective fell by a ten-thousandth of what the slope promised. Else the step is shortened to where a
@@ -40,24 +40,24 @@ class GuardedLbfgsDescent(Descent):
         """Two vectors for each remembered pair, the last step's, the accepted point, and Adam's moments."""
         return 2 * self.history + 5
 
-    def walk(self, points: Tensor) -> GuardedLbfgsWalk:
+    def start(self, points: Tensor) -> GuardedLbfgsState:
         """Start with an empty history."""
-        return GuardedLbfgsWalk(points, self)
+        return GuardedLbfgsState(points, self)
 
 
-class GuardedLbfgsWalk(LbfgsWalk):
+class GuardedLbfgsState(LbfgsState):
     """The last accepted point of each row, and the move that is tried from there."""
 
     recovers = True
-    kept = (*LbfgsWalk.kept, "accepted", "lowest", "slopes", "vain", "fresh", "promise", "stalled")
+    kept = (*LbfgsState.kept, "accepted", "lowest", "slopes", "vain", "fresh", "promise", "stalled")
     enough, most_vain = 1e-4, 6
     shortest, longest = 0.05, 0.5
 
-    def __init__(self, points: Tensor, settings: GuardedLbfgsDescent) -> None:
+    def __init__(self, points: Tensor, settings: SearchGuardedLBFGS) -> None:
         super().__init__(points, settings.learning_rate, settings.history)
         rows = len(points)
         self.reach = settings.reach * math.sqrt(points.shape[1])
-        self.adam = AdamWalk(points, settings.adam)
+        self.adam = AdamState(points, settings.adam)
         self.stalled = torch.zeros(rows, dtype=torch.bool, device=points.device)
         self.accepted = points.clone()
         self.lowest = points.new_full((rows,), math.inf)
@@ -115,10 +115,10 @@ class GuardedLbfgsWalk(LbfgsWalk):
         """Return the next moves of the rows whose objective fell, none longer than they may be."""
         self._fell = fell
         change = gradients - self.last_gradients
-        direction = -self._direction(gradients, change)
+        moves = self._newton(gradients, change, -self.learning_rate * rate)
         first = -gradients * self._first_length(gradients, rate)[:, None]
         self.fresh = torch.where(fell, self.pushed == 0, self.fresh)
-        moves = torch.where((self.pushed == 0)[:, None], first, direction * (self.learning_rate * rate))
+        moves = torch.where((self.pushed == 0)[:, None], first, moves)
         slopes = (gradients * moves).sum(1)
         resting = (gradients.abs().amax(1) <= self.gradient_tolerance) | (slopes > -self.descent_tolerance)
         length = torch.linalg.vector_norm(moves, dim=1, keepdim=True)

@@ -7,7 +7,7 @@ from typing import final
 
 from torch import Tensor
 
-from leaktight.attacks.label_scores import LabelAttack
+from leaktight.attacks.label_attack import LabelAttack
 from leaktight.core.threat import Hints, Knows
 
 

@@ -13,9 +13,7 @@ import torch.nn.functional as F
 from pydantic import Field, SerializeAsAny, model_validator
 from torch import Tensor
 
-from leaktight.attacks.descent import AdamDescent, Descent
 from leaktight.attacks.distance import DISTANCES, Distance, DistanceName
-from leaktight.attacks.engine import Engine, Found, Phase, Search
 from leaktight.attacks.feature_start import start_at_features
 from leaktight.attacks.features import head_weight
 from leaktight.attacks.free_loss import draw_feature_gradients
@@ -23,8 +21,10 @@ from leaktight.attacks.hypotheses import count_hypotheses, hypotheses
 from leaktight.attacks.initial import InitialName, class_means, initial
 from leaktight.attacks.label import can_read_labels, read_labels
 from leaktight.attacks.objective import Objective
+from leaktight.attacks.optimiser import SearchAdam, SearchOptimiser
+from leaktight.attacks.private_state import Played, drawn
 from leaktight.attacks.replay import FEATURE_GRADIENT, SURROGATE, Replay
-from leaktight.attacks.secret import Played, drawn
+from leaktight.attacks.search_engine import Found, Phase, Search, SearchEngine
 from leaktight.attacks.term import Match, Term
 from leaktight.attacks.truth import objective_at_truth
 from leaktight.attacks.victims import Sighting, Victims
@@ -34,7 +34,7 @@ from leaktight.core.defence import Defence
 from leaktight.core.errors import InvalidValue, Refusal, did_you_mean
 from leaktight.core.message import Kind, Tensors, layer_of
 from leaktight.core.random import Stream, stream
-from leaktight.core.run import Inside
+from leaktight.core.run import GroundTruth
 from leaktight.core.threat import Exchange, Knows, View
 from leaktight.priors import Coordinates, Flat, Prior, network_units
 
@@ -122,7 +122,7 @@ class GradientMatching(Attack):
     layers: tuple[str, ...] = ()
     prior: SerializeAsAny[Prior] = Flat()
     terms: tuple[SerializeAsAny[Term], ...] = ()
-    descent: SerializeAsAny[Descent] = AdamDescent()
+    descent: SerializeAsAny[SearchOptimiser] = SearchAdam()
     iterations: int = Field(4800, ge=1)
     initial: InitialName = "randn"
     restarts: int = Field(1, ge=1)
@@ -211,7 +211,7 @@ class GradientMatching(Attack):
         rows = self._rows(victims)
         starts = self.starts(objective, rows, rng)
         tried = hypotheses(victims, rows, rng, revised=self.phases > 1)
-        found = Engine(objective.problem(tried), self.search(rows)).run(starts, len(victims))
+        found = SearchEngine(objective.problem(tried), self.search(rows)).run(starts, len(victims))
         targets = None if tried.targets is None else tried.targets[found.rows]
         return *_answers(objective, found, targets), found.objective
 
@@ -374,7 +374,7 @@ def _answers(objective: Objective, found: Found, targets: Tensor | None) -> tupl
     return torch.stack([one[1] for one in each]), torch.stack([one[2].argmax(-1) for one in each])
 
 
-def _at_truth(judged: Sequence[tuple[Objective, list[tuple[int, ...]]]], truth: Sequence[Inside]) -> Tensor:
+def _at_truth(judged: Sequence[tuple[Objective, list[tuple[int, ...]]]], truth: Sequence[GroundTruth]) -> Tensor:
     """Return the objective of the truth behind each message."""
     values = torch.full((len(truth),), math.nan)
     for objective, places in judged:

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from leaktight.attacks.engine import MEMORY, Named, Problem
 from leaktight.attacks.hypotheses import Hypotheses
 from leaktight.attacks.layout import Layout
 from leaktight.attacks.replay import Replay
+from leaktight.attacks.search_engine import MEMORY, Named, Problem
 from leaktight.attacks.term import Candidate, Evidence, GroupTerm, Match, Term
 from leaktight.attacks.victims import Victims
 from leaktight.core.message import Tensors

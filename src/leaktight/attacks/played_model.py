@@ -13,7 +13,7 @@ from leaktight.attacks.shadow import group_by_moment, shadows
 from leaktight.core.defence import Defence
 from leaktight.core.message import Tensors
 from leaktight.core.random import Stream, stream
-from leaktight.core.run import Inside
+from leaktight.core.run import GroundTruth
 from leaktight.core.task import Batch
 from leaktight.core.threat import View
 
@@ -62,7 +62,7 @@ class PlayedModel:
         """Return for each message that no guess explains it: plays cannot tell that no other one does better."""
         return [False] * len(inputs)
 
-    def at_truth(self, truth: Sequence[Inside]) -> Tensor:
+    def at_truth(self, truth: Sequence[GroundTruth]) -> Tensor:
         """Return the same number of the true examples, for metrics."""
         return self.score([inside.raw.inputs for inside in truth], [inside.raw.labels for inside in truth])
 

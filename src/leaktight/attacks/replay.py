@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from leaktight.attacks.local_steps import LocalSteps
-from leaktight.attacks.secret import holding
+from leaktight.attacks.private_state import holding
 from leaktight.channels import outward, push_examples
 from leaktight.core.channel import Belief, Channel, Noise, push_all
 from leaktight.core.errors import Refusal

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from leaktight.attacks.descent import SgdDescent
-from leaktight.attacks.guarded_lbfgs import GuardedLbfgsDescent
-from leaktight.attacks.lbfgs import LbfgsDescent
+from leaktight.attacks.guarded_lbfgs import SearchGuardedLBFGS
+from leaktight.attacks.lbfgs import SearchLBFGS
 from leaktight.attacks.matching import GradientMatching
+from leaktight.attacks.optimiser import SearchSGD
 from leaktight.priors import Generic, TotalVariation
 
-_DLG: dict[str, Any] = {"distance": "l2", "descent": LbfgsDescent(learning_rate=1.0), "iterations": 300}
+_DLG: dict[str, Any] = {"distance": "l2", "descent": SearchLBFGS(learning_rate=1.0), "iterations": 300}
 _GEIPING: dict[str, Any] = {
     "distance": "cosine",
     "iterations": 4800,
@@ -22,7 +22,7 @@ _ATS: dict[str, Any] = {**_GEIPING, "prior": TotalVariation(weight=1e-4), "sign"
 _POSTERIOR: dict[str, Any] = {
     "distance": "likelihood",
     "prior": Generic(),
-    "descent": GuardedLbfgsDescent(),
+    "descent": SearchGuardedLBFGS(),
     "iterations": 300,
     "initial": "features",
     "restarts": 8,
@@ -33,7 +33,7 @@ _POSTERIOR: dict[str, Any] = {
     "settle": 1.0,
 }
 _FAN: dict[str, Any] = {**_DLG, "initial": "pattern", "labels": "joint"}
-_LBFGS_SMALL = LbfgsDescent(learning_rate=1e-4)
+_LBFGS_SMALL = SearchLBFGS(learning_rate=1e-4)
 
 SEARCHES: dict[str, GradientMatching] = {
     name: GradientMatching(preset=name, **settings)
@@ -56,7 +56,7 @@ SEARCHES: dict[str, GradientMatching] = {
         "ats2021-adam-cosine": _ATS,
         "ats2021-adam-l1": {**_ATS, "distance": "l1"},
         "ats2021-adam-l2": {**_ATS, "distance": "l2"},
-        "ats2021-sgd-cosine": {**_ATS, "descent": SgdDescent()},
+        "ats2021-sgd-cosine": {**_ATS, "descent": SearchSGD()},
         "ats2021-lbfgs-cosine": {**_ATS, "descent": _LBFGS_SMALL, "iterations": 300, "restarts": 16, "decay": "none"},
         "ats2021-adaptive": {**_POSTERIOR, "initial": "class_means"},
         "posterior": _POSTERIOR,

@@ -10,13 +10,13 @@ from collections.abc import Callable, Mapping
 from leaktight.attacks.analytic import Analytic
 from leaktight.attacks.clustering import Clustering
 from leaktight.attacks.completion import Completion
-from leaktight.attacks.descent import AdamDescent
 from leaktight.attacks.direction import Direction
 from leaktight.attacks.gradient_norm import GradientNorm
+from leaktight.attacks.label_attack import ALL, CUT, LabelAttack
 from leaktight.attacks.label_posterior import LabelPosterior
-from leaktight.attacks.label_scores import ALL, CUT, LabelAttack
 from leaktight.attacks.learned_inverter import LearnedInverter
 from leaktight.attacks.matching import GradientMatching
+from leaktight.attacks.optimiser import SearchAdam
 from leaktight.attacks.search_presets import SEARCHES
 from leaktight.attacks.spectral import Spectral
 from leaktight.attacks.surrogate import Surrogate
@@ -86,7 +86,7 @@ def _most(attack: Attack) -> float:
     """Return how many numbers an attack can search for."""
     if not isinstance(attack, GradientMatching):
         return math.inf
-    return MOST_SEARCHED if isinstance(attack.descent, AdamDescent) else MOST_REMEMBERED
+    return MOST_SEARCHED if isinstance(attack.descent, SearchAdam) else MOST_REMEMBERED
 
 
 def prior_of(view: View) -> Prior:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from leaktight.core.channel import Belief
 from leaktight.core.message import Tensors
-from leaktight.core.value import Kinded
+from leaktight.core.value import Registered
 
 Match = Callable[[Belief, Tensors, Mapping[str, Tensor]], Tensor]
 """From what is known of a candidate's message, the message that was seen, and each tensor's float noise, to one number."""
@@ -49,7 +49,7 @@ class Candidate:
     evidence: tuple[Evidence, ...] = ()
 
 
-class Term(Kinded):
+class Term(Registered):
     """One more number that an attacker adds to its objective. Plugins can bring one.
 
     It must be fit for `torch.func` and for tracing: no `.item()`, no branch on the value of a tensor.

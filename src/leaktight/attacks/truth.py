@@ -13,11 +13,11 @@ from leaktight.attacks.objective import Objective, floor, surprise
 from leaktight.attacks.replay import FEATURE_GRADIENT, SURROGATE, Replay, features_of
 from leaktight.attacks.term import Candidate
 from leaktight.core.message import Tensors
-from leaktight.core.run import Inside, is_joined
+from leaktight.core.run import GroundTruth, is_joined
 
 
 @torch.no_grad()
-def objective_at_truth(objective: Objective, victim: int, truth: Sequence[Inside]) -> float:
+def objective_at_truth(objective: Objective, victim: int, truth: Sequence[GroundTruth]) -> float:
     """Return the objective of the true examples and secrets; NaN where no candidate could be the truth.
 
     Of unknowns that have no true value, such as the point of a surrogate, the best of a few is taken.
@@ -55,12 +55,12 @@ def objective_at_truth(objective: Objective, victim: int, truth: Sequence[Inside
     return (seen + objective.plausibility(z, Candidate(inputs, targets, {}, evidence))).item()
 
 
-def _examples(inside: Inside, classes: int, device: torch.device) -> tuple[Tensor, Tensor]:
+def _examples(inside: GroundTruth, classes: int, device: torch.device) -> tuple[Tensor, Tensor]:
     """Return the true examples behind a message, in its own order, and their labels as probabilities."""
     return inside.raw.inputs.to(device), nn.functional.one_hot(inside.raw.labels, classes).float().to(device)
 
 
-def _is_reachable(inside: Inside, examples: int) -> bool:
+def _is_reachable(inside: GroundTruth, examples: int) -> bool:
     """Return whether a candidate can be the truth: one party's batch, of the size that the message says.
 
     The mean of several parties' messages is none of theirs, and a batch by Poisson sampling may have another size.
@@ -68,7 +68,7 @@ def _is_reachable(inside: Inside, examples: int) -> bool:
     return not is_joined(inside) and len(inside.raw) == len(inside.used) == examples
 
 
-def _true_unknowns(replay: Replay, inside: Inside, parameters: Tensors, targets: Tensor) -> list[dict[str, Tensor]]:
+def _true_unknowns(replay: Replay, inside: GroundTruth, parameters: Tensors, targets: Tensor) -> list[dict[str, Tensor]]:
     """Return the true values of further unknowns, or several where there is no true one."""
     if replay.loss == "free":
         head = {name.removeprefix("head."): tensor for name, tensor in parameters.items() if name.startswith("head.")}

@@ -23,7 +23,7 @@ from leaktight.core.errors import InvalidValue, Refusal
 from leaktight.core.factory import call_object
 from leaktight.core.message import Message, Tensors
 from leaktight.core.random import sealed
-from leaktight.core.run import Inside, MessageKey, Run
+from leaktight.core.run import GroundTruth, MessageKey, Run
 from leaktight.core.scenario import Enter, Observation, Progress, Scenario, Snapshot, Training
 from leaktight.core.task import Batch, Task
 from leaktight.data.files import Location
@@ -136,14 +136,14 @@ class Captured(Scenario):
             raise Refusal(f"No captured message was made from batches of {observation.batch_size}.")
         task, batches = self.task(chosen[0]), self.batches(chosen)
         transcript: list[Message] = []
-        inside: dict[MessageKey, Inside] = {}
+        inside: dict[MessageKey, GroundTruth] = {}
         for capture in chosen:
             asked, sent = exchange(capture, task)
             if capture.manifest.name in batches:
                 batch = batches[capture.manifest.name].to(task.device)
                 plain = undefended(task, asked, sent, batch, capture.manifest)
                 sent = sent if isinstance(defence, AsCaptured) else _known(plain)
-                inside[sent.key] = Inside(task, batch, batch, plain or sent, sent, plain)
+                inside[sent.key] = GroundTruth(task, batch, batch, plain or sent, sent, plain)
             transcript += [asked, sent]
         notes = self._notes(chosen, task, transcript)
         return Run(tuple(transcript), task, defence, inside, auxiliary=self._auxiliary(task), notes=notes)

@@ -9,7 +9,7 @@ import typer
 
 from leaktight.cli.audit import SOME_FAILED
 from leaktight.cli.interruption import told_to_stop
-from leaktight.cli.staff import Address, Engine, Workers, staff
+from leaktight.cli.worker_options import Address, Engine, Workers, open_workers
 
 EXAMPLES = """
 \b
@@ -30,8 +30,6 @@ def attack_more(
     The suite `strongest` searches four times as long against these defences, and without a defence to compare with. Each further call
     searches four times as long as the one before. After an interruption the same command resumes.
     """
-    from leaktight.audit import run
-    from leaktight.audit.store import Store
     from leaktight.cli.audit import hint_of
     from leaktight.cli.outcome import show
     from leaktight.cli.progress import Bar
@@ -40,6 +38,8 @@ def attack_more(
     from leaktight.findings.summary import summarise
     from leaktight.findings.summary_file import write_summary
     from leaktight.report import write_report
+    from leaktight.running import run
+    from leaktight.running.store import Store
 
     with Store.read(folder) as store:
         plan, records, missing = store.plan(), store.records(), store.missing()
@@ -48,7 +48,7 @@ def attack_more(
     with (
         told_to_stop("finished cells are kept; run the same command to go on."),
         Bar() as bar,
-        staff(engine, workers, address) as crew,
+        open_workers(engine, workers, address) as crew,
     ):
         records = run(more, folder, workers=crew, progress=bar.step)
     show(records, list(more.scenarios))

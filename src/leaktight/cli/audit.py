@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from leaktight.cli.interruption import told_to_stop
-from leaktight.cli.staff import Address, Engine, Workers, staff
+from leaktight.cli.worker_options import Address, Engine, Workers, open_workers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from leaktight.audit.plan import Plan
     from leaktight.core.record import Record
+    from leaktight.plans.plan import Plan
 
 SOME_FAILED = 1
 
@@ -74,14 +74,14 @@ def audit(
 
     Finished cells are kept: after an interruption the same command resumes.
     """
-    from leaktight.audit import run
-    from leaktight.audit.time_budget import kept_budget, read_time
     from leaktight.cli.captured import of_captures
     from leaktight.cli.outcome import show
     from leaktight.cli.progress import Bar
     from leaktight.core.record import Status
     from leaktight.findings.summary_file import write_summary
     from leaktight.report import write_report
+    from leaktight.running import run
+    from leaktight.running.time_budget import kept_budget, read_time
 
     if captured is not None or truth is not None or shape is not None:
         plan = of_captures(captured, truth, shape, file, preset, model, data, head)
@@ -98,7 +98,7 @@ def audit(
     with (
         told_to_stop("finished cells are kept; run the same command to go on."),
         Bar() as bar,
-        staff(engine, workers, address) as crew,
+        open_workers(engine, workers, address) as crew,
     ):
         records = run(plan, folder, workers=crew, device=device, progress=bar.step, budget=limit)
     show(records, list(plan.scenarios))
@@ -120,11 +120,11 @@ def hint_of(records: Sequence[Record], redact: bool) -> str:
 
 def planned(file: Path | None, preset: str | None, model: str | None, data: str | None, head: str | None) -> Plan:
     """Return the plan that the words of a command line ask for."""
-    from leaktight.audit import quick, read_plan, standard
     from leaktight.core.errors import InvalidValue
     from leaktight.data import from_text as data_from
     from leaktight.models import Factory
     from leaktight.models import from_text as model_from
+    from leaktight.plans import quick, read_plan, standard
 
     if file is not None and preset is not None:
         raise InvalidValue(f"Give a file or a preset, not both. Got `{file}` and `--preset {preset}`.")

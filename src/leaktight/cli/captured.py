@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from leaktight.audit import captured
-from leaktight.audit.plan import Plan
 from leaktight.captures import read_captures
 from leaktight.core.errors import InvalidValue
 from leaktight.data import from_text as data_from
 from leaktight.models import Factory
 from leaktight.models import from_text as model_from
+from leaktight.plans import captured
+from leaktight.plans.plan import Plan
 
 
 def of_captures(

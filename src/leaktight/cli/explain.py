@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from leaktight.core.value import Kinded
+    from leaktight.core.value import Registered
 
 WIDTH = 100
 
@@ -39,7 +39,7 @@ def explain(
     typer.echo("\n\n".join("\n".join(part) for part in parts))
 
 
-def explained(made: type[Kinded], preset: str = "", value: Kinded | None = None, about: str = "") -> Iterator[str]:
+def explained(made: type[Registered], preset: str = "", value: Registered | None = None, about: str = "") -> Iterator[str]:
     """Return the lines that explain a class, or a preset of it: what it is, and its own values."""
     from leaktight.cli.settings import settings
 
@@ -57,14 +57,14 @@ def explained(made: type[Kinded], preset: str = "", value: Kinded | None = None,
     yield from facts(made, value)
 
 
-def facts(made: type[Any], value: Kinded | None = None) -> Iterator[str]:
+def facts(made: type[Any], value: Registered | None = None) -> Iterator[str]:
     """Return what a class, or a preset of it, states about itself beside its settings."""
-    from leaktight.audit.threats import SOURCE
     from leaktight.core.attack import Attack
     from leaktight.core.defence import Defence
     from leaktight.core.metric import Metric
     from leaktight.core.threat import ThreatModel
     from leaktight.core.threat_letter import letter_of
+    from leaktight.findings.threats import SOURCE
 
     if issubclass(made, Defence) and made.strength is not None:
         way = "more" if made.strength.stronger == "up" else "less"

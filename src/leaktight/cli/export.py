@@ -40,10 +40,10 @@ def export(
     ] = False,
 ) -> None:
     """Write an audit's records: settings and readings, never an image."""
-    from leaktight.audit.store import Store
     from leaktight.core.private import write_private
     from leaktight.findings.redaction import redacted, without_outcomes
     from leaktight.findings.summary_file import as_text, summary_of
+    from leaktight.running.store import Store
 
     with Store.read(folder) as store:
         records, plan, versions = store.records(), store.plan(), store.versions()
@@ -83,9 +83,9 @@ def as_csv(records: Sequence[Record]) -> str:
 
 
 def _rows(record: Record, scenario: int) -> Iterator[dict[str, Any]]:
-    from leaktight.audit.threats import letter_of_probe
-    from leaktight.audit.words import label_of
     from leaktight.core.budget import budgets_of
+    from leaktight.findings.display import label_of
+    from leaktight.findings.threats import letter_of_probe
 
     cell, letter = record.cell, letter_of_probe(record.cell.probe)
     common = {

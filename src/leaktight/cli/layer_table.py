@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.table import Table
 
-from leaktight.audit.layer_risk import (
+from leaktight.core.metric import Reading
+from leaktight.findings.display import title_of
+from leaktight.findings.layer_risk import (
     LABEL_AUC,
     MUTUAL_INFORMATION,
     SENSITIVITY,
@@ -15,11 +17,9 @@ from leaktight.audit.layer_risk import (
     LayerRow,
     correlations,
 )
-from leaktight.audit.layer_words import layer_sentences
-from leaktight.audit.property_leak import PROPERTY_AUC
-from leaktight.audit.rows import PSNR
-from leaktight.audit.words import title_of
-from leaktight.core.metric import Reading
+from leaktight.findings.layer_words import layer_sentences
+from leaktight.findings.property_leak import PROPERTY_AUC
+from leaktight.findings.rows import PSNR
 
 WIDE = 160
 COLUMNS = {

@@ -9,7 +9,7 @@ import typer
 
 from leaktight.cli.audit import SOME_FAILED
 from leaktight.cli.interruption import told_to_stop
-from leaktight.cli.staff import Address, Engine, Workers, staff
+from leaktight.cli.worker_options import Address, Engine, Workers, open_workers
 
 if TYPE_CHECKING:
     from leaktight.data.source import Source
@@ -47,16 +47,16 @@ def layers(
 
     Finished cells are kept: after an interruption the same command resumes.
     """
-    from leaktight.audit import run
-    from leaktight.audit.layer_file import LAYERS_FILE, write_layers
-    from leaktight.audit.layer_risk import layer_rows
-    from leaktight.audit.layer_study import LayerStudy
     from leaktight.cli.layer_table import show
     from leaktight.cli.outcome import reasons
     from leaktight.cli.progress import Bar
     from leaktight.core.record import Status
+    from leaktight.findings.layer_file import LAYERS_FILE, write_layers
+    from leaktight.findings.layer_risk import layer_rows
     from leaktight.models import from_text
+    from leaktight.plans.layer_study import LayerStudy
     from leaktight.report import write_layer_report
+    from leaktight.running import run
 
     study = LayerStudy(
         data=_source(data, label, property),
@@ -73,7 +73,7 @@ def layers(
     with (
         told_to_stop("finished cells are kept; run the same command to go on."),
         Bar() as bar,
-        staff(engine, workers, address) as crew,
+        open_workers(engine, workers, address) as crew,
     ):
         for name, plan in study.plans().items():
             records += run(plan, out / name, workers=crew, progress=bar.step)

@@ -54,8 +54,8 @@ def list_kinds(
 
 def kind_lines(family: str) -> dict[str, str]:
     """Return what every kind of a family says about itself."""
-    from leaktight.audit.words import gist
     from leaktight.core import registry
+    from leaktight.findings.display import gist
 
     return {kind: gist(made) for kind, made in registry.classes(family).items()}
 

@@ -9,22 +9,24 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from leaktight.audit.flags import raise_flags
-from leaktight.audit.label_leak import TAIL, tells_labels
-from leaktight.audit.layer_risk import of_layers_alone, profiles_of
-from leaktight.audit.layer_words import CAVEAT, most_telling
-from leaktight.audit.property_leak import tells_property
-from leaktight.audit.rows import LABELS, PSNR, RECOGNISED, Row
-from leaktight.audit.threats import SOURCE, attacks_by_letter
-from leaktight.audit.utility import ACCURACY, utility_name
-from leaktight.audit.words import capital, listed, name_of, setting, undefended
+from leaktight.core.defence import is_undefended
+from leaktight.core.display import capital, listed
 from leaktight.core.metric import Reading
 from leaktight.core.probe import DIVERGED, OBJECTIVE
 from leaktight.core.record import Record, Status
 from leaktight.findings.advice import advise
 from leaktight.findings.characteristic import leading
+from leaktight.findings.display import name_of, setting
+from leaktight.findings.flags import raise_flags
+from leaktight.findings.label_leak import TAIL, tells_labels
+from leaktight.findings.layer_risk import of_layers_alone, profiles_of
+from leaktight.findings.layer_words import CAVEAT, most_telling
 from leaktight.findings.passes import passes_of
+from leaktight.findings.property_leak import tells_property
+from leaktight.findings.rows import LABELS, PSNR, RECOGNISED, Row
 from leaktight.findings.summary import Summary, summarise
+from leaktight.findings.threats import SOURCE, attacks_by_letter
+from leaktight.findings.utility import ACCURACY, utility_name
 from leaktight.findings.verdict import Judgement, Verdict
 
 WIDE = 160
@@ -246,7 +248,7 @@ def caps(summary: Summary) -> list[str]:
 
 def layers(records: Sequence[Record], summary: Summary) -> list[str]:
     """Return for each setting without defence in which layers were measured which of them gives most away by itself."""
-    bare = [profile for profile in profiles_of(records, summary.rows) if undefended(profile.place.defence)]
+    bare = [profile for profile in profiles_of(records, summary.rows) if is_undefended(profile.place.defence)]
     lead = [f"{capital(profile.place.setting)}: " if len(bare) > 1 else "" for profile in bare]
     found = [f"{where}{most_telling(one.layers, one.place.asked)}" for where, one in zip(lead, bare, strict=True)]
     return [*found, CAVEAT] if found else []

@@ -10,7 +10,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColum
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from leaktight.audit import Step
+    from leaktight.running import Step
 
 
 class Rate(ProgressColumn):

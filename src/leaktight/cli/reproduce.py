@@ -9,7 +9,7 @@ import typer
 
 from leaktight.cli.audit import SOME_FAILED
 from leaktight.cli.interruption import told_to_stop
-from leaktight.cli.staff import Address, Engine, Workers, staff
+from leaktight.cli.worker_options import Address, Engine, Workers, open_workers
 
 EXAMPLES = """
 \b
@@ -76,7 +76,7 @@ def reproduce(
     with (
         told_to_stop("finished cells are kept; run the same command to go on."),
         Bar() as bar,
-        staff(engine, workers, address) as crew,
+        open_workers(engine, workers, address) as crew,
     ):
         done = run_paper(chosen, order, folder, workers=crew, progress=bar.step)
     show(chosen, done)

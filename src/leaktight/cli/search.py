@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from leaktight.cli.interruption import told_to_stop
-from leaktight.cli.staff import Address, Engine, Workers, staff
+from leaktight.cli.worker_options import Address, Engine, Workers, open_workers
 
 if TYPE_CHECKING:
     from leaktight.search import Result
@@ -76,7 +76,7 @@ def search(
     with (
         told_to_stop("finished scores are kept; run the same command to go on."),
         Bar() as bar,
-        staff(engine, workers, address) as crew,
+        open_workers(engine, workers, address) as crew,
     ):
         result = run(settings, out, workers=crew, progress=bar.step)
     typer.echo("\n".join(told(result, out)))

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 import annotated_types
 from pydantic.fields import FieldInfo
 
-from leaktight.core.value import Kinded
+from leaktight.core.value import Registered
 
 _PLAIN = {int: "a whole number", float: "a number", str: "a text", bool: "true or false", NoneType: "nothing"}
 _BOUNDS: dict[type, str] = {
@@ -20,7 +20,7 @@ _BOUNDS: dict[type, str] = {
 _LIMITS = {annotated_types.Ge: "ge", annotated_types.Gt: "gt", annotated_types.Le: "le", annotated_types.Lt: "lt"}
 
 
-def settings(made: type[Kinded], value: Kinded | None = None) -> list[str]:
+def settings(made: type[Registered], value: Registered | None = None) -> list[str]:
     """Return a line for each setting of a class: its name, what it must be, and its default or its value in one instance.
 
     Example:
@@ -38,7 +38,7 @@ def must_be(field: FieldInfo) -> str:
     return " ".join([described(field.annotation), *_bounds(field.metadata)])
 
 
-def shown(field: FieldInfo, value: Kinded | None, name: str) -> str:
+def shown(field: FieldInfo, value: Registered | None, name: str) -> str:
     """Show the value in an instance, or the default."""
     if value is not None:
         return _text(dict(value)[name])
@@ -50,7 +50,7 @@ def described(annotation: Any) -> str:
     origin, inner = get_origin(annotation), get_args(annotation)
     if origin is Literal:
         return " | ".join(map(str, inner))
-    if isinstance(annotation, type) and issubclass(annotation, Kinded):
+    if isinstance(annotation, type) and issubclass(annotation, Registered):
         return f"a kind of {annotation.family}"
     if origin in (tuple, list, frozenset, set):
         return f"a list, each {described(inner[0])}"
@@ -70,4 +70,4 @@ def _bounds(metadata: Any) -> list[str]:
 
 
 def _text(value: Any) -> str:
-    return str(value) if isinstance(value, Kinded) else repr(value)
+    return str(value) if isinstance(value, Registered) else repr(value)

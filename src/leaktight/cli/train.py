@@ -54,11 +54,11 @@ def train(
     Flower does not ask who submits an app. So its programs run in a network of their own, which no other user of this machine can enter, and which
     reaches no other machine. Where the system permits none, and other users are here, nothing is started unless you trust them.
     """
-    from leaktight.audit.driver import Step
-    from leaktight.audit.training_plan import read_training
     from leaktight.cli.progress import Bar
     from leaktight.core.errors import InvalidValue
     from leaktight.learning.joint import CURVE_FILE, MODEL_FILE, REVEAL_FILE, Round
+    from leaktight.plans.training_plan import read_training
+    from leaktight.running.scheduler import Step
 
     if deploy is not None and engine == "local":
         raise InvalidValue(f"`--deploy {deploy}` is for Flower. Add `--engine flower`, or leave it out.")

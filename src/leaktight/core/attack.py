@@ -14,9 +14,9 @@ from leaktight.core.defence import Chain, Defence, Undefended
 from leaktight.core.errors import LeaktightError, Refusal
 from leaktight.core.party import Party, Seat
 from leaktight.core.random import Stream
-from leaktight.core.run import Inside, MessageKey
+from leaktight.core.run import GroundTruth, MessageKey
 from leaktight.core.threat import Knows, View
-from leaktight.core.value import Kinded
+from leaktight.core.value import Registered
 
 Principle = Literal["search", "algebra", "learned", "statistic"]
 """What an attack rests on: a search over candidates, exact algebra, a model learned from public data, or a statistic over messages.
@@ -50,7 +50,7 @@ class Reconstruction(Guess):
     inputs: tuple[Tensor, ...]
     labels: tuple[Tensor, ...] | None = None
     objective: Tensor | None = None
-    judge: Callable[[Sequence[Inside]], Tensor] | None = dataclasses.field(default=None, repr=False, compare=False)
+    judge: Callable[[Sequence[GroundTruth]], Tensor] | None = dataclasses.field(default=None, repr=False, compare=False)
     certified: tuple[Tensor, ...] | None = None
 
 
@@ -156,7 +156,7 @@ class Ensemble(Guess):
     untried: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
-class Attack(Kinded):
+class Attack(Registered):
     """Something that turns a view into a guess.
 
     Write `run`; call the attack. `needs` is what the threat model must grant, `claims` what the guess speaks of (`inputs`,

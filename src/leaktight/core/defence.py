@@ -16,7 +16,7 @@ from leaktight.core.local import Local
 from leaktight.core.message import Message, Tensors
 from leaktight.core.secure import SecretKey
 from leaktight.core.task import Batch, Task
-from leaktight.core.value import Kinded
+from leaktight.core.value import Registered
 
 HOOKS = ("on_agree", "on_task", "on_batch", "on_gradient", "on_message", "on_close", "on_reveal")
 """Where a defence may act, in the order of a run."""
@@ -55,7 +55,7 @@ class Strength:
     changes: bool = True
 
 
-class Defence(Kinded):
+class Defence(Registered):
     """A change that one party makes on its own side; every hook leaves things as they are unless overridden.
 
     Hooks in the order of a run: `on_agree` (public, before anything), `on_task` (once per party), `on_batch`, `on_gradient`
@@ -319,3 +319,15 @@ class Chain(Defence):
 
     def __str__(self) -> str:
         return " + ".join(map(str, self.links)) or "none"
+
+
+def is_undefended(defence: Defence) -> bool:
+    """Return whether this is the absence of any defence."""
+    return defence.kind == "none" or (isinstance(defence, Chain) and all(map(is_undefended, defence.links)))
+
+
+def links(defence: Defence) -> tuple[Defence, ...]:
+    """Return the single defences that a chain is made of, or the defence itself."""
+    if isinstance(defence, Chain):
+        return tuple(part for link in defence.links for part in links(link))
+    return (defence,)

@@ -10,9 +10,9 @@ from pydantic import Field
 
 from leaktight.core.attack import Guess
 from leaktight.core.random import Stream
-from leaktight.core.run import Inside
+from leaktight.core.run import GroundTruth
 from leaktight.core.task import Batch
-from leaktight.core.value import Kinded, Value
+from leaktight.core.value import Registered, Value
 
 Direction = Literal["high", "low"]
 
@@ -63,7 +63,7 @@ class Reading(Value):
         return self.model_copy(update={"outcomes": ""}) if self.outcomes else self
 
 
-class Metric(Kinded):
+class Metric(Registered):
     """Something that grades a guess. `claim` is the part of a guess it grades, `leaks` which direction is worse, if any.
 
     Claims are those of an attack (`inputs`, `labels`, `scores`, `property`, `samples`), or `message`: such a metric compares what was sent with what
@@ -77,7 +77,7 @@ class Metric(Kinded):
     """Whether public examples are part of the instrument, such as what a classifier is learned from, whether the attacker has them or not."""
 
     @abc.abstractmethod
-    def grade(self, guess: Guess, truth: Sequence[Inside], rng: Stream, public: Batch | None = None) -> Sequence[Reading]:
+    def grade(self, guess: Guess, truth: Sequence[GroundTruth], rng: Stream, public: Batch | None = None) -> Sequence[Reading]:
         """Compare a guess with the truth behind its messages, in the order of the guess's keys.
 
         Args:

@@ -16,10 +16,10 @@ from leaktight.core.attack import Attack, Ensemble, Guess, Labels, Reconstructio
 from leaktight.core.metric import MESSAGE, Metric, Reading
 from leaktight.core.party import Party, Seat
 from leaktight.core.random import Stream
-from leaktight.core.run import Inside, MessageKey, Run
+from leaktight.core.run import GroundTruth, MessageKey, Run
 from leaktight.core.task import Batch
 from leaktight.core.threat import Knows, ThreatModel
-from leaktight.core.value import Kinded
+from leaktight.core.value import Registered
 
 OBJECTIVE, DIVERGED = "objective", "diverged"
 """The readings of a guess that nobody can grade."""
@@ -33,11 +33,11 @@ class Finding:
 
     readings: tuple[Reading, ...]
     guess: Guess | None = None
-    truth: tuple[Inside, ...] = ()
+    truth: tuple[GroundTruth, ...] = ()
     remark: str = ""
 
 
-class Probe(Kinded):
+class Probe(Registered):
     """Looks at one run and returns readings; may first take a chair in it."""
 
     family: ClassVar[str] = "probe"
@@ -115,7 +115,7 @@ class Attempt(Probe):
     def grade(
         self,
         guess: Guess,
-        truth: Sequence[Inside],
+        truth: Sequence[GroundTruth],
         rng: Stream,
         public: Batch | None = None,
         known: Mapping[MessageKey, Tensor] | None = None,
@@ -141,7 +141,7 @@ class Attempt(Probe):
         )
 
 
-def _luckiest(members: Iterable[Guess], truth: Sequence[Inside]) -> Reconstruction | None:
+def _luckiest(members: Iterable[Guess], truth: Sequence[GroundTruth]) -> Reconstruction | None:
     """Return for each message the guess of all attacks that is nearest to the truth; None if none guesses examples."""
     found: dict[MessageKey, tuple[float, Tensor]] = {}
     by_key = {inside.sent.key: inside.raw.inputs for inside in truth}
@@ -187,3 +187,8 @@ def ungraded(guess: Guess) -> tuple[Reading, ...]:
     if not left:
         return (diverged,)
     return Reading(name=OBJECTIVE, value=sum(left) / len(left), n=len(left), each=tuple(left)), diverged
+
+
+def attack_of(probe: Probe) -> Attack | None:
+    """Return the attack a probe holds; None for a measurement that needs none."""
+    return probe.attack if isinstance(probe, Attempt) else None

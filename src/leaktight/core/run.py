@@ -20,7 +20,7 @@ _ALL_BUT = "all but "
 
 
 @dataclasses.dataclass(frozen=True)
-class Inside:
+class GroundTruth:
     """One honest party's own side of one message: metrics and probes see it, attacks never do.
 
     Args:
@@ -68,12 +68,12 @@ class Run:
     transcript: tuple[Message, ...]
     public: Task
     defence: Defence
-    inside: Mapping[MessageKey, Inside] = dataclasses.field(repr=False)
+    inside: Mapping[MessageKey, GroundTruth] = dataclasses.field(repr=False)
     locals: Mapping[str, Local] = dataclasses.field(default_factory=dict, repr=False)
     auxiliary: Batch | None = dataclasses.field(default=None, repr=False)
     notes: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
-    def truth(self, key: MessageKey) -> Inside:
+    def truth(self, key: MessageKey) -> GroundTruth:
         """Return the other side of a message, or of what a participant can tell of all others' messages in a round."""
         if key in self.inside:
             return self.inside[key]
@@ -100,7 +100,7 @@ def all_but(party: str) -> str:
     return f"{_ALL_BUT}{party}"
 
 
-def is_joined(inside: Inside) -> bool:
+def is_joined(inside: GroundTruth) -> bool:
     """Return whether this is the other side of several parties' messages at once, as one of them can tell their mean."""
     return inside.sent.sender.startswith(_ALL_BUT)
 

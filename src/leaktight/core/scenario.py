@@ -15,7 +15,7 @@ from leaktight.core.message import Tensors
 from leaktight.core.metric import Reading
 from leaktight.core.party import Party, Seat
 from leaktight.core.run import Run
-from leaktight.core.value import Kinded
+from leaktight.core.value import Registered
 
 Enter = Callable[[Seat], Party]
 Progress = Callable[[int, int], None]
@@ -54,7 +54,7 @@ class Observation:
     seed: int
 
 
-class Scenario(Kinded):
+class Scenario(Registered):
     """Data, model, parties and protocol."""
 
     family: ClassVar[str] = "scenario"

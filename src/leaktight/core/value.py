@@ -37,7 +37,7 @@ class Value(BaseModel):
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-class Kinded(Value):
+class Registered(Value):
     """A value of a family (defences, attacks, ...): a mapping with its `kind` becomes the class of that name.
 
     A direct subclass with `family` set is the family's root. Below it, each final class declares

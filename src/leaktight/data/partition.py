@@ -10,10 +10,10 @@ from torch import Tensor
 
 from leaktight.core.errors import InvalidValue, LeaktightError
 from leaktight.core.random import Stream
-from leaktight.core.value import Kinded
+from leaktight.core.value import Registered
 
 
-class Partition(Kinded):
+class Partition(Registered):
     """A way to deal examples out to participants. Write `deal`; call `split`, which checks what `deal` returns."""
 
     family: ClassVar[str] = "partition"

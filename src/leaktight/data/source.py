@@ -12,7 +12,7 @@ from torch import Tensor
 
 from leaktight.core.errors import InvalidValue
 from leaktight.core.task import Batch
-from leaktight.core.value import Kinded
+from leaktight.core.value import Registered
 from leaktight.data.columns import Columns
 
 
@@ -57,7 +57,7 @@ class Data:
         return tuple(mean.tolist()), tuple(std.tolist())
 
 
-class Source(Kinded):
+class Source(Registered):
     """Something that loads a data set. Write `read`; call `load`, which checks what `read` returns."""
 
     family: ClassVar[str] = "data"

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from leaktight.defences.cut_gradient import Rows
-from leaktight.defences.room import room
+from leaktight.defences.scratch_memory import room
 
 # Below this part of the mean square, the variance is lost in the rounding of single precision.
 CANCELLED = 0.01

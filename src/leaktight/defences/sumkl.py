@@ -19,7 +19,7 @@ from leaktight.core.message import Message, Tensors
 from leaktight.core.task import Task
 from leaktight.defences.cut_gradient import CutDefence, Rows, as_message, positives, rows_of, stated, with_rows
 from leaktight.defences.divergence import Classes, Protection, allowed_sumkl, detection_error, power, sumkl
-from leaktight.defences.room import room
+from leaktight.defences.scratch_memory import room
 from leaktight.defences.sumkl_classes import Estimate, estimate
 from leaktight.defences.sumkl_solver import least, strongest
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from leaktight.audit.pool import high
-from leaktight.audit.utility import utility_name
-from leaktight.audit.words import capital, listed, name_of, undefended
 from leaktight.captures import AsCaptured
-from leaktight.core.defence import Defence
+from leaktight.core.defence import Defence, is_undefended
+from leaktight.core.display import capital, listed
+from leaktight.findings.display import name_of
 from leaktight.findings.sentence import cost_of
 from leaktight.findings.summary import Summary
+from leaktight.findings.utility import utility_name
 from leaktight.findings.verdict import Judgement
+from leaktight.statistics.pooling import high
 
 BUDGETS = (0.01, 0.02, 0.05)
 LIMITS = "How far does this advice go?"
@@ -58,7 +59,7 @@ def advise(summary: Summary, budgets: Sequence[float] = BUDGETS) -> tuple[Advice
     for scenario in scenarios:
         here = [judgement for judgement in graded if judgement.scenario == scenario]
         # What the senders of captured messages did is not ours to choose.
-        defended = [j for j in here if not (undefended(j.defence) or isinstance(j.defence, AsCaptured))]
+        defended = [j for j in here if not (is_undefended(j.defence) or isinstance(j.defence, AsCaptured))]
         prefix = f"Scenario {scenario}: " if len(scenarios) > 1 else ""
         bare = here[0].worst
         if defended and bare.unpriced:

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from leaktight.attacks.strongest import Strongest
 from leaktight.attacks.suite import scale
-from leaktight.audit.plan import Further, Plan
 from leaktight.core.errors import InvalidValue
 from leaktight.core.probe import Attempt
 from leaktight.core.threat import Knows, ThreatModel
 from leaktight.findings.verdict import Judgement
 from leaktight.metrics import standard
+from leaktight.plans.plan import Further, Plan
 
 FACTOR = 4
 """How many times as hard the suite tries each time."""

@@ -6,8 +6,8 @@ import dataclasses
 import math
 from collections.abc import Sequence
 
-from leaktight.audit.words import percent
 from leaktight.core.budget import Budget
+from leaktight.core.display import percent
 
 FALSE_POSITIVES = 0.01
 """The share of false alarms at which an attacker is taken to work: someone who accuses more often is not believed."""

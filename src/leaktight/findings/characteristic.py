@@ -6,10 +6,10 @@ import dataclasses
 import statistics
 from collections.abc import Mapping, Sequence
 
-from leaktight.audit.rows import LABELS, RATIO, Row
-from leaktight.audit.sweep import Sweep, sweeps
-from leaktight.audit.words import undefended
+from leaktight.core.defence import is_undefended
 from leaktight.core.metric import Reading
+from leaktight.findings.rows import LABELS, RATIO, Row
+from leaktight.findings.sweep import Sweep, sweeps
 from leaktight.findings.verdict import Judgement
 from leaktight.metrics.tradeoff import Point, Region, cap, cap_interval, region
 
@@ -97,7 +97,7 @@ def leading(curves: Sequence[Curve], judgements: Sequence[Judgement]) -> tuple[C
         curves: those of all attacks and settings.
         judgements: what was found about no defence, which says where most leaks.
     """
-    open_judgements = [j for j in judgements if undefended(j.defence) and j.charted and j.kind.of_examples]
+    open_judgements = [j for j in judgements if is_undefended(j.defence) and j.charted and j.kind.of_examples]
     bare = {j.scenario: (j.worst.batch_size, j.worst.stage) for j in open_judgements}
     groups: dict[tuple[int, str], list[Curve]] = {}
     for scenario in dict.fromkeys(curve.scenario for curve in curves):
@@ -121,7 +121,7 @@ def _closeness(curve: Curve) -> float:
 
 def _curves(group: Sequence[Row]) -> list[Curve]:
     by_defence = {row.defence.key: row for row in group}
-    base = next((row for row in group if undefended(row.defence)), None)
+    base = next((row for row in group if is_undefended(row.defence)), None)
     return [_curve(sweep, by_defence, base) for sweep in sweeps([row.defence for row in group])]
 
 

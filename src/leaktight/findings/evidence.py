@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from leaktight.audit.rows import Row
-from leaktight.audit.words import counted, listed
 from leaktight.core.attack import Principle
+from leaktight.core.display import counted, listed
 from leaktight.findings.kind import LeakKind
+from leaktight.findings.rows import Row
 from leaktight.findings.strongest import strongest_part
 
 MOST_FAILED = 0.2

@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from leaktight.audit.label_leak import tells_labels
-from leaktight.audit.pool import leakage
-from leaktight.audit.property_leak import tells_property
-from leaktight.audit.rows import LABELS, PSNR, RECOGNISED, STATEMENT, Row
-from leaktight.audit.words import counted, percent, title_of
+from leaktight.core.display import counted, percent
 from leaktight.core.metric import Reading
 from leaktight.core.probe import LUCKIEST
+from leaktight.findings.display import title_of
 from leaktight.findings.kind import LUCK, LeakKind, Severity, is_beyond
+from leaktight.findings.label_leak import tells_labels
+from leaktight.findings.property_leak import tells_property
+from leaktight.findings.rows import LABELS, PSNR, RECOGNISED, STATEMENT, Row
+from leaktight.statistics.pooling import leakage
 
 TRACING = "tracing_distance"
 MARGIN = 1.0

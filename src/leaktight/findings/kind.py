@@ -6,10 +6,10 @@ import abc
 from collections.abc import Sequence
 from typing import ClassVar
 
-from leaktight.audit.pool import leakage
-from leaktight.audit.rows import Row
 from leaktight.core.attack import Principle
 from leaktight.core.metric import Reading
+from leaktight.findings.rows import Row
+from leaktight.statistics.pooling import leakage
 
 Severity = tuple[float, ...]
 LUCK = 1.5

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from leaktight.audit.label_leak import GUESSING, PASSES, place_of, strongest_layer, tells_labels, turned, weight
-from leaktight.audit.rows import LABELS, Row
-from leaktight.audit.words import percent
 from leaktight.core.attack import Principle
+from leaktight.core.display import percent
 from leaktight.core.metric import Reading
 from leaktight.findings.kind import LeakKind, Severity, is_beyond
+from leaktight.findings.label_leak import GUESSING, PASSES, place_of, strongest_layer, tells_labels, turned, weight
+from leaktight.findings.rows import LABELS, Row
 
 AUC = "auc"
 MEANS = {

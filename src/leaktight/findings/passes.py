@@ -6,9 +6,9 @@ import dataclasses
 from collections.abc import Sequence
 from statistics import fmean
 
-from leaktight.audit.label_leak import CEILING, FEATURES, LEAK_AUC, PASSES, THEORY, place_of, tells_labels
-from leaktight.audit.rows import Row
 from leaktight.core.metric import Reading
+from leaktight.findings.label_leak import CEILING, FEATURES, LEAK_AUC, PASSES, THEORY, place_of, tells_labels
+from leaktight.findings.rows import Row
 
 BESIDE = {
     LEAK_AUC: "one message",

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from leaktight.audit.label_leak import turned, weight
-from leaktight.audit.property_leak import GUESSING, UNNAMED, strongest_property, tells_property, whence
-from leaktight.audit.rows import Row
 from leaktight.core.metric import Reading
 from leaktight.findings.kind import LeakKind, Severity, is_beyond
+from leaktight.findings.label_leak import turned, weight
+from leaktight.findings.property_leak import GUESSING, UNNAMED, strongest_property, tells_property, whence
+from leaktight.findings.rows import Row
 
 SEATS = {"server": "the server", "wire": "someone on the wire"}
 

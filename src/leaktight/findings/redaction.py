@@ -6,10 +6,10 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from leaktight.audit.plan import Grid, Plan
 from leaktight.core.record import Record, Status
 from leaktight.core.value import Value
 from leaktight.data.files import PASSED_ON
+from leaktight.plans.plan import Grid, Plan
 
 WITHHELD = "withheld in a redacted report"
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from leaktight.audit.rows import RECOGNISED, Row
-from leaktight.audit.words import percent
+from leaktight.core.display import percent
 from leaktight.core.metric import Reading
 from leaktight.findings.kind import LeakKind, Severity, excess, is_beyond
+from leaktight.findings.rows import RECOGNISED, Row
 
 
 class Samples(LeakKind):

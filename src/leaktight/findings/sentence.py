@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from leaktight.audit.pool import high, leakage, leaks_more
-from leaktight.audit.rows import PSNR, STATEMENT, Row
-from leaktight.audit.utility import ignorance, utility_name
-from leaktight.audit.words import capital, counted, listed, name_of, percent, points, undefended
+from leaktight.core.defence import is_undefended
+from leaktight.core.display import capital, counted, listed, percent, points
 from leaktight.core.metric import Reading
+from leaktight.findings.display import name_of
+from leaktight.findings.rows import PSNR, STATEMENT, Row
 from leaktight.findings.strongest import strongest
+from leaktight.findings.utility import ignorance, utility_name
 from leaktight.findings.verdict import Judgement
+from leaktight.statistics.pooling import high, leakage, leaks_more
 
 
 def sentence_of(judgement: Judgement) -> str:
@@ -37,7 +39,7 @@ def reasons_of(judgement: Judgement) -> str:
     ]
     if worst.useless:
         said.append(_learned_nothing(judgement))
-    if not undefended(judgement.defence) and not judgement.beside and kind.name != "ungraded":
+    if not is_undefended(judgement.defence) and not judgement.beside and kind.name != "ungraded":
         said += [_price(worst), *_budget(worst)]
     return " ".join(said)
 
@@ -107,7 +109,7 @@ def _informed(judgement: Judgement) -> list[str]:
     kind, rows = judgement.kind, [one.row for one in judgement.tried]
     knowing = strongest(kind, [row for row in rows if row.adaptive])
     ignoring = strongest(kind, [row for row in rows if not row.adaptive])
-    if undefended(judgement.defence) or knowing is None or ignoring is None:
+    if is_undefended(judgement.defence) or knowing is None or ignoring is None:
         return []
     one, other = kind.reading(knowing), kind.reading(ignoring)
     if one is None or other is None:
@@ -128,7 +130,7 @@ def _informed(judgement: Judgement) -> list[str]:
 
 def _learned_nothing(judgement: Judgement) -> str:
     """Say that the model is no use; in which way, unless the price says so too."""
-    if judgement.worst.unpriced and not undefended(judgement.defence):
+    if judgement.worst.unpriced and not is_undefended(judgement.defence):
         return "The model learned nothing."
     return f"The model learned nothing: it is no better than {ignorance(judgement.worst.utility)}."
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from leaktight.audit.rows import Row
 from leaktight.findings.kind import LeakKind
+from leaktight.findings.rows import Row
 
 
 def strongest(kind: LeakKind, rows: Iterable[Row]) -> Row | None:

@@ -6,9 +6,9 @@ import dataclasses
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from leaktight.audit.rows import Row, rows_of, threshold_of
 from leaktight.core.record import Record, Status
 from leaktight.findings.characteristic import Curve, curves_of
+from leaktight.findings.rows import Row, rows_of, threshold_of
 from leaktight.findings.sentence import sentence_of
 from leaktight.findings.verdict import Judgement, judge
 

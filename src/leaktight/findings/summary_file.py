@@ -7,18 +7,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from leaktight.audit.flags import raise_flags
-from leaktight.audit.plan import Plan
-from leaktight.audit.store import Store
 from leaktight.core.metric import Reading
 from leaktight.core.private import write_private
 from leaktight.core.record import Record
 from leaktight.findings.advice import advise
 from leaktight.findings.evidence import Tried
+from leaktight.findings.flags import raise_flags
 from leaktight.findings.redaction import number_seeds, redacted, without_places
 from leaktight.findings.sentence import sentence_of
 from leaktight.findings.summary import summarise
 from leaktight.findings.verdict import Judgement
+from leaktight.plans.plan import Plan
+from leaktight.running.store import Store
 
 SUMMARY_FILE = "summary.json"
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from leaktight.audit.rows import Row
 from leaktight.core.metric import Reading
 from leaktight.core.probe import OBJECTIVE
 from leaktight.findings.kind import LeakKind, Severity
+from leaktight.findings.rows import Row
 
 
 class Ungraded(LeakKind):

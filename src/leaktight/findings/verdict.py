@@ -10,14 +10,13 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Literal, get_args
 
-from leaktight.audit.rows import LABELS, Row
-from leaktight.audit.words import undefended
-from leaktight.core.defence import Defence
+from leaktight.core.defence import Defence, is_undefended
 from leaktight.core.metric import Reading
 from leaktight.findings.bound import Bound, bound_of
 from leaktight.findings.evidence import HALF, Tried, is_enough, missing_in, tried_in
 from leaktight.findings.kind import LUCK, LeakKind
 from leaktight.findings.kinds import KINDS
+from leaktight.findings.rows import LABELS, Row
 from leaktight.findings.strongest import met_by, parts_of, strongest_part, victims_of, weight_of
 
 Verdict = Literal["refuted", "leaks", "reduced", "bounded", "not broken", "unknown"]
@@ -123,7 +122,7 @@ def _judgement(kind: LeakKind, group: Sequence[Row], rows: Sequence[Row], comple
     places: dict[object, list[Row]] = {}
     for row in group:
         places.setdefault(_place(kind, row), []).append(row)
-    open_rows = [row for row in rows if undefended(row.defence) and kind.reading(row) is not None]
+    open_rows = [row for row in rows if is_undefended(row.defence) and kind.reading(row) is not None]
     judged = [
         _in_setting(kind, here, [row for row in open_rows if _place(kind, row) == place], complete)
         for place, here in places.items()
@@ -140,8 +139,8 @@ def _in_setting(kind: LeakKind, rows: Sequence[Row], twins: Sequence[Row], compl
         twins: those without a defence in the same setting.
         complete: rows by name, with the values of single victims.
     """
-    base = None if undefended(rows[0].defence) else strongest_part(kind, twins)
-    bound = None if undefended(rows[0].defence) else _loosest([bound_of(row.budgets, kind.of_examples) for row in rows])
+    base = None if is_undefended(rows[0].defence) else strongest_part(kind, twins)
+    bound = None if is_undefended(rows[0].defence) else _loosest([bound_of(row.budgets, kind.of_examples) for row in rows])
     width = 1.0 if bound is None else LUCK
     parts = parts_of(kind, rows)
     beyond = [part for part in parts if kind.is_read(part, width) or signs_of(kind, part, width)]
@@ -210,7 +209,7 @@ def _kept(kind: LeakKind, row: Row, base: Row | None, complete: Mapping[object, 
 def _missing(judgement: Judgement) -> str:
     if judgement.kind.name == "ungraded":
         return NOT_GRADED
-    if undefended(judgement.defence):
+    if is_undefended(judgement.defence):
         return OPEN
     return NO_TWIN if judgement.base is None else missing_in(judgement.tried)
 

@@ -14,13 +14,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from leaktight.audit.ray_cluster import private_environment, write_token
 from leaktight.core.errors import LeaktightError
 from leaktight.core.local_users import require_alone
 from leaktight.core.private import private_file, private_folder
 from leaktight.flower import amended, guard, namespace
 from leaktight.flower.node_state import SIMULATION
 from leaktight.flower.quiet import OFF
+from leaktight.running.ray_cluster import private_environment, write_token
 
 LOOPBACK = "127.0.0.1"
 MARK = "LEAKTIGHT_PROGRAMS"

@@ -1,7 +1,6 @@
 """How parties learn together: gradients, honest parties, aggregation, protocols, and the federated and the split scenario."""
 
 from leaktight.learning.aggregate import mean, secure_sum
-from leaktight.learning.auc import auc, delong
 from leaktight.learning.checkpoint_file import read_checkpoint, write_checkpoint
 from leaktight.learning.client import Client
 from leaktight.learning.feature_party import FeatureParty
@@ -38,9 +37,7 @@ __all__ = [
     "Shuffled",
     "Split",
     "Standalone",
-    "auc",
     "classification",
-    "delong",
     "federate",
     "gradient",
     "layer_gradients",

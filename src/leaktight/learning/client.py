@@ -13,7 +13,7 @@ from leaktight.core.defence import Defence
 from leaktight.core.errors import InvalidValue
 from leaktight.core.local import Local
 from leaktight.core.message import Kind, Message, Tensors
-from leaktight.core.run import Inside
+from leaktight.core.run import GroundTruth
 from leaktight.core.sampling import Known, Poisson, Sampling
 from leaktight.core.task import Batch, Task
 from leaktight.learning.collaborative import Sharing
@@ -78,7 +78,7 @@ class Client:
         """Train from the received parameters and answer with what the protocol shares."""
         return self.answer(message).sent
 
-    def answer(self, message: Message) -> Inside:
+    def answer(self, message: Message) -> GroundTruth:
         """Respond, and return both sides of the answer; only the party itself and an audit may see the other one."""
         self.local.begin(message.round)
         taken = self.sharing.downloaded(message.tensors, self.local)
@@ -104,7 +104,7 @@ class Client:
         sent = self.defence.on_message(clean, self._own())
         self.sharing.remember(message.tensors, taken, self.task.outward(end), sent.tensors, self.local)
         private = {name: tensor for name, tensor in start.items() if self.task.wire(name) is None}
-        return Inside(self.task, raw_batch, used_batch, clean, sent, private=private)
+        return GroundTruth(self.task, raw_batch, used_batch, clean, sent, private=private)
 
     def close(self) -> Message | None:
         """Reveal what the defence reveals at the end, after the last round."""

@@ -9,10 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from leaktight.core.errors import InvalidValue
-from leaktight.core.interval import wilson
 from leaktight.core.message import Tensors
 from leaktight.core.metric import Reading
 from leaktight.core.task import Batch, Task
+from leaktight.statistics.interval import wilson
 from leaktight.statistics.outcomes import pack_hits
 
 

@@ -12,7 +12,7 @@ from torch import nn
 from leaktight.core.local import Memory
 from leaktight.core.message import Message
 from leaktight.core.party import Party, Seat
-from leaktight.core.run import Inside, MessageKey
+from leaktight.core.run import GroundTruth, MessageKey
 from leaktight.core.scenario import Enter
 from leaktight.core.task import Batch, Model, Task
 from leaktight.learning.feature_party import FeatureParty
@@ -62,7 +62,7 @@ class Watch:
     public: Task
     feature: FeatureParty
     label: LabelParty
-    inside: dict[MessageKey, Inside] = dataclasses.field(default_factory=dict)
+    inside: dict[MessageKey, GroundTruth] = dataclasses.field(default_factory=dict)
     seen: Memory = dataclasses.field(default_factory=dict)
 
     def chairs(self, enter: Enter | None = None) -> tuple[Party, Party]:
@@ -91,7 +91,7 @@ class Watch:
         party = self.label
         found = party.answer(message)
         plain = found.clean if found.used is found.raw else None
-        self.inside[found.sent.key] = Inside(
+        self.inside[found.sent.key] = GroundTruth(
             self.public,
             found.raw,
             found.used,

@@ -18,7 +18,7 @@ from leaktight.core.local import Local, Memory
 from leaktight.core.message import Message
 from leaktight.core.party import Party, Seat
 from leaktight.core.random import seed_of, stream
-from leaktight.core.run import Inside, MessageKey, Run, largest
+from leaktight.core.run import GroundTruth, MessageKey, Run, largest
 from leaktight.core.scenario import Enter, Observation, Progress, Snapshot, Training, flat, nested
 from leaktight.core.secure import SecretKey
 from leaktight.core.task import Batch, Task
@@ -98,7 +98,7 @@ class Federated(Staged):
         """
         data = self.data.load()
         task = defence.on_agree(self.task(data, observation.seed))
-        inside: dict[MessageKey, Inside] = {}
+        inside: dict[MessageKey, GroundTruth] = {}
         clients: list[Client] = []
         transcript: list[Message] = []
 
@@ -132,7 +132,7 @@ class Federated(Staged):
         return self.continued(max(1, victims // per_round))
 
     def _rounds(
-        self, server: Server, parties: list[Party], inside: dict[MessageKey, Inside], first: int, rounds: int
+        self, server: Server, parties: list[Party], inside: dict[MessageKey, GroundTruth], first: int, rounds: int
     ) -> list[Message]:
         """Play rounds, and hand out what came of the last."""
         transcript: list[Message] = []
@@ -144,7 +144,7 @@ class Federated(Staged):
         return transcript + [server.ask(party.name, first + rounds) for party in parties]
 
     def _messages(
-        self, server: Server, parties: list[Party], inside: dict[MessageKey, Inside], observation: Observation
+        self, server: Server, parties: list[Party], inside: dict[MessageKey, GroundTruth], observation: Observation
     ) -> list[Message]:
         # Rounds count on from the training's, so that no stream is used twice.
         transcript: list[Message] = []
@@ -248,7 +248,7 @@ class _Watched:
     """An honest participant whose other side is written down, where neither it nor who may take its seat can reach it."""
 
     client: Client
-    inside: dict[MessageKey, Inside]
+    inside: dict[MessageKey, GroundTruth]
 
     @property
     def name(self) -> str:
@@ -291,22 +291,22 @@ def _seats(clients: Sequence[Client]) -> list[Seat]:
     return [Seat(one.name, one.public, one.data, one.local, one, known[one.name]) for one in clients]
 
 
-def _watched(seat: Seat, enter: Enter | None, inside: dict[MessageKey, Inside]) -> Party:
+def _watched(seat: Seat, enter: Enter | None, inside: dict[MessageKey, GroundTruth]) -> Party:
     party = enter(seat) if enter else seat.honest
     return _Watched(party, inside) if isinstance(party, Client) and party is seat.honest else party
 
 
-def _honest(parties: Sequence[Party], number: int, inside: dict[MessageKey, Inside]) -> list[Inside]:
+def _honest(parties: Sequence[Party], number: int, inside: dict[MessageKey, GroundTruth]) -> list[GroundTruth]:
     """Take out the other sides of a round's messages, of all who were honest."""
     return [inside.pop((party.name, number)) for party in parties if (party.name, number) in inside]
 
 
-def _owned(parts: list[Inside]) -> Batch | None:
+def _owned(parts: list[GroundTruth]) -> Batch | None:
     found = [part.owned for part in parts if part.owned is not None]
     return Batch.join(found) if len(found) == len(parts) else None
 
 
-def _joined(parts: list[Inside], sent: Message, owned: Batch | None) -> Inside:
+def _joined(parts: list[GroundTruth], sent: Message, owned: Batch | None) -> GroundTruth:
     """Return the other side of a secure sum: everybody's examples, and what the sum would have been without defence."""
     plain = [part.plain for part in parts if part.plain is not None]
     return dataclasses.replace(

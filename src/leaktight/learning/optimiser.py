@@ -10,10 +10,10 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from leaktight.core.value import Kinded
+from leaktight.core.value import Registered
 
 
-class Optimiser(Kinded):
+class Optimiser(Registered):
     """How parameters follow gradients."""
 
     family: ClassVar[str] = "optimiser"

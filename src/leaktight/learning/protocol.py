@@ -14,7 +14,7 @@ from torch import Tensor
 from leaktight.core.message import Kind, Message
 from leaktight.core.party import Party
 from leaktight.core.random import stream
-from leaktight.core.value import Kinded
+from leaktight.core.value import Registered
 from leaktight.learning.aggregate import mean, secure_sum
 from leaktight.learning.checkpoint import follow
 from leaktight.learning.collaborative import Choice, Sharing
@@ -77,7 +77,7 @@ class Server:
             self.parameters[name].add_(update[name])
 
 
-class Protocol(Kinded):
+class Protocol(Registered):
     """What happens in one round of a federation.
 
     Args:

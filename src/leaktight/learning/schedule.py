@@ -13,10 +13,10 @@ from torch import Tensor
 from leaktight.core.errors import InvalidValue
 from leaktight.core.random import drawn, stream
 from leaktight.core.task import Batch
-from leaktight.core.value import Kinded
+from leaktight.core.value import Registered
 
 
-class Schedule(Kinded):
+class Schedule(Registered):
     """Picks the examples of each step."""
 
     family: ClassVar[str] = "schedule"

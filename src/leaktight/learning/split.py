@@ -23,7 +23,6 @@ from leaktight.core.scenario import Enter, Observation, Progress, Snapshot, Trai
 from leaktight.core.task import Batch
 from leaktight.data.columns import Columns
 from leaktight.data.source import Data, Source
-from leaktight.learning.auc import delong, placements
 from leaktight.learning.boundary import FEATURE_PARTY, LABEL_PARTY
 from leaktight.learning.evaluate import accuracy_reading, hits
 from leaktight.learning.exchange import Watch, agreed, play
@@ -34,6 +33,7 @@ from leaktight.learning.order import Order
 from leaktight.learning.staged import Staged, moment
 from leaktight.models.halves import Halves, Statistics, halves
 from leaktight.models.network import Network
+from leaktight.statistics.auc import delong, placements
 from leaktight.statistics.outcomes import pack_ranks
 
 PASSES_TRAINED, PASSES_SEEN = "split.passes_trained", "split.passes_seen"

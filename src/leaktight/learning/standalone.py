@@ -11,7 +11,6 @@ from pydantic import Field
 
 from leaktight.core.defence import Defence, Undefended
 from leaktight.core.errors import Refusal
-from leaktight.core.interval import bootstrap
 from leaktight.core.message import Kind
 from leaktight.core.metric import Reading
 from leaktight.core.random import stream
@@ -20,6 +19,7 @@ from leaktight.core.scenario import Enter, Observation, Progress, Scenario, Snap
 from leaktight.learning.evaluate import utility
 from leaktight.learning.federated import Federated
 from leaktight.learning.protocol import FedAvg, Server, federate
+from leaktight.statistics.interval import bootstrap
 
 
 def standalone(

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from leaktight.core.attack import Reconstruction
 from leaktight.core.metric import Direction
 from leaktight.core.random import Stream, stream
-from leaktight.core.run import Inside
+from leaktight.core.run import GroundTruth
 from leaktight.core.task import Batch, Normalise
 from leaktight.metrics.pairing import arrange_all, blank, is_image, on_screen
 from leaktight.priors import Coordinates, network_units
@@ -42,7 +42,7 @@ class Blind:
     classes: int = 0
 
     @classmethod
-    def of(cls, guess: Reconstruction, truth: Sequence[Inside], public: Batch | None) -> Blind:
+    def of(cls, guess: Reconstruction, truth: Sequence[GroundTruth], public: Batch | None) -> Blind:
         """Return what the attacker behind a guess knows, given the public examples that it was granted."""
         task = truth[0].task
         known = public if public is not None and len(public) else None

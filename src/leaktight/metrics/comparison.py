@@ -11,13 +11,13 @@ import torch
 from torch import Tensor
 
 from leaktight.core.attack import Guess, Reconstruction
-from leaktight.core.interval import Interval, bootstrap, wilson
 from leaktight.core.metric import Direction, Metric, Reading
 from leaktight.core.random import Stream, stream
-from leaktight.core.run import Inside
+from leaktight.core.run import GroundTruth
 from leaktight.core.task import Batch
 from leaktight.metrics.chance import Blind, chance_level
 from leaktight.metrics.pairing import arrange_all, on_screen
+from leaktight.statistics.interval import Interval, bootstrap, wilson
 
 Against = Literal["raw", "used"]
 AGAINST: tuple[Against, Against] = ("raw", "used")
@@ -33,7 +33,7 @@ class Paired:
     messages: Tensor
 
 
-def paired(guess: Guess, truth: Sequence[Inside], clamp: bool) -> Iterator[Paired]:
+def paired(guess: Guess, truth: Sequence[GroundTruth], clamp: bool) -> Iterator[Paired]:
     """Pair a reconstruction with the raw and then with the used examples; nothing for a guess that holds no examples.
 
     Args:
@@ -127,7 +127,9 @@ class Comparison(Metric):
         """Return whether examples of this shape can be measured."""
 
     @final
-    def grade(self, guess: Guess, truth: Sequence[Inside], rng: Stream, public: Batch | None = None) -> tuple[Reading, ...]:
+    def grade(
+        self, guess: Guess, truth: Sequence[GroundTruth], rng: Stream, public: Batch | None = None
+    ) -> tuple[Reading, ...]:
         """Return a reading against the raw and one against the used examples."""
         readings: list[Reading] = []
         if not isinstance(guess, Reconstruction) or not truth:

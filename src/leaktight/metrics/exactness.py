@@ -9,12 +9,12 @@ import torch
 from torch import Tensor
 
 from leaktight.core.attack import Guess, Reconstruction
-from leaktight.core.interval import bootstrap
 from leaktight.core.metric import Direction, Metric, Reading
 from leaktight.core.random import Stream, stream
-from leaktight.core.run import Inside
+from leaktight.core.run import GroundTruth
 from leaktight.core.task import Batch
 from leaktight.metrics.comparison import AGAINST, Against, of_share, read
+from leaktight.statistics.interval import bootstrap
 
 EXACT = 0.01
 """How far off the worst entry of an exact answer may be, in the data's own units: a hundredth of the range of a pixel."""
@@ -48,7 +48,9 @@ class ExactShare(Metric):
     claim: ClassVar[str] = "inputs"
     leaks: ClassVar[Direction] = "high"
 
-    def grade(self, guess: Guess, truth: Sequence[Inside], rng: Stream, public: Batch | None = None) -> tuple[Reading, ...]:
+    def grade(
+        self, guess: Guess, truth: Sequence[GroundTruth], rng: Stream, public: Batch | None = None
+    ) -> tuple[Reading, ...]:
         """Return a reading against the raw and one against the used examples; none for an attack that certifies nothing."""
         if not isinstance(guess, Reconstruction) or guess.certified is None:
             return ()
@@ -77,7 +79,9 @@ class FalseAnswers(Metric):
     claim: ClassVar[str] = "inputs"
     leaks: ClassVar[Direction | None] = None
 
-    def grade(self, guess: Guess, truth: Sequence[Inside], rng: Stream, public: Batch | None = None) -> tuple[Reading, ...]:
+    def grade(
+        self, guess: Guess, truth: Sequence[GroundTruth], rng: Stream, public: Batch | None = None
+    ) -> tuple[Reading, ...]:
         """Return the mean over messages; nothing for an attack that certifies nothing."""
         if not isinstance(guess, Reconstruction) or guess.certified is None or not truth:
             return ()
@@ -91,5 +95,5 @@ class FalseAnswers(Metric):
         return (Reading(name=self.kind, value=values.mean().item(), low=low, high=high, n=len(values), each=tuple(counts)),)
 
 
-def _truths(truth: Sequence[Inside], against: Against) -> list[Tensor]:
+def _truths(truth: Sequence[GroundTruth], against: Against) -> list[Tensor]:
     return [(inside.raw if against == "raw" else inside.used).inputs for inside in truth]

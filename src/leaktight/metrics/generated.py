@@ -16,14 +16,14 @@ from torch import Tensor
 
 from leaktight.core.attack import Guess, Samples
 from leaktight.core.errors import Refusal
-from leaktight.core.interval import wilson
 from leaktight.core.metric import Direction, Metric, Reading
 from leaktight.core.random import Stream, drawn, stream
-from leaktight.core.run import Inside
+from leaktight.core.run import GroundTruth
 from leaktight.core.task import Batch
 from leaktight.metrics.comparison import resampled
 from leaktight.metrics.pairing import is_image
 from leaktight.metrics.recogniser import recogniser
+from leaktight.statistics.interval import wilson
 
 _TINY = 1e-12
 _DEALS = 100
@@ -39,7 +39,9 @@ class Generated(Metric):
     learns_from_public: ClassVar[bool] = True
 
     @final
-    def grade(self, guess: Guess, truth: Sequence[Inside], rng: Stream, public: Batch | None = None) -> tuple[Reading, ...]:
+    def grade(
+        self, guess: Guess, truth: Sequence[GroundTruth], rng: Stream, public: Batch | None = None
+    ) -> tuple[Reading, ...]:
         """Return one reading; nothing for a guess that holds no samples."""
         if not isinstance(guess, Samples) or not is_image(guess.inputs.shape[1:]):
             return ()
@@ -50,7 +52,7 @@ class Generated(Metric):
         return (self.read(guess, truth, rng, public),)
 
     @abc.abstractmethod
-    def read(self, guess: Samples, truth: Sequence[Inside], rng: Stream, public: Batch) -> Reading:
+    def read(self, guess: Samples, truth: Sequence[GroundTruth], rng: Stream, public: Batch) -> Reading:
         """Grade the samples, given public examples of which some are of their class."""
 
 
@@ -73,7 +75,7 @@ class Recognised(Generated):
     kind: Literal["recognised"] = "recognised"
     leaks: ClassVar[Direction] = "high"
 
-    def read(self, guess: Samples, truth: Sequence[Inside], rng: Stream, public: Batch) -> Reading:
+    def read(self, guess: Samples, truth: Sequence[GroundTruth], rng: Stream, public: Batch) -> Reading:
         """Return the share."""
         known = recogniser(public)
         found, usual = (_is(known.probabilities(inputs), guess.label) for inputs in (guess.inputs, public.inputs))
@@ -100,7 +102,7 @@ class RecognisedAny(Generated):
     kind: Literal["recognised_any"] = "recognised_any"
     leaks: ClassVar[Direction] = "high"
 
-    def read(self, guess: Samples, truth: Sequence[Inside], rng: Stream, public: Batch) -> Reading:
+    def read(self, guess: Samples, truth: Sequence[GroundTruth], rng: Stream, public: Batch) -> Reading:
         """Return the share."""
         known, held = recogniser(public), torch.cat([batch.labels.cpu() for batch in _held(truth)])
         found, usual = (
@@ -125,7 +127,7 @@ class RecognisedConfidence(Generated):
     kind: Literal["recognised_confidence"] = "recognised_confidence"
     leaks: ClassVar[Direction] = "high"
 
-    def read(self, guess: Samples, truth: Sequence[Inside], rng: Stream, public: Batch) -> Reading:
+    def read(self, guess: Samples, truth: Sequence[GroundTruth], rng: Stream, public: Batch) -> Reading:
         """Return the mean probability."""
         known = recogniser(public)
         sure, usual = (known.probabilities(inputs)[:, guess.label].double() for inputs in (guess.inputs, public.inputs))
@@ -155,7 +157,7 @@ class NearestPrivate(Generated):
     kind: Literal["nearest_private"] = "nearest_private"
     leaks: ClassVar[Direction] = "low"
 
-    def read(self, guess: Samples, truth: Sequence[Inside], rng: Stream, public: Batch) -> Reading:
+    def read(self, guess: Samples, truth: Sequence[GroundTruth], rng: Stream, public: Batch) -> Reading:
         """Return the mean share of distances."""
         held, others = _private(self, guess, truth), public.inputs[public.labels == guess.label]
         count = min(len(held), len(others))
@@ -191,7 +193,7 @@ class SampleDiversity(Generated):
     kind: Literal["sample_diversity"] = "sample_diversity"
     leaks: ClassVar[Direction | None] = None
 
-    def read(self, guess: Samples, truth: Sequence[Inside], rng: Stream, public: Batch) -> Reading:
+    def read(self, guess: Samples, truth: Sequence[GroundTruth], rng: Stream, public: Batch) -> Reading:
         """Return the relative mean distance."""
         real = _some(_private(self, guess, truth), len(guess.inputs), stream(rng.initial_seed(), self.kind))
         if len(guess.inputs) < 2 or len(real) < 2:
@@ -206,12 +208,12 @@ def _is(probabilities: Tensor, label: int) -> Tensor:
     return (probabilities.argmax(1) == label).double()
 
 
-def _held(truth: Sequence[Inside]) -> list[Batch]:
+def _held(truth: Sequence[GroundTruth]) -> list[Batch]:
     """Return the attacked parties' own examples; of a party that wrote down no more, those behind its message."""
     return [inside.raw if inside.owned is None else inside.owned for inside in truth]
 
 
-def _private(metric: Metric, guess: Samples, truth: Sequence[Inside]) -> Tensor:
+def _private(metric: Metric, guess: Samples, truth: Sequence[GroundTruth]) -> Tensor:
     """Return the attacked parties' own examples of the class."""
     found = [batch.inputs[batch.labels == guess.label].cpu() for batch in _held(truth)]
     if not sum(map(len, found)):

@@ -13,7 +13,7 @@ from torch import Tensor
 from leaktight.core.attack import Guess, Samples
 from leaktight.core.metric import Direction, Metric, Reading
 from leaktight.core.random import Stream
-from leaktight.core.run import Inside
+from leaktight.core.run import GroundTruth
 from leaktight.core.task import Batch
 from leaktight.defences.key_theory import largest_overlap
 
@@ -46,7 +46,9 @@ class KeyCosine(Metric):
     claim: ClassVar[str] = "samples"
     leaks: ClassVar[Direction] = "high"
 
-    def grade(self, guess: Guess, truth: Sequence[Inside], rng: Stream, public: Batch | None = None) -> tuple[Reading, ...]:
+    def grade(
+        self, guess: Guess, truth: Sequence[GroundTruth], rng: Stream, public: Batch | None = None
+    ) -> tuple[Reading, ...]:
         """Return one reading, or none."""
         if not isinstance(guess, Samples) or guess.estimates is None or not len(guess.estimates):
             return ()
@@ -72,7 +74,7 @@ class KeyCosine(Metric):
         )
 
 
-def _keys(truth: Sequence[Inside], dimensions: int) -> Tensor:
+def _keys(truth: Sequence[GroundTruth], dimensions: int) -> Tensor:
     """Return the keys of so many dimensions that the attacked parties are to reveal, of length 1, one in each row."""
     found = [key for inside in truth for key in inside.revealed.values() if tuple(key.shape) == (dimensions,)]
     return F.normalize(torch.stack(found).cpu().double(), dim=1) if found else torch.zeros(0, dimensions)

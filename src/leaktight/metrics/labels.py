@@ -13,7 +13,7 @@ from torch import Tensor
 from leaktight.core.attack import Guess, Labels, Reconstruction
 from leaktight.core.metric import Direction, Metric, Reading
 from leaktight.core.random import Stream
-from leaktight.core.run import Inside
+from leaktight.core.run import GroundTruth
 from leaktight.core.task import Batch
 from leaktight.metrics.comparison import AGAINST, of_share, read
 
@@ -139,7 +139,9 @@ class LabelDistance(Metric):
     claim: ClassVar[str] = "labels"
     leaks: ClassVar[Direction] = "low"
 
-    def grade(self, guess: Guess, truth: Sequence[Inside], rng: Stream, public: Batch | None = None) -> tuple[Reading, ...]:
+    def grade(
+        self, guess: Guess, truth: Sequence[GroundTruth], rng: Stream, public: Batch | None = None
+    ) -> tuple[Reading, ...]:
         """Return a reading against the raw and one against the used labels; none for a guess without labels."""
         if not isinstance(guess, Labels | Reconstruction) or guess.labels is None:
             return ()

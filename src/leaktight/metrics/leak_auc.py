@@ -10,13 +10,13 @@ from torch import Tensor
 
 from leaktight.core.attack import Guess, LabelScores
 from leaktight.core.errors import InvalidValue, Refusal
-from leaktight.core.interval import Interval
 from leaktight.core.metric import Direction, Metric, Reading
 from leaktight.core.random import Stream, stream
-from leaktight.core.run import Inside
+from leaktight.core.run import GroundTruth
 from leaktight.core.task import Batch
-from leaktight.learning.auc import auc
 from leaktight.metrics.null_auc import null_quantile
+from leaktight.statistics.auc import auc
+from leaktight.statistics.interval import Interval
 
 TAIL = 0.95
 # Draws held in memory at once: 32 MB.
@@ -52,7 +52,9 @@ class LeakAUC(Metric):
     claim: ClassVar[str] = "scores"
     leaks: ClassVar[Direction] = "high"
 
-    def grade(self, guess: Guess, truth: Sequence[Inside], rng: Stream, public: Batch | None = None) -> tuple[Reading, ...]:
+    def grade(
+        self, guess: Guess, truth: Sequence[GroundTruth], rng: Stream, public: Batch | None = None
+    ) -> tuple[Reading, ...]:
         """Return median and 95 % quantile for each layer; nothing for a guess that does not score labels."""
         if not isinstance(guess, LabelScores) or not truth:
             return ()

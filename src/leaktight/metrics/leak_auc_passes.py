@@ -11,13 +11,13 @@ import torch
 from torch import Tensor
 
 from leaktight.core.attack import Guess, LabelScores, RowScores
-from leaktight.core.interval import Interval
 from leaktight.core.metric import Direction, Metric, Reading
 from leaktight.core.random import Stream
-from leaktight.core.run import Inside
+from leaktight.core.run import GroundTruth
 from leaktight.core.task import Batch
-from leaktight.learning.auc import auc, delong
 from leaktight.metrics.null_auc import null_quantile
+from leaktight.statistics.auc import auc, delong
+from leaktight.statistics.interval import Interval
 
 PASSES, FEATURES, THEORY, CEILING = "leak_auc_passes", "leak_auc_features", "leak_auc_theory", "leak_auc_ceiling"
 _SURE = 1e-9
@@ -57,7 +57,9 @@ class LeakAUCPasses(Metric):
     claim: ClassVar[str] = "scores"
     leaks: ClassVar[Direction] = "high"
 
-    def grade(self, guess: Guess, truth: Sequence[Inside], rng: Stream, public: Batch | None = None) -> tuple[Reading, ...]:
+    def grade(
+        self, guess: Guess, truth: Sequence[GroundTruth], rng: Stream, public: Batch | None = None
+    ) -> tuple[Reading, ...]:
         """Return the readings of each layer; nothing for a guess that does not score rows over passes."""
         if not isinstance(guess, LabelScores) or guess.passes is None or not truth:
             return ()
@@ -152,7 +154,7 @@ def _auc(scores: Tensor, labels: Tensor, folded: bool) -> tuple[float, Interval,
     return *delong(-scores, labels), -1.0
 
 
-def _labels(scores: RowScores, truth: Sequence[Inside]) -> Tensor:
+def _labels(scores: RowScores, truth: Sequence[GroundTruth]) -> Tensor:
     """Return which rows are positive."""
     found = torch.zeros(scores.values.shape[2], dtype=torch.bool)
     for rows, inside in zip(scores.rows, truth, strict=True):

@@ -12,7 +12,7 @@ from leaktight.core.attack import Guess
 from leaktight.core.message import Kind
 from leaktight.core.metric import MESSAGE, Direction, Metric, Reading
 from leaktight.core.random import Stream
-from leaktight.core.run import Inside
+from leaktight.core.run import GroundTruth
 from leaktight.core.task import Batch
 
 LOWEST, HIGHEST, WIDTH = -3.0, 2.0, 0.05
@@ -49,7 +49,9 @@ class NormHistogram(Metric):
     claim: ClassVar[str] = MESSAGE
     leaks: ClassVar[Direction | None] = None
 
-    def grade(self, guess: Guess, truth: Sequence[Inside], rng: Stream, public: Batch | None = None) -> tuple[Reading, ...]:
+    def grade(
+        self, guess: Guess, truth: Sequence[GroundTruth], rng: Stream, public: Batch | None = None
+    ) -> tuple[Reading, ...]:
         """Return one reading for each of two classes; nothing for other messages than cut gradients."""
         found: dict[int, list[Tensor]] = {0: [], 1: []}
         for inside in truth:

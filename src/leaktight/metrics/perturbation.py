@@ -13,13 +13,13 @@ from scipy.special import bdtr
 from torch import Tensor
 
 from leaktight.core.attack import Guess
-from leaktight.core.interval import Interval, bootstrap
 from leaktight.core.message import Tensors
 from leaktight.core.metric import MESSAGE, Metric, Reading
 from leaktight.core.random import Stream, stream
-from leaktight.core.run import Inside
+from leaktight.core.run import GroundTruth
 from leaktight.core.task import Batch
 from leaktight.metrics.comparison import of_share
+from leaktight.statistics.interval import Interval, bootstrap
 
 RATIO_CAP = 2.0**23
 """The ratio of a message that went out as it was: in single precision a change smaller than this cannot be told from none."""
@@ -164,7 +164,9 @@ class Perturbation(Metric):
     claim: ClassVar[str] = MESSAGE
     leaks: ClassVar[None] = None
 
-    def grade(self, guess: Guess, truth: Sequence[Inside], rng: Stream, public: Batch | None = None) -> tuple[Reading, ...]:
+    def grade(
+        self, guess: Guess, truth: Sequence[GroundTruth], rng: Stream, public: Batch | None = None
+    ) -> tuple[Reading, ...]:
         """Return what can be said of the messages; nothing where nobody knows what would have been sent undefended."""
         known = [(inside.plain.tensors, inside.sent.tensors) for inside in truth if inside.plain is not None]
         # Of a training that diverged there is nothing to say.

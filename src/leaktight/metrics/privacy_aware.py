@@ -8,11 +8,11 @@ from typing import Literal
 from pydantic import Field
 
 from leaktight.core.errors import InvalidValue
-from leaktight.core.interval import wilson
 from leaktight.core.metric import Reading
 from leaktight.core.record import Record
 from leaktight.core.value import Value
-from leaktight.statistics.difference import minus
+from leaktight.statistics.interval import wilson
+from leaktight.statistics.pooling import minus
 
 Verdict = Literal["holds", "does not hold", "undecided"]
 SHARE, LOSS = "hidden_share", "accuracy_loss"

@@ -9,12 +9,12 @@ import torch
 
 from leaktight.core.attack import Guess, PropertyScores
 from leaktight.core.errors import Refusal
-from leaktight.core.interval import Interval, wilson
 from leaktight.core.metric import Direction, Metric, Reading
 from leaktight.core.random import Stream
-from leaktight.core.run import Inside
+from leaktight.core.run import GroundTruth
 from leaktight.core.task import Batch
-from leaktight.learning.auc import delong
+from leaktight.statistics.auc import delong
+from leaktight.statistics.interval import Interval, wilson
 
 
 class PropertyAuc(Metric):
@@ -43,7 +43,9 @@ class PropertyAuc(Metric):
     claim: ClassVar[str] = "property"
     leaks: ClassVar[Direction] = "high"
 
-    def grade(self, guess: Guess, truth: Sequence[Inside], rng: Stream, public: Batch | None = None) -> tuple[Reading, ...]:
+    def grade(
+        self, guess: Guess, truth: Sequence[GroundTruth], rng: Stream, public: Batch | None = None
+    ) -> tuple[Reading, ...]:
         """Return one reading for each layer; nothing for a guess that does not speak of a property."""
         if not isinstance(guess, PropertyScores) or not truth:
             return ()
@@ -81,7 +83,7 @@ def _with_width(found: tuple[float, Interval], positive: torch.Tensor) -> tuple[
     return value, wilson(value * rarer, rarer)
 
 
-def held(truth: Sequence[Inside]) -> torch.Tensor:
+def held(truth: Sequence[GroundTruth]) -> torch.Tensor:
     """Return for each message whether any example behind it has the property.
 
     Raises:

@@ -10,14 +10,14 @@ import torch
 from torch import Tensor
 
 from leaktight.core.attack import Guess, Reconstruction
-from leaktight.core.interval import bootstrap, wilson
 from leaktight.core.metric import Direction, Metric, Reading
 from leaktight.core.random import Stream, stream
-from leaktight.core.run import Inside
+from leaktight.core.run import GroundTruth
 from leaktight.core.task import Batch
 from leaktight.metrics.comparison import Comparison
 from leaktight.metrics.image import MSE, PSNR
 from leaktight.metrics.pairing import blank, is_image
+from leaktight.statistics.interval import bootstrap, wilson
 
 OBJECTIVE_OF_GUESS, OBJECTIVE_OF_TRUTH, SEARCH_FAILED = "objective_of_guess", "objective_of_truth", "search_failed"
 
@@ -61,7 +61,9 @@ class SearchGap(Metric):
     claim: ClassVar[str] = "inputs"
     leaks: ClassVar[Direction | None] = None
 
-    def grade(self, guess: Guess, truth: Sequence[Inside], rng: Stream, public: Batch | None = None) -> tuple[Reading, ...]:
+    def grade(
+        self, guess: Guess, truth: Sequence[GroundTruth], rng: Stream, public: Batch | None = None
+    ) -> tuple[Reading, ...]:
         """Return the objectives and the share of searches that failed; nothing where nothing was searched for or no truth is known."""
         if not isinstance(guess, Reconstruction) or guess.objective is None or guess.judge is None or not truth:
             return ()
@@ -83,7 +85,7 @@ class SearchGap(Metric):
         )
 
 
-def _blanked(inside: Inside) -> Inside:
+def _blanked(inside: GroundTruth) -> GroundTruth:
     """Return the other side of a message as if its examples were blank."""
     raw, used = (dataclasses.replace(batch, inputs=blank(batch.inputs)) for batch in (inside.raw, inside.used))
     return dataclasses.replace(inside, raw=raw, used=used)
@@ -97,7 +99,7 @@ def _outside(inputs: Tensor) -> bool:
     return bool((beyond > OUTSIDE).any())
 
 
-def _below_blind(guess: Reconstruction, truth: Sequence[Inside], rng: Stream, public: Batch | None) -> bool:
+def _below_blind(guess: Reconstruction, truth: Sequence[GroundTruth], rng: Stream, public: Batch | None) -> bool:
     """Return whether guesses are worse than what anybody could answer, by more than their interval, whatever they are compared with."""
     metric: Comparison = PSNR() if is_image(truth[0].raw.inputs.shape[1:]) else MSE()
     worse: Direction = "low" if metric.leaks == "high" else "high"

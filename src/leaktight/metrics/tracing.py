@@ -14,7 +14,7 @@ from leaktight.core.attack import Guess, Reconstruction
 from leaktight.core.errors import InvalidValue
 from leaktight.core.metric import Direction, Metric, Reading
 from leaktight.core.random import Stream
-from leaktight.core.run import Inside
+from leaktight.core.run import GroundTruth
 from leaktight.core.task import Batch
 from leaktight.metrics.comparison import AGAINST, Against, of_share, read
 from leaktight.metrics.pairing import on_screen
@@ -172,7 +172,9 @@ class TracingDistance(Metric):
     leaks: ClassVar[Direction] = "low"
     queries: Literal["attacked", "owned"] = "attacked"
 
-    def grade(self, guess: Guess, truth: Sequence[Inside], rng: Stream, public: Batch | None = None) -> tuple[Reading, ...]:
+    def grade(
+        self, guess: Guess, truth: Sequence[GroundTruth], rng: Stream, public: Batch | None = None
+    ) -> tuple[Reading, ...]:
         """Return a reading against the raw and one against the used examples; none without two participants to tell apart."""
         if not isinstance(guess, Reconstruction):
             return ()
@@ -199,14 +201,14 @@ class TracingDistance(Metric):
         return found.model_copy(update={"each": ()}) if self.queries == "owned" else found
 
 
-def _attacked(truth: Sequence[Inside], senders: Sequence[int], against: Against) -> _Query:
+def _attacked(truth: Sequence[GroundTruth], senders: Sequence[int], against: Against) -> _Query:
     batches = [inside.raw if against == "raw" else inside.used for inside in truth]
     counts = torch.tensor([len(batch) for batch in batches])
     inputs = torch.cat([batch.inputs for batch in batches])
     return _Query(inputs, torch.tensor(senders).repeat_interleave(counts), torch.repeat_interleave(counts))
 
 
-def _owned(truth: Sequence[Inside], senders: Sequence[int]) -> _Query | None:
+def _owned(truth: Sequence[GroundTruth], senders: Sequence[int]) -> _Query | None:
     """Return everything that each sender owns, once; None if nobody wrote down what one of them owns."""
     held = {sender: inside.owned for sender, inside in zip(senders, truth, strict=True)}
     batches = [batch for batch in held.values() if batch is not None]

@@ -9,8 +9,8 @@ from statistics import fmean
 from typing import Literal
 
 from leaktight.core.errors import InvalidValue
-from leaktight.core.interval import Interval
 from leaktight.core.metric import Reading
+from leaktight.statistics.interval import Interval
 
 GREEN_BELOW = 1.0
 """The ratio below which the perturbation is larger than the gradient: the paper's green region."""

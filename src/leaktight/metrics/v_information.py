@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from leaktight.core.errors import InvalidValue
-from leaktight.core.interval import Interval
 from leaktight.core.random import Stream
+from leaktight.statistics.interval import Interval
 
 MOST = math.log(2)
 """All that there is to know of a property that half of the messages have, in nats."""

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 from torch import nn
 
-from leaktight.models.layer import he
+from leaktight.models.layers import he
 from leaktight.models.network import Network
 
 # Channels as multiples of the width, kernel size, and whether a pooling follows.

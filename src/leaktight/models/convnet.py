@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 from torch import nn
 
-from leaktight.models.layer import Norm, he, norm
+from leaktight.models.layers import Norm, he, norm
 from leaktight.models.network import Network
 
 _MULTIPLES = (1, 2, 2, 4, 4, 4, 4, 4)

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 from torch import nn
 
-from leaktight.models.layer import activation, uniform
+from leaktight.models.layers import activation, uniform
 from leaktight.models.network import Network
 
 _HALVED = 2

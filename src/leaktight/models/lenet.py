@@ -7,7 +7,7 @@ from typing import Literal
 
 from torch import nn
 
-from leaktight.models.layer import Activation, activation
+from leaktight.models.layers import Activation, activation
 from leaktight.models.network import Network
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 from torch import nn
 
-from leaktight.models.layer import Activation, activation
+from leaktight.models.layers import Activation, activation
 from leaktight.models.network import Network
 
 

@@ -15,7 +15,7 @@ from torch.overrides import TorchFunctionMode
 from leaktight.core.errors import InvalidValue
 from leaktight.core.random import sealed
 from leaktight.core.task import Model, Normalise
-from leaktight.core.value import Kinded
+from leaktight.core.value import Registered
 from leaktight.data.columns import Columns
 
 MOST_PARAMETERS = 500_000_000
@@ -43,7 +43,7 @@ def weightless() -> Iterator[None]:
         yield
 
 
-class Network(Kinded):
+class Network(Registered):
     """A recipe for a model as body + head. Write `parts`; call `build`."""
 
     family: ClassVar[str] = "model"

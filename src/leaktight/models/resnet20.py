@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
 
-from leaktight.models.layer import Norm, he, norm
+from leaktight.models.layers import Norm, he, norm
 from leaktight.models.network import Network
 
 _STAGES = (16, 32, 64)

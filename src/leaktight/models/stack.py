@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from torch import nn
 
-from leaktight.models.layer import he
+from leaktight.models.layers import he
 
 
 def stack(

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 from torch import nn
 
-from leaktight.models.layer import he, norm
+from leaktight.models.layers import he, norm
 from leaktight.models.network import Network
 
 # For each stage: channels as a multiple of the width, how many convolutions, and whether a pooling follows.

@@ -11,7 +11,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from leaktight.data.columns import Columns
-from leaktight.models.layer import Activation, activation
+from leaktight.models.layers import Activation, activation
 from leaktight.models.network import Network
 from leaktight.models.tabular import Encoded
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from statistics import fmean
 
 from leaktight.core.metric import Reading
-from leaktight.statistics.difference import minus
+from leaktight.statistics.pooling import minus
 
 
 def mean_of(readings: Sequence[Reading | None]) -> Reading | None:

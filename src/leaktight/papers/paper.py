@@ -9,15 +9,15 @@ from typing import Any, Generic, Literal, Protocol, TypeVar
 
 from pydantic import Field
 
-from leaktight.audit.crew import Workers
-from leaktight.audit.driver import Progress
-from leaktight.audit.plan import Plan
 from leaktight.core.errors import InvalidValue
 from leaktight.core.value import Value
 from leaktight.data.files import Location
 from leaktight.papers.check import Check
 from leaktight.papers.records import Records
 from leaktight.papers.row import Row, Tables
+from leaktight.plans.plan import Plan
+from leaktight.running.scheduler import Progress
+from leaktight.running.worker_pool import Workers
 
 Scale = Literal["smoke", "small", "paper"]
 Plans = dict[str, Plan]

@@ -11,8 +11,6 @@ from typing import Any
 
 from pydantic import Field
 
-from leaktight.audit.crew import Workers
-from leaktight.audit.driver import Progress, Step, run
 from leaktight.core.record import Record, Status
 from leaktight.core.value import Value
 from leaktight.findings.summary_file import write_summary
@@ -20,6 +18,8 @@ from leaktight.papers.check import Check
 from leaktight.papers.paper import Order, Paper, Scale
 from leaktight.papers.records import Records
 from leaktight.papers.row import Tables
+from leaktight.running.scheduler import Progress, Step, run
+from leaktight.running.worker_pool import Workers
 
 
 class Reproduction(Value):

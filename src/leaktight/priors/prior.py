@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from leaktight.core.task import Batch
-from leaktight.core.value import Kinded
+from leaktight.core.value import Registered
 
 
 class Coordinates(abc.ABC):
@@ -79,7 +79,7 @@ class Whitened(Coordinates):
         return 0.5 * z.square().sum()
 
 
-class Prior(Kinded):
+class Prior(Registered):
     """What examples look like, to somebody who has not seen a message yet.
 
     Write `coordinates`. A prior is public: it may use the shape of examples, how the network scales them, and public examples where the

@@ -12,7 +12,7 @@ from leaktight.core.message import Kind
 from leaktight.core.metric import Reading
 from leaktight.core.probe import Finding, Probe
 from leaktight.core.random import Stream
-from leaktight.core.run import Inside, Run
+from leaktight.core.run import GroundTruth, Run
 
 SHARES = (0.05, 0.25, 0.5, 0.75, 0.95)
 CLASSES = ("negative", "positive")
@@ -60,7 +60,7 @@ class ClassGradients(Probe):
         )
 
 
-def described(inside: Inside) -> Tensor | None:
+def described(inside: GroundTruth) -> Tensor | None:
     """Return the quantiles of one step: by measure, then by class, then by share; None if a class is missing."""
     [tensor] = inside.sent.tensors.values()
     rows, positive = tensor.flatten(1).double().cpu(), (inside.raw.labels == 1).cpu()
@@ -89,7 +89,7 @@ def _quantiles(values: Tensor, shares: Tensor) -> Tensor:
     return values.quantile(shares) if len(values) else torch.zeros_like(shares)
 
 
-def _losses(inside: Inside) -> Tensor:
+def _losses(inside: GroundTruth) -> Tensor:
     if inside.losses is None:
         raise Refusal("class_gradients needs the loss of each example. Nobody wrote them down in this run.")
     return inside.losses.double().cpu()

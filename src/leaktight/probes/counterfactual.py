@@ -13,7 +13,7 @@ from leaktight.core.local import Local
 from leaktight.core.message import Kind, Message
 from leaktight.core.probe import Finding, Probe
 from leaktight.core.random import Stream
-from leaktight.core.run import Inside, MessageKey, Run
+from leaktight.core.run import GroundTruth, MessageKey, Run
 from leaktight.learning.client import Client
 
 
@@ -70,7 +70,7 @@ def counterfactual(run: Run, defence: Defence) -> Run:
             f"A counterfactual needs a defence that leaves the agreed task as it is. {defence.kind} changes it, so train with it instead."
         )
     asked: dict[str, Message] = {}
-    inside: dict[MessageKey, Inside] = {}
+    inside: dict[MessageKey, GroundTruth] = {}
     transcript = []
     for message in run.transcript:
         if message.kind is Kind.PARAMETERS:
@@ -84,7 +84,7 @@ def counterfactual(run: Run, defence: Defence) -> Run:
     return dataclasses.replace(run, transcript=tuple(transcript), defence=defence, inside=inside)
 
 
-def _answered(run: Run, defence: Defence, ask: Message, former: Message) -> Inside:
+def _answered(run: Run, defence: Defence, ask: Message, former: Message) -> GroundTruth:
     """Return both sides of what a sender would have answered; who attacks knows the same facts of it."""
     before = run.inside[former.key]
     own = run.locals.get(former.sender)

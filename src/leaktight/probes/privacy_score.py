@@ -9,7 +9,6 @@ from pydantic import Field
 from torch import Tensor
 
 from leaktight.core.errors import InvalidValue
-from leaktight.core.interval import bootstrap
 from leaktight.core.message import Tensors
 from leaktight.core.metric import Reading
 from leaktight.core.probe import Finding, Probe
@@ -18,6 +17,7 @@ from leaktight.core.run import Run
 from leaktight.core.task import Batch, Task
 from leaktight.learning.gradient import gradient
 from leaktight.probes.public import latest, public_examples, through
+from leaktight.statistics.interval import bootstrap
 from leaktight.transforms.policy import Policy, Probability
 
 Similarity = Literal["whole", "per_tensor"]

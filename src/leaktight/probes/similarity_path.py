@@ -10,17 +10,17 @@ from pydantic import Field, field_validator
 from torch import Tensor
 
 from leaktight.attacks.distance import cosine
-from leaktight.attacks.engine import Engine
 from leaktight.attacks.hypotheses import hypotheses
 from leaktight.attacks.matching import GradientMatching
+from leaktight.attacks.search_engine import SearchEngine
 from leaktight.attacks.victims import Victims
-from leaktight.core.interval import bootstrap
 from leaktight.core.message import Tensors, layer_of
 from leaktight.core.metric import Reading
 from leaktight.core.probe import Finding, Probe
 from leaktight.core.random import Stream, stream
 from leaktight.core.run import Run
 from leaktight.core.threat import ThreatModel, View
+from leaktight.statistics.interval import bootstrap
 
 
 class SimilarityPath(Probe):
@@ -89,7 +89,7 @@ class SimilarityPath(Probe):
 
         objective = self.attack.objective(victims, view)
         problem = objective.problem(hypotheses(victims, 1, rng))
-        Engine(problem, search, watch).run(self.attack.starts(objective, 1, rng), len(victims))
+        SearchEngine(problem, search, watch).run(self.attack.starts(objective, 1, rng), len(victims))
         path: dict[tuple[int, str], Tensor] = {}
         last = points[0]
         for moment in dict.fromkeys(moments):

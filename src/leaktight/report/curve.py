@@ -8,10 +8,11 @@ from typing import Any
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from leaktight.audit.utility import utility_name
-from leaktight.audit.words import name_of, percent
+from leaktight.core.display import percent
 from leaktight.core.metric import Reading
 from leaktight.findings.characteristic import DISTANCES, Curve, Spot
+from leaktight.findings.display import name_of
+from leaktight.findings.utility import utility_name
 from leaktight.metrics.tradeoff import GREEN_BELOW, RED_ABOVE, abscissa
 from leaktight.report.plots import COLOURS, error_bars, escaped, layout, plain_figure
 

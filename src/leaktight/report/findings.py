@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from leaktight.audit.label_leak import LEAK_AUC
-from leaktight.audit.rows import PSNR, STATEMENT
-from leaktight.audit.utility import utility_name
-from leaktight.audit.words import capital, counted, name_of, points, undefended
+from leaktight.core.defence import is_undefended
+from leaktight.core.display import capital, counted, points
 from leaktight.core.record import Status
 from leaktight.findings.bound import TELLING
+from leaktight.findings.display import name_of
 from leaktight.findings.evidence import MOST_FAILED
+from leaktight.findings.label_leak import LEAK_AUC
+from leaktight.findings.rows import PSNR, STATEMENT
 from leaktight.findings.sentence import brief_of, reasons_of
+from leaktight.findings.utility import utility_name
 from leaktight.findings.verdict import Judgement
 from leaktight.metrics.search_gap import SEARCH_FAILED
 from leaktight.report.page import Page, Section
@@ -67,7 +69,7 @@ def _judged(judgement: Judgement) -> dict[str, Any]:
 def _price(judgement: Judgement) -> str:
     """Return what a defence costs, in a few words; nothing where no price is told."""
     loss = judgement.worst.loss
-    if undefended(judgement.defence) or loss is None or judgement.beside:
+    if is_undefended(judgement.defence) or loss is None or judgement.beside:
         return ""
     around = "" if loss.low is None or loss.high is None else f" ({points(loss.low)} to {points(loss.high)})"
     return f"{points(loss.value)}{around} points of {utility_name(loss)}"
@@ -81,7 +83,7 @@ def tiles(page: Page) -> list[dict[str, str]]:
     found = []
     for kind in kinds.values():
         bare = max(
-            (j for j in judgements if undefended(j.defence) and j.kind is kind),
+            (j for j in judgements if is_undefended(j.defence) and j.kind is kind),
             key=lambda j: kind.severity(j.worst),
             default=None,
         )
@@ -136,7 +138,7 @@ def _by_defence(judgements: Sequence[Judgement]) -> list[list[Judgement]]:
     """Return what was found about each defence, in all scenarios in which it was measured."""
     groups: dict[str, list[Judgement]] = {}
     for judgement in judgements:
-        if not undefended(judgement.defence):
+        if not is_undefended(judgement.defence):
             groups.setdefault(judgement.defence.key, []).append(judgement)
     return list(groups.values())
 
@@ -149,7 +151,7 @@ def _cheapest(judgements: Sequence[Judgement]) -> dict[str, str] | None:
     kind = next((j.kind for j in judgements), None)
     judgements = [j for j in judgements if j.kind is kind]
     scenarios = {j.scenario for j in judgements}
-    if any(undefended(j.defence) and j.worst.useless for j in judgements):
+    if any(is_undefended(j.defence) and j.worst.useless for j in judgements):
         return None
     safe = [
         group

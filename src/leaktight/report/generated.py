@@ -12,9 +12,10 @@ from statistics import fmean
 import torch
 from torch import Tensor
 
-from leaktight.audit.rows import ANY_CLASS, RECOGNISED, Row
-from leaktight.audit.words import capital, name_of, percent
+from leaktight.core.display import capital, percent
 from leaktight.core.metric import Reading
+from leaktight.findings.display import name_of
+from leaktight.findings.rows import ANY_CLASS, RECOGNISED, Row
 from leaktight.report.numbers import shown
 from leaktight.report.page import Page, Pictures, Section
 from leaktight.report.pictures import data_address

@@ -9,14 +9,15 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from leaktight.audit.label_leak import GUESSING, LEAK_AUC, PASSES, TAIL, place_of, weight
-from leaktight.audit.rows import Row
-from leaktight.audit.words import family_of, name_of, undefended
+from leaktight.core.defence import is_undefended
 from leaktight.core.errors import InvalidValue
 from leaktight.core.metric import Reading
 from leaktight.core.record import Cell, Record, Status
 from leaktight.core.scenario import Scenario
+from leaktight.findings.display import family_of, name_of
+from leaktight.findings.label_leak import GUESSING, LEAK_AUC, PASSES, TAIL, place_of, weight
 from leaktight.findings.passes import BESIDE, LabelPasses, passes_of
+from leaktight.findings.rows import Row
 from leaktight.learning.split import Split
 from leaktight.report.page import Page, Section
 from leaktight.report.plots import COLOURS, escaped, layout, plain_figure
@@ -242,7 +243,7 @@ def _shades(rows: Iterable[Row]) -> dict[str, tuple[str, float]]:
     """Return a colour for each kind of defence, the fuller the stronger; grey for none."""
     families: dict[str, list[str]] = {}
     for defence in {row.defence.key: row.defence for row in rows}.values():
-        families.setdefault("" if undefended(defence) else family_of(defence), []).append(defence.key)
+        families.setdefault("" if is_undefended(defence) else family_of(defence), []).append(defence.key)
     named = [family for family in families if family]
     found = {}
     for family, keys in families.items():

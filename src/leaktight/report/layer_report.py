@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from leaktight.audit.layer_risk import correlations, layer_rows
-from leaktight.audit.layer_words import layer_sentences, together
-from leaktight.audit.store import Store
 from leaktight.core.private import write_private
 from leaktight.core.record import Record
+from leaktight.findings.layer_risk import correlations, layer_rows
+from leaktight.findings.layer_words import layer_sentences, together
 from leaktight.report.findings import flags_section, glossary_section
 from leaktight.report.layers import FIRST, figure_of, table_of_rows
 from leaktight.report.numbers import checks_section, table_section
 from leaktight.report.page import Page, Section
 from leaktight.report.render import render
 from leaktight.report.settings import parameters_section, threat_section
+from leaktight.running.store import Store
 
 PLOT = "plot-layers"
 

@@ -8,7 +8,10 @@ from typing import Any, NamedTuple
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from leaktight.audit.layer_risk import (
+from leaktight.core.display import capital
+from leaktight.core.metric import Reading
+from leaktight.findings.display import name_of
+from leaktight.findings.layer_risk import (
     LABEL,
     LABEL_AUC,
     MUTUAL_INFORMATION,
@@ -20,15 +23,13 @@ from leaktight.audit.layer_risk import (
     profiles_of,
     riskiest,
 )
-from leaktight.audit.layer_words import most_telling, together
-from leaktight.audit.pool import high, low
-from leaktight.audit.property_leak import PROPERTY_AUC
-from leaktight.audit.rows import PSNR
-from leaktight.audit.words import capital, name_of
-from leaktight.core.metric import Reading
+from leaktight.findings.layer_words import most_telling, together
+from leaktight.findings.property_leak import PROPERTY_AUC
+from leaktight.findings.rows import PSNR
 from leaktight.report.numbers import shown
 from leaktight.report.page import Page, Section
 from leaktight.report.plots import COLOURS, error_bars, escaped, layout, plain_figure
+from leaktight.statistics.pooling import high, low
 
 MOST_FIGURES = 12
 FIRST, SMALL = 460, 260

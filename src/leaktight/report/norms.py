@@ -7,8 +7,10 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from leaktight.audit.rows import Row
-from leaktight.audit.words import capital, name_of, undefended
+from leaktight.core.defence import is_undefended
+from leaktight.core.display import capital
+from leaktight.findings.display import name_of
+from leaktight.findings.rows import Row
 from leaktight.metrics.norm_histogram import BINS, LOWEST, WIDTH
 from leaktight.report.page import Page, Section
 from leaktight.report.plots import COLOURS, layout, plain_figure
@@ -42,7 +44,9 @@ def norms_section(page: Page) -> Section | None:
 def _by_defence(page: Page) -> list[tuple[Row, Shares]]:
     """Return one row for each scenario and defence with its counts; every attack on the same messages holds the same ones."""
     leaky = {
-        j.scenario: (j.worst.batch_size, j.worst.stage) for j in page.summary.judgements if undefended(j.defence) and j.charted
+        j.scenario: (j.worst.batch_size, j.worst.stage)
+        for j in page.summary.judgements
+        if is_undefended(j.defence) and j.charted
     }
     found: dict[tuple[int, str], tuple[Row, Shares]] = {}
     for row in page.summary.rows:

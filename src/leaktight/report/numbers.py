@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from leaktight.audit.flags_soundness import EXACT_AUC, EXACT_ERROR, EXACT_PSNR, far_from_chance, is_exact
-from leaktight.audit.label_leak import LEAK_AUC, tells_labels
-from leaktight.audit.layer_risk import of_layers, of_layers_alone
-from leaktight.audit.property_leak import PROPERTY_AUC
-from leaktight.audit.rows import LABELS, PSNR, SSIM, STATEMENT, Row
-from leaktight.audit.utility import utility_name, utility_text
-from leaktight.audit.words import STAGES, label_of, name_of, percent, points, title_of
+from leaktight.core.display import percent, points
 from leaktight.core.metric import Reading
 from leaktight.core.probe import Attempt
 from leaktight.core.record import Record, Status
+from leaktight.findings.display import STAGES, label_of, name_of, title_of
+from leaktight.findings.flags_soundness import EXACT_AUC, EXACT_ERROR, EXACT_PSNR, far_from_chance, is_exact
+from leaktight.findings.label_leak import LEAK_AUC, tells_labels
+from leaktight.findings.layer_risk import of_layers, of_layers_alone
+from leaktight.findings.property_leak import PROPERTY_AUC
+from leaktight.findings.rows import LABELS, PSNR, SSIM, STATEMENT, Row
+from leaktight.findings.utility import utility_name, utility_text
 from leaktight.metrics.search_gap import SEARCH_FAILED
 from leaktight.report.page import Page, Section
 

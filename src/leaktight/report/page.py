@@ -8,11 +8,11 @@ from typing import Any
 
 from torch import Tensor
 
-from leaktight.audit.flags import Flag, raise_flags
-from leaktight.audit.plan import Plan
 from leaktight.core.record import Record
 from leaktight.findings.advice import Advice, advise
+from leaktight.findings.flags import Flag, raise_flags
 from leaktight.findings.summary import Summary, summarise
+from leaktight.plans.plan import Plan
 
 Pictures = Callable[[str], Mapping[str, Tensor] | None]
 """From a cell's key to its images: `truth_raw`, `truth_used`, `guess`, and labels."""

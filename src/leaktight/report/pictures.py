@@ -11,9 +11,11 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from leaktight.audit.rows import Row
-from leaktight.audit.words import capital, name_of, undefended
+from leaktight.core.defence import is_undefended
+from leaktight.core.display import capital
 from leaktight.core.probe import OBJECTIVE
+from leaktight.findings.display import name_of
+from leaktight.findings.rows import Row
 from leaktight.findings.verdict import Judgement
 from leaktight.metrics.image import psnr
 from leaktight.report.page import Page, Pictures, Section
@@ -142,7 +144,7 @@ def _row(images: Tensor, what: str, captions: Sequence[str] = ()) -> tuple[Pictu
 
 def _guesses(guess: Tensor, raw: Tensor, shown: Mapping[str, Tensor], row: Row, threshold: float | None) -> tuple[Picture, ...]:
     guessed = shown["guess_labels"].tolist() if "guess_labels" in shown else [-1] * len(guess)
-    under = "without defence" if undefended(row.defence) else f"under {name_of(row.defence)}"
+    under = "without defence" if is_undefended(row.defence) else f"under {name_of(row.defence)}"
     made = []
     for number, image in enumerate(guess):
         quality = psnr(image[None].double() / 255, raw[number][None].double() / 255).item()

@@ -13,16 +13,18 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from leaktight.audit.label_leak import place_of, tells_labels
-from leaktight.audit.pool import high, low
-from leaktight.audit.property_leak import GUESSING, tells_property, whence
-from leaktight.audit.rows import PSNR, STATEMENT, Row
-from leaktight.audit.sweep import sweeps
-from leaktight.audit.utility import ACCURACY, utility_name, utility_text
-from leaktight.audit.words import capital, family_of, name_of, percent, strength_of, title_of, undefended
+from leaktight.core.defence import is_undefended
+from leaktight.core.display import capital, percent
 from leaktight.core.metric import Reading
+from leaktight.findings.display import family_of, name_of, strength_of, title_of
+from leaktight.findings.label_leak import place_of, tells_labels
+from leaktight.findings.property_leak import GUESSING, tells_property, whence
+from leaktight.findings.rows import PSNR, STATEMENT, Row
+from leaktight.findings.sweep import sweeps
+from leaktight.findings.utility import ACCURACY, utility_name, utility_text
 from leaktight.findings.verdict import Judgement
 from leaktight.report.page import Page, Section
+from leaktight.statistics.pooling import high, low
 
 # Okabe and Ito's palette, told apart also by readers with colour blindness; black is left to the undefended point.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6bb1", "#7f7f7f")
@@ -103,8 +105,8 @@ def tradeoff(judged: Sequence[Judgement]) -> dict[str, Any] | None:
     figure = go.Figure()
     number = 0
     # The undefended point comes last, so that no other covers it.
-    for line in sorted(lines_of(placed), key=lambda line: undefended(line.rows[0].defence)):
-        bare = undefended(line.rows[0].defence)
+    for line in sorted(lines_of(placed), key=lambda line: is_undefended(line.rows[0].defence)):
+        bare = is_undefended(line.rows[0].defence)
         colour, symbol = ("#6b7280", "star") if bare else (COLOURS[number % len(COLOURS)], SYMBOLS[number % len(SYMBOLS)])
         number += not bare
         figure.add_trace(_line(line, colour, symbol, 100 if share else 1))
@@ -181,7 +183,7 @@ def over_strength(line: Line) -> dict[str, Any]:
 
 def _swept(judged: Sequence[Judgement]) -> list[Line]:
     """Return the lines over a strength, each from no defence on, of which all points have the same reading."""
-    bare = tuple(j.worst for j in judged if undefended(j.defence))[:1]
+    bare = tuple(j.worst for j in judged if is_undefended(j.defence))[:1]
     lines = [
         dataclasses.replace(line, values=(*[None] * len(bare), *line.values), rows=(*bare, *line.rows))
         for line in lines_of(judged)

@@ -7,10 +7,11 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from torch import Tensor
 
-from leaktight.audit.rows import RATIO
-from leaktight.audit.words import links, name_of
+from leaktight.core.defence import links
 from leaktight.core.record import Record
 from leaktight.findings.characteristic import DISTANCES, Curve, Spot
+from leaktight.findings.display import name_of
+from leaktight.findings.rows import RATIO
 from leaktight.metrics.tradeoff import Region, region
 from leaktight.report.page import Page
 from leaktight.report.pictures import Picture, data_address, drawable

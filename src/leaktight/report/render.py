@@ -13,11 +13,10 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
-from leaktight.audit.plan import Plan
-from leaktight.audit.store import Store
 from leaktight.core.private import write_private
 from leaktight.core.record import Record
 from leaktight.findings.redaction import number_seeds, redacted, without_seeds
+from leaktight.plans.plan import Plan
 from leaktight.report.characteristic import characteristic_section
 from leaktight.report.findings import advice_section, flags_section, glossary_section, verdict_section
 from leaktight.report.generated import generated_section
@@ -29,6 +28,7 @@ from leaktight.report.page import MakeSection, Page, Pictures
 from leaktight.report.pictures import pictures_section
 from leaktight.report.plots import tradeoff_section
 from leaktight.report.settings import parameters_section, reproduce_section, threat_section
+from leaktight.running.store import Store
 
 SECTIONS: tuple[MakeSection, ...] = (
     verdict_section,

@@ -6,15 +6,16 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from leaktight.audit.adaptation import models_defence
-from leaktight.audit.threats import SOURCE, letter_of_probe
-from leaktight.audit.words import attack_of, family_of, gist, label_of, listed, name_of, undefended
 from leaktight.core.budget import budgets_of, other_notes
-from leaktight.core.defence import Defence
-from leaktight.core.probe import Attempt, Probe
+from leaktight.core.defence import Defence, is_undefended
+from leaktight.core.display import listed
+from leaktight.core.probe import Attempt, Probe, attack_of
 from leaktight.core.threat import Knows, ThreatModel
 from leaktight.core.value import Value
+from leaktight.findings.adaptation import models_defence
+from leaktight.findings.display import family_of, gist, label_of, name_of
 from leaktight.findings.redaction import without_places
+from leaktight.findings.threats import SOURCE, letter_of_probe
 from leaktight.report.page import Page, Section
 
 KNOWN = {
@@ -74,7 +75,7 @@ def _attack(probe: Probe, defences: Sequence[Defence]) -> dict[str, Any]:
     if attack is None:
         return {"gist": gist(probe), "wants": [], "models": ""}
     wants = [words for claim, words in WANTS.items() if claim in attack.claims]
-    models = dict.fromkeys(family_of(one) for one in defences if not undefended(one) and models_defence(attack, probe, one))
+    models = dict.fromkeys(family_of(one) for one in defences if not is_undefended(one) and models_defence(attack, probe, one))
     return {"gist": gist(attack), "wants": wants, "models": listed(list(models))}
 
 

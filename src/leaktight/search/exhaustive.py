@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import torch
 
 from leaktight.search.candidates import Candidate
-from leaktight.search.job import blocks
 from leaktight.search.racing import Privacy, Scores
+from leaktight.search.score_task import blocks
 
 
 def exhaust(candidates: Sequence[Candidate], images: int, privacy: Privacy) -> Scores:

@@ -9,14 +9,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from leaktight.audit.fingerprint import Fingerprint, explain
-from leaktight.audit.words import count
 from leaktight.core.digest import digest
+from leaktight.core.display import count
 from leaktight.core.document import parse_json
 from leaktight.core.errors import LeaktightError
 from leaktight.core.input_file import GIBIBYTE, read_input
 from leaktight.core.private import private_file, private_folder, reason, write_private
-from leaktight.search.job import Job
+from leaktight.running.fingerprint import Fingerprint, explain
+from leaktight.search.score_task import ScoreTask
 
 Answer = tuple[float, ...]
 FORMAT = 2
@@ -39,7 +39,7 @@ class Journal:
 
     Example:
         >>> import tempfile
-        >>> job = Job("accuracy", 0, 8, (3, 1))
+        >>> job = ScoreTask("accuracy", 0, 8, (3, 1))
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     with Journal(Path(folder) / "journal.jsonl", "a", Fingerprint()) as journal:
         ...         journal.add(job, (-1.5,))
@@ -80,7 +80,7 @@ class Journal:
             verb = "is" if damaged == 1 else "are"
             _log.warning("The journal `%s` is damaged in %s, which %s computed again.", path, count(damaged, "line"), verb)
 
-    def add(self, job: Job, answer: Answer) -> None:
+    def add(self, job: ScoreTask, answer: Answer) -> None:
         """Write a score down."""
         line = {"what": job.what, "start": job.start, "stop": job.stop, "acts": job.acts, "scores": answer}
         try:
@@ -114,11 +114,11 @@ def _held(line: bytes, seal: str) -> dict[str, Any] | None:
     return held if line == _line(held, seal) else None
 
 
-def _score(line: bytes, seal: str) -> tuple[Job, Answer] | None:
+def _score(line: bytes, seal: str) -> tuple[ScoreTask, Answer] | None:
     held = _held(line, seal)
     if held is None:
         return None
-    return Job(held["what"], held["start"], held["stop"], tuple(held["acts"])), tuple(map(float, held["scores"]))
+    return ScoreTask(held["what"], held["start"], held["stop"], tuple(held["acts"])), tuple(map(float, held["scores"]))
 
 
 def _unwritable(path: Path, error: OSError) -> LeaktightError:

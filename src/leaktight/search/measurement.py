@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from leaktight.audit.driver import Step
+from leaktight.running.scheduler import Step
 from leaktight.search.candidates import Candidate, Indices
-from leaktight.search.job import Job, blocks
 from leaktight.search.journal import Journal
-from leaktight.search.workers import Engine
+from leaktight.search.score_task import ScoreTask, blocks
+from leaktight.search.scoring import Backend
 
 Progress = Callable[[Step], None]
 
@@ -28,7 +28,7 @@ class Measurement:
     `image_scores` counts the privacy scores of single images that were asked for, kept ones too.
     """
 
-    def __init__(self, engine: Engine, journal: Journal, images: int, progress: Progress | None = None) -> None:
+    def __init__(self, engine: Backend, journal: Journal, images: int, progress: Progress | None = None) -> None:
         self._engine, self._journal, self._images, self._progress = engine, journal, images, progress
         self._kept = len(journal.known)
         self._done = 0
@@ -38,31 +38,33 @@ class Measurement:
         """Return the privacy scores of candidates on some of the images, all of one of the `blocks`."""
         text = f"privacy of {len(candidates)} policies, images {start + 1} to {stop} of {self._images}"
         self.image_scores += len(candidates) * (stop - start)
-        self._answer([Job("privacy", start, stop, one.acts) for one in candidates], text, self._later(len(candidates), stop))
-        return {one: self._known(Job("privacy", start, stop, one.acts)) for one in candidates}
+        self._answer(
+            [ScoreTask("privacy", start, stop, one.acts) for one in candidates], text, self._later(len(candidates), stop)
+        )
+        return {one: self._known(ScoreTask("privacy", start, stop, one.acts)) for one in candidates}
 
     def accuracy(self, candidates: Sequence[Candidate]) -> list[float]:
         """Return the accuracy score of each candidate."""
-        jobs = [Job("accuracy", 0, self._images, one.acts) for one in candidates]
+        jobs = [ScoreTask("accuracy", 0, self._images, one.acts) for one in candidates]
         self._answer(jobs, f"accuracy of {len(candidates)} policies", self._later(len(candidates), 0))
         return [self._known(job).item() for job in jobs]
 
     def untransformed(self) -> tuple[Tensor, float]:
         """Return the privacy score of each image as it is, and the accuracy score of all."""
         nothing: Indices = ()
-        jobs = [Job("privacy", start, stop, nothing) for start, stop in blocks(self._images)]
-        whole = Job("accuracy", 0, self._images, nothing)
+        jobs = [ScoreTask("privacy", start, stop, nothing) for start, stop in blocks(self._images)]
+        whole = ScoreTask("accuracy", 0, self._images, nothing)
         self._answer([*jobs, whole], "images as they are", 0)
         return torch.cat([self._known(job) for job in jobs]), self._known(whole).item()
 
-    def _known(self, job: Job) -> Tensor:
+    def _known(self, job: ScoreTask) -> Tensor:
         return torch.tensor(self._journal.known[job], dtype=torch.float64)
 
     def _later(self, candidates: int, stop: int) -> int:
         """Return how many jobs are left at most when images up to one are scored."""
         return candidates * sum(start >= stop for start, _ in blocks(self._images))
 
-    def _answer(self, jobs: Sequence[Job], text: str, later: int) -> None:
+    def _answer(self, jobs: Sequence[ScoreTask], text: str, later: int) -> None:
         missing = sorted({job for job in jobs if job not in self._journal.known})
         total = self._done + len(missing) + later
         kept = f" ({self._kept} scores kept)" if self._kept else ""

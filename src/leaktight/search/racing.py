@@ -11,7 +11,7 @@ from torch import Tensor
 
 from leaktight.search.candidates import Candidate
 from leaktight.search.chosen import chosen
-from leaktight.search.job import blocks
+from leaktight.search.score_task import blocks
 
 LEVEL = 0.99
 """How sure it must be that a candidate is worse before it is dropped: the one-sided level of Student's interval."""

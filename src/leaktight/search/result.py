@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 
-from leaktight.core.interval import Interval
 from leaktight.search.settings import Search
+from leaktight.statistics.interval import Interval
 from leaktight.transforms.policy import Policy
 
 

@@ -10,19 +10,18 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from leaktight.audit.crew import Workers
-from leaktight.audit.driver import Step
-from leaktight.audit.fingerprint import Fingerprint, Fingerprints
-from leaktight.audit.store import locked
-from leaktight.audit.workers import hired
 from leaktight.core.archive import pack, read_archive
 from leaktight.core.digest import digest_archive
 from leaktight.core.errors import InvalidValue, LeaktightError
-from leaktight.core.interval import bootstrap
 from leaktight.core.private import check_writable, private_folder, write_private
 from leaktight.core.random import stream
 from leaktight.core.threads import one_thread
 from leaktight.data import Factory
+from leaktight.running.fingerprint import Fingerprint, Fingerprints
+from leaktight.running.processes import start_pool
+from leaktight.running.scheduler import Step
+from leaktight.running.store import locked
+from leaktight.running.worker_pool import Workers
 from leaktight.search.candidates import Candidate, Indices, drawn
 from leaktight.search.chosen import chosen
 from leaktight.search.exhaustive import exhaust
@@ -32,8 +31,9 @@ from leaktight.search.measurement import Measurement, Progress
 from leaktight.search.policy_file import write_policy
 from leaktight.search.racing import Scores, by_mean, race
 from leaktight.search.result import Result, Scored
+from leaktight.search.scoring import Backend, PoolBackend, SerialBackend, scorer_of, work_of
 from leaktight.search.settings import Search
-from leaktight.search.workers import Engine, Hired, InProcess, scorer_of, work_of
+from leaktight.statistics.interval import bootstrap
 
 KEPT, JOURNAL, MODEL, LOCK = ".search", "journal.jsonl", "model.safetensors", "search.lock"
 DRAWS = 10
@@ -78,8 +78,12 @@ def search(settings: Search, out: str | Path, workers: Workers = 1, progress: Pr
     return result
 
 
-def _engine(settings: Search, model: Path, workers: Workers) -> Engine:
-    return InProcess(scorer_of(settings, model)) if workers == 1 else Hired(hired(workers, work_of(settings, model)))
+def _engine(settings: Search, model: Path, workers: Workers) -> Backend:
+    return (
+        SerialBackend(scorer_of(settings, model))
+        if workers == 1
+        else PoolBackend(start_pool(workers, work_of(settings, model)))
+    )
 
 
 def _scoring(settings: Search) -> Search:

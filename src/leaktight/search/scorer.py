@@ -11,8 +11,8 @@ from leaktight.core.message import Tensors
 from leaktight.probes.accuracy_score import accuracy_score
 from leaktight.probes.privacy_score import privacy_scores
 from leaktight.search.candidates import Indices
-from leaktight.search.job import Job
 from leaktight.search.material import Material
+from leaktight.search.score_task import ScoreTask
 from leaktight.search.settings import Search
 from leaktight.transforms.batched import Pixels
 from leaktight.transforms.images import as_bytes, from_bytes
@@ -47,7 +47,7 @@ class Scorer:
         self._answers: dict[tuple[str, int, bytes], tuple[float, ...]] = {}
         self.applied = self.scored = 0
 
-    def answer(self, job: Job) -> tuple[float, ...]:
+    def answer(self, job: ScoreTask) -> tuple[float, ...]:
         """Return the scores of a job: one for each of its images, or one in all."""
         pixels = self.images(job.acts)[job.start : job.stop]
         key = job.what, job.start, hashlib.sha256(pixels.tobytes()).digest()
@@ -70,7 +70,7 @@ class Scorer:
         self._images.move_to_end(acts)
         return self._images[acts]
 
-    def _privacy(self, job: Job, pixels: Pixels) -> tuple[float, ...]:
+    def _privacy(self, job: ScoreTask, pixels: Pixels) -> tuple[float, ...]:
         own, part = self._material, slice(job.start, job.stop)
         images = from_bytes(pixels, own.examples.inputs)
         how = self._search.similarity, self._search.blends

@@ -11,7 +11,7 @@ from scipy.special import stdtrit
 from torch import Tensor
 
 from leaktight.core.errors import InvalidValue
-from leaktight.core.interval import Interval, wilson
+from leaktight.statistics.interval import Interval, wilson
 from leaktight.statistics.outcomes import Outcomes
 
 Pair = tuple[Outcomes, Outcomes]

@@ -1,7 +1,6 @@
 """Checks that whoever writes a plugin can import, and toys with known answers. None of them needs a test framework."""
 
 from leaktight.testing.attacks import check_attack
-from leaktight.testing.chairs import active_run, squares
 from leaktight.testing.channels import check_channel
 from leaktight.testing.conformance import ConformanceError
 from leaktight.testing.cut import cut_message, cut_run, cut_step
@@ -9,6 +8,7 @@ from leaktight.testing.defences import check_defence
 from leaktight.testing.hooks import toy_step
 from leaktight.testing.metrics import Trial, check_metric, reconstruction_trial
 from leaktight.testing.samples import installed, sample
+from leaktight.testing.seats import active_run, squares
 from leaktight.testing.toys import marked, null_run, property_run, toy_batch, toy_message, toy_parameters, toy_run, toy_task
 from leaktight.testing.values import check_value
 

@@ -16,8 +16,8 @@ from leaktight.core.run import Run, all_but
 from leaktight.core.scenario import flat
 from leaktight.core.threat import Knows, ThreatModel, View
 from leaktight.metrics import PSNR, LabelDistance, PropertyAuc, Recognised, RecognisedConfidence
-from leaktight.testing.chairs import ATTACKER, active_run
 from leaktight.testing.conformance import own_randomness, picture, require, unchanged
+from leaktight.testing.seats import ATTACKER, active_run
 from leaktight.testing.toys import null_run, property_run, toy_run
 from leaktight.testing.values import check_value
 

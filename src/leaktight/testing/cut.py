@@ -7,7 +7,7 @@ import torch
 from leaktight.core.defence import Defence, Undefended
 from leaktight.core.local import Local
 from leaktight.core.message import Kind, Message
-from leaktight.core.run import Inside, MessageKey, Run
+from leaktight.core.run import GroundTruth, MessageKey, Run
 from leaktight.core.task import Batch, Task
 from leaktight.learning.boundary import require_placeable
 from leaktight.testing.conformance import own_draws, unchanged
@@ -55,7 +55,7 @@ def cut_run(
     data = binary(data or toy_batch(rounds * batch_size, shape=task.shape))
     local.now.examples = len(data)
     transcript: list[Message] = []
-    inside: dict[MessageKey, Inside] = {}
+    inside: dict[MessageKey, GroundTruth] = {}
     for number in range(rounds):
         raw = data.take((torch.arange(batch_size) + number * batch_size) % len(data))
         local.begin(number)
@@ -63,7 +63,7 @@ def cut_run(
         used = local.now.batch = defence.on_batch(raw, local)
         clean = cut_message(task, used, number)
         ask = Message(Kind.ACTIVATION, PEER, PARTY, number, {"cut": task.model.features(used.inputs).detach()})
-        found = inside[clean.key] = Inside(task, raw, used, clean, defence.on_message(clean, local))
+        found = inside[clean.key] = GroundTruth(task, raw, used, clean, defence.on_message(clean, local))
         transcript += [ask, found.sent]
     reveals = defence.on_close(local)
     transcript += [Message(Kind.REVEAL, PARTY, PEER, rounds, reveals)] if reveals else []

@@ -12,7 +12,7 @@ from leaktight.core.attack import Guess, Reconstruction, Scores
 from leaktight.core.errors import Refusal
 from leaktight.core.metric import Metric, Reading
 from leaktight.core.random import Stream, stream
-from leaktight.core.run import Inside
+from leaktight.core.run import GroundTruth
 from leaktight.core.task import Batch
 from leaktight.testing.conformance import own_randomness, require, unchanged
 from leaktight.testing.toys import CLASSES, toy_batch, toy_run, toy_task
@@ -36,7 +36,7 @@ class Trial:
         public: what anyone knows of such data.
     """
 
-    truth: tuple[Inside, ...]
+    truth: tuple[GroundTruth, ...]
     perfect: Guess
     blind: Guess
     wrong: Guess

@@ -7,17 +7,17 @@ import math
 import torch
 from torch import Tensor, nn
 
-from leaktight.audit.control import nulled
 from leaktight.core.defence import Defence, Undefended
 from leaktight.core.local import Local
 from leaktight.core.message import Kind, Message
 from leaktight.core.random import normal_like, sealed, seed_of, stream
-from leaktight.core.run import Inside, MessageKey, Run
+from leaktight.core.run import GroundTruth, MessageKey, Run
 from leaktight.core.task import Batch, Model, Task
 from leaktight.learning.client import Client
 from leaktight.learning.gradient import gradient
 from leaktight.learning.schedule import ByProperty, Schedule, Shuffled
 from leaktight.learning.task import as_scores, cross_entropy
+from leaktight.plans.control import nulled
 
 SHAPE = (1, 3, 4)
 CLASSES = 4
@@ -129,7 +129,7 @@ def toy_run(
     client = Client(PARTY, public, data, defence, local, batch_size, schedule=schedule or Shuffled())
     parameters = toy_parameters(public)
     transcript: list[Message] = []
-    inside: dict[MessageKey, Inside] = {}
+    inside: dict[MessageKey, GroundTruth] = {}
     for number in range(rounds):
         ask = Message(Kind.PARAMETERS, "server", PARTY, number, {name: tensor.clone() for name, tensor in parameters.items()})
         found = client.answer(ask)

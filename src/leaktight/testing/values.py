@@ -7,11 +7,11 @@ import json
 from pydantic import ValidationError
 
 from leaktight.core.errors import InvalidValue
-from leaktight.core.value import Kinded
+from leaktight.core.value import Registered
 from leaktight.testing.conformance import require
 
 
-def check_value(value: Kinded) -> None:
+def check_value(value: Registered) -> None:
     """Check that a value goes to JSON and back, is frozen, forbids unknown settings, and says its settings.
 
     Args:
@@ -44,12 +44,12 @@ def check_value(value: Kinded) -> None:
             )
 
 
-def _root(made: type[Kinded]) -> type[Kinded]:
+def _root(made: type[Registered]) -> type[Registered]:
     """Return the family's root: the last class on the way up that has a family."""
-    return next(each for each in reversed(made.__mro__) if issubclass(each, Kinded) and each.family)
+    return next(each for each in reversed(made.__mro__) if issubclass(each, Registered) and each.family)
 
 
-def _refuses(made: type[Kinded], settings: dict[str, object]) -> bool:
+def _refuses(made: type[Registered], settings: dict[str, object]) -> bool:
     try:
         made.model_validate(settings)
     except InvalidValue:
@@ -57,7 +57,7 @@ def _refuses(made: type[Kinded], settings: dict[str, object]) -> bool:
     return False
 
 
-def _frozen(value: Kinded) -> bool:
+def _frozen(value: Registered) -> bool:
     try:
         value.__setattr__("kind", "other")
     except ValidationError:

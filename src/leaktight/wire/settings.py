@@ -9,7 +9,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, SerializeAsAny, model_validator
 
-from leaktight.audit.build import Faults, Table, made
 from leaktight.core.defence import Defence, Undefended
 from leaktight.core.device import DeviceName
 from leaktight.core.document import parse_toml
@@ -22,6 +21,7 @@ from leaktight.learning.boundary import FEATURE_PARTY, LABEL_PARTY
 from leaktight.learning.optimiser import Adam, Optimiser
 from leaktight.learning.split import Split
 from leaktight.models.network import Network
+from leaktight.plans.build import Faults, Table, made
 from leaktight.wire.compression import Compression
 from leaktight.wire.half import Half, taken
 from leaktight.wire.party_table import PartyTable

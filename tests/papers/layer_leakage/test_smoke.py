@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from leaktight.audit import run
 from leaktight.papers import Order, Records, Reproduction
 from leaktight.papers.layer_leakage import PAPER, tasks
 from leaktight.papers.layer_leakage.scales import study_of
 from leaktight.papers.row import number, rows_where
+from leaktight.running import run
 
 # The whole run is one fixture; on a busy machine it may take its time.
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]

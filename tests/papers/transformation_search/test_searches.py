@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from leaktight.audit.driver import Step
 from leaktight.papers import Order
 from leaktight.papers.transformation_search import PAPER
 from leaktight.papers.transformation_search.scales import Study, study_of
 from leaktight.papers.transformation_search.searches import make_search, prepare
+from leaktight.running.scheduler import Step
 from leaktight.transforms import read_policy
 
 CUT = Order(steps=1)

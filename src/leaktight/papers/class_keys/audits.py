@@ -6,7 +6,6 @@ import itertools
 from collections.abc import Iterable, Mapping
 
 from leaktight.attacks.gan import GanAttack
-from leaktight.audit.plan import Grid, Plan
 from leaktight.core.defence import Defence, Undefended
 from leaktight.core.scenario import Scenario
 from leaktight.data.by_class import ByClass
@@ -28,6 +27,7 @@ from leaktight.papers.class_keys.scales import Scope, Study
 from leaktight.papers.paper import Plans
 from leaktight.papers.records import Records
 from leaktight.papers.row import Row, over_seeds, reading_of
+from leaktight.plans.plan import Grid, Plan
 from leaktight.probes import Utility
 
 GUESSED, KNOWN = "guessed", "known"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from leaktight.audit.plan import Grid, Plan
 from leaktight.core.defence import Defence, Undefended
 from leaktight.defences.class_keys import ClassKeys
 from leaktight.learning.federated import Federated
@@ -16,6 +15,7 @@ from leaktight.papers.class_keys.scales import CIFAR10, CIFAR100, Central, Scope
 from leaktight.papers.paper import Experiment, Plans
 from leaktight.papers.records import Records
 from leaktight.papers.row import Row, reading_of, rows_where
+from leaktight.plans.plan import Grid, Plan
 from leaktight.probes import Utility
 
 REGRESSION, ENTROPY = "key-based regression", "cross entropy"

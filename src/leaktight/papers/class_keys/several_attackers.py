@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from leaktight.audit.plan import Plan
 from leaktight.defences.class_keys import ClassKeys
 from leaktight.papers.check import Check, at_least
 from leaktight.papers.class_keys.audits import (
@@ -23,6 +22,7 @@ from leaktight.papers.class_keys.scales import Scope, Study
 from leaktight.papers.paper import Experiment, Plans
 from leaktight.papers.records import Records
 from leaktight.papers.row import Row, claims, number, reading_of
+from leaktight.plans.plan import Plan
 
 PUBLISHED = claims(("Five participants that all attack fail at 16,384 dimensions.", "5.3 III, Fig. 6"))
 

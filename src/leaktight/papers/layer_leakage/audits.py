@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from leaktight.attacks.property_inference import PropertyInference
-from leaktight.audit.plan import Grid, Plan
 from leaktight.core.metric import Reading
 from leaktight.core.probe import Attempt, Probe
 from leaktight.core.scenario import Scenario
@@ -23,6 +22,7 @@ from leaktight.papers.layer_leakage.scales import Study, Subject
 from leaktight.papers.paper import Plans
 from leaktight.papers.records import Records
 from leaktight.papers.row import Row, groups, number, over_runs, reading_of
+from leaktight.plans.plan import Grid, Plan
 from leaktight.probes import MutualInformation, Sensitivity, VInformation
 
 LEAK, MIXED, COMPARED, MODEL = "leak", "mixed", "compared", "model"

@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 
 from leaktight.attacks.presets import preset
-from leaktight.audit.plan import Grid, Plan
 from leaktight.core.probe import Attempt, Probe
 from leaktight.learning.federated import Federated
 from leaktight.learning.protocol import FedSGD
@@ -19,6 +18,7 @@ from leaktight.papers.layer_leakage.scales import Study
 from leaktight.papers.paper import Experiment, Plans
 from leaktight.papers.records import Records
 from leaktight.papers.row import Row, claims, columns, groups, reading_of
+from leaktight.plans.plan import Grid, Plan
 
 AUDIT = "inversion"
 SINGLE = (

@@ -7,14 +7,13 @@ from typing import Any
 
 from leaktight.attacks.label_reading import LabelReading
 from leaktight.attacks.presets import preset
-from leaktight.audit.plan import Grid, Plan
-from leaktight.audit.rows import RATIO
 from leaktight.core.defence import Defence, Undefended
 from leaktight.core.metric import Reading
 from leaktight.core.probe import Attempt, Probe
 from leaktight.core.scenario import Scenario
 from leaktight.core.threat import Knows, ThreatModel
 from leaktight.findings.characteristic import DISTANCES
+from leaktight.findings.rows import RATIO
 from leaktight.learning.federated import Federated
 from leaktight.learning.optimiser import Adam
 from leaktight.learning.protocol import FedSGD, RoundRobin
@@ -27,6 +26,7 @@ from leaktight.papers.polarization_network.mechanisms import MODELLED, laplace, 
 from leaktight.papers.polarization_network.scales import PARTICIPANTS, Study, Sweep
 from leaktight.papers.records import Records
 from leaktight.papers.row import Row, columns, reading_of, value_at
+from leaktight.plans.plan import Grid, Plan
 from leaktight.probes import Utility
 
 METRICS = (RelativeRMSE(), LabelDistance(), TracingDistance(queries="attacked"), Perturbation(), PSNR(), SearchGap())

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from statistics import fmean
 
-from leaktight.audit.plan import Grid, Plan
 from leaktight.data.source import Source
 from leaktight.learning.optimiser import Adam
 from leaktight.learning.split import Split
@@ -21,6 +20,7 @@ from leaktight.papers.split_label_leakage.mechanisms import (
     defences,
 )
 from leaktight.papers.split_label_leakage.scales import Study
+from leaktight.plans.plan import Grid, Plan
 from leaktight.probes import ClassGradients
 
 CLASSES = "class gradients"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from leaktight.attacks.clustering import Clustering
 from leaktight.attacks.direction import Direction
 from leaktight.attacks.gradient_norm import GradientNorm
-from leaktight.attacks.label_scores import ALL
+from leaktight.attacks.label_attack import ALL
 from leaktight.core.attack import Attack
 from leaktight.core.defence import Defence, Undefended
 from leaktight.core.probe import Attempt

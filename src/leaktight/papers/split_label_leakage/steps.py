@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from leaktight.audit.plan import Grid, Plan
 from leaktight.data.held_out import HeldOut
 from leaktight.papers.check import Check, at_most
 from leaktight.papers.paper import Experiment, Plans
@@ -12,6 +11,7 @@ from leaktight.papers.records import Records
 from leaktight.papers.row import Row, claims, groups, number, over_seeds, value_at
 from leaktight.papers.split_label_leakage.audits import audit_name, make_scenario, seeds_of
 from leaktight.papers.split_label_leakage.scales import Study
+from leaktight.plans.plan import Grid, Plan
 from leaktight.probes import Utility
 
 LOST = 0.005

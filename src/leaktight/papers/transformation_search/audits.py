@@ -8,7 +8,6 @@ from typing import Any
 
 from leaktight import metrics
 from leaktight.attacks.presets import preset
-from leaktight.audit.plan import Grid, Plan, Stage
 from leaktight.core.defence import Defence
 from leaktight.core.metric import Reading
 from leaktight.core.probe import Attempt, Probe
@@ -21,6 +20,7 @@ from leaktight.papers.records import Records
 from leaktight.papers.row import Row, columns, over_runs, over_seeds, reading_of, value_at
 from leaktight.papers.transformation_search.mechanisms import NONE, plain_defence
 from leaktight.papers.transformation_search.scales import Strength, Study, Subject
+from leaktight.plans.plan import Grid, Plan, Stage
 from leaktight.transforms.policy import Policy
 
 PSNR, ACCURACY = "psnr", "accuracy"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from leaktight.audit.plan import Plan
 from leaktight.core.defence import Undefended
 from leaktight.core.probe import Probe
 from leaktight.papers.check import Check, above
@@ -27,6 +26,7 @@ from leaktight.papers.transformation_search.audits import (
 from leaktight.papers.transformation_search.mechanisms import as_defence, published_parts
 from leaktight.papers.transformation_search.points import attack_label
 from leaktight.papers.transformation_search.scales import VARIANTS, Study, Subject
+from leaktight.plans.plan import Plan
 from leaktight.probes import Counterfactual
 
 NETWORKS = (

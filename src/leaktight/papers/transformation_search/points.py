@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from leaktight.audit.plan import Plan, Stage
 from leaktight.core.defence import Undefended
 from leaktight.core.metric import Reading
 from leaktight.core.probe import Probe
@@ -22,6 +21,7 @@ from leaktight.papers.transformation_search.audits import (
 )
 from leaktight.papers.transformation_search.mechanisms import all_policies, as_defence, random_policies
 from leaktight.papers.transformation_search.scales import VARIANTS, Study
+from leaktight.plans.plan import Plan, Stage
 from leaktight.probes import Counterfactual, PrivacyScore
 from leaktight.transforms.library import LIBRARY, same_as
 from leaktight.transforms.policy import Policy

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from leaktight.attacks.presets import preset
-from leaktight.audit.plan import Plan
 from leaktight.core.defence import Undefended
 from leaktight.core.metric import Reading
 from leaktight.core.probe import Probe
@@ -54,6 +53,7 @@ from leaktight.papers.transformation_search.scales import (
     Study,
     Subject,
 )
+from leaktight.plans.plan import Plan
 from leaktight.probes import AccuracyScore
 from leaktight.transforms.policy import Policy
 

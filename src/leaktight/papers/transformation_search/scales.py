@@ -6,7 +6,6 @@ from typing import Any
 
 from pydantic import Field, SerializeAsAny
 
-from leaktight.audit.plan import Stage
 from leaktight.core.device import DeviceName
 from leaktight.core.errors import InvalidValue
 from leaktight.core.value import Value
@@ -17,6 +16,7 @@ from leaktight.models import ConvNet, LeNet, ResNet20
 from leaktight.models.network import Network
 from leaktight.papers.datasets import need_folder, need_set
 from leaktight.papers.paper import Order
+from leaktight.plans.plan import Stage
 from leaktight.search.settings import Method
 from leaktight.transforms.policy import Policy
 

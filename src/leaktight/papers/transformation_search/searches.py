@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from leaktight.audit.crew import Workers
-from leaktight.audit.driver import Progress
 from leaktight.core.private import private_folder
 from leaktight.papers.reproduction import with_label
 from leaktight.papers.transformation_search.scales import Study, Subject
+from leaktight.running.scheduler import Progress
+from leaktight.running.worker_pool import Workers
 from leaktight.search import Search, search
 
 SEARCH, FILE = "search", "policy.toml"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from leaktight.audit.plan import Plan
 from leaktight.papers.check import Check, above, at_least
 from leaktight.papers.paper import Experiment, Plans
 from leaktight.papers.records import Records
@@ -33,6 +32,7 @@ from leaktight.papers.transformation_search.mechanisms import (
 )
 from leaktight.papers.transformation_search.policies import check_below_random, published_columns
 from leaktight.papers.transformation_search.scales import CONVNET, FASHION, RESNET, VARIANTS, Study, Subject
+from leaktight.plans.plan import Plan
 
 LOST = 0.07
 """How much accuracy the hybrid costs at most."""

@@ -1,0 +1,36 @@
+"""Who does the work of a command: processes here, or Ray. The options, and the block that starts and stops what they ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from leaktight.core.errors import InvalidValue
+from leaktight.core.threads import cores
+
+if TYPE_CHECKING:
+    from leaktight.running import worker_pool
+
+Workers = Annotated[int | None, typer.Option(help="How many work at the same time.", show_default="one per core")]
+Engine = Annotated[Literal["local", "ray"], typer.Option(help="Who works: processes here, or Ray.")]
+Address = Annotated[
+    str | None,
+    typer.Option(help="A Ray cluster's, as host:port.", show_default="a Ray is started here and stopped after"),
+]
+
+
+@contextmanager
+def open_workers(engine: Literal["local", "ray"], workers: int | None, address: str | None) -> Iterator[worker_pool.Workers]:
+    """Return what an audit or a search takes as its `workers`; what was started for it is stopped after the block."""
+    if engine == "local":
+        if address is not None:
+            raise InvalidValue(f"`--address {address}` is that of a Ray cluster. Add `--engine ray`, or leave it out.")
+        yield cores() if workers is None else workers
+        return
+    from leaktight.running.ray_cluster import Cluster
+
+    with Cluster(workers, address) as cluster:
+        yield cluster

@@ -1,0 +1,205 @@
+"""Flags about the audit as a whole: its controls, its gaps, and what its words may promise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from leaktight.core.budget import budgets_of
+from leaktight.core.defence import links
+from leaktight.core.display import capital, listed
+from leaktight.core.metric import Reading
+from leaktight.core.probe import Attempt
+from leaktight.core.record import Record, Status
+from leaktight.findings.display import family_of, label_of, name_of, setting_of, title_of
+from leaktight.findings.flag import Flag, Severity
+from leaktight.findings.label_leak import LEAK_AUC
+from leaktight.findings.rows import PSNR, UNTRAINED, Row, rows_of
+from leaktight.findings.utility import ignorance, utility_name
+from leaktight.statistics.outcomes import MOST_ROWS
+from leaktight.statistics.pooling import high, low
+
+EXACT_PSNR = 60.0
+"""The PSNR in dB from which a control cell counts as exact: an error of a thousandth of the pixel range."""
+EXACT_ERROR = 1e-3
+"""The relative error up to which a control cell counts as exact, for data that are not images."""
+EXACT_AUC = 0.999
+"""The leak AUC from which a control cell of split learning counts as exact: of a thousand pairs one may be a tie of rounding."""
+
+
+ACCOUNTED = {"dp_sgd", "local_dp"}
+"""Defences that promise differential privacy and count what they spend."""
+NOISES = {"gaussian_noise", "laplace_noise"}
+LABEL_NOISES = {"isotropic_noise", "sumkl"}
+"""Defences that add noise and have no epsilon: to what the examples made, and to what their labels made."""
+
+
+def control_not_exact(records: Sequence[Record]) -> list[Flag]:
+    """The control cell's answer is known; if it is not found, the instruments are broken and no other number counts."""
+    controls = [record for record in records if record.cell.purpose == "control"]
+    if not controls:
+        return [
+            Flag(
+                "control_missing",
+                "This audit has no control cell, so nothing shows that its instruments work. Run it with control cells.",
+            )
+        ]
+    wrong = [record for record in controls if not is_exact(record)]
+    if not wrong:
+        return []
+    return [
+        Flag(
+            "control_not_exact",
+            f"{len(wrong)} of {len(controls)} control cells did not recover the known answer. Trust no other number before that is explained: look at their readings below.",
+            tuple(record.cell.key for record in wrong),
+        )
+    ]
+
+
+def is_exact(record: Record) -> bool:
+    """Return whether a control cell found the known answer, for each of its examples."""
+    psnr, error = record.reading(PSNR, "raw"), record.reading("rmse_relative", "raw")
+    if record.status is not Status.DONE:
+        return False
+    labels = record.reading(LEAK_AUC, "raw")
+    if labels is not None:
+        return min(labels.each, default=labels.value) >= EXACT_AUC
+    if psnr is not None:
+        return min(psnr.each, default=psnr.value) >= EXACT_PSNR
+    return error is not None and max(error.each, default=error.value) <= EXACT_ERROR
+
+
+def null_above_chance(records: Sequence[Record]) -> list[Flag]:
+    """A null cell holds noise only; an attack that finds something in it has seen the truth, or the chance level is wrong.
+
+    A measurement without an attack may look at public examples alone, and finds in them what it finds.
+    """
+    return [
+        Flag(
+            "null_above_chance",
+            f"The attack {label_of(record.cell)} does better than chance in {listed(names)} on messages that hold only noise. "
+            "Either it sees something it should not, or the chance level is wrong; do not trust its other numbers.",
+            (record.cell.key,),
+        )
+        for record in records
+        if record.cell.purpose == "null"
+        and isinstance(record.cell.probe, Attempt)
+        and (names := list(dict.fromkeys(title_of(r.name) for r in record.readings if far_from_chance(r))))
+    ]
+
+
+def far_from_chance(reading: Reading) -> bool:
+    """Return whether a reading on noise lies on the leaking side of chance by more than twice its interval.
+
+    Where the chance level is exact, as that of an AUC is, one null cell in forty lies beyond its interval by luck alone, and an audit has many.
+
+    Example:
+        >>> lucky = Reading(name="leak_auc", value=0.55, low=0.51, high=0.58, chance=0.5, leaks="high")
+        >>> lucky.beats_chance(), far_from_chance(lucky)
+        (True, False)
+    """
+    if reading.chance is None or not reading.beats_chance():
+        return False
+    half = reading.value - low(reading) if reading.leaks == "high" else high(reading) - reading.value
+    return abs(reading.value - reading.chance) > 2 * half
+
+
+def utility_at_majority(records: Sequence[Record]) -> list[Flag]:
+    """A model that has learned nothing is private and useless; a defence must not be praised for it."""
+    rows = [row for row in rows_of(records) if row.useless or row.unpriced == UNTRAINED]
+    return [_at_majority([row for row in rows if row.scenario == number]) for number in sorted({row.scenario for row in rows})]
+
+
+def _at_majority(rows: Sequence[Row]) -> Flag:
+    cells = tuple(dict.fromkeys(key for row in rows for key in row.cells))
+    where = f"In scenario {rows[0].scenario}: " if rows[0].among > 1 else ""
+    utility, why = rows[0].utility, rows[0].unpriced
+    if why:
+        said = (
+            f"{capital(why)}, so no price in {utility_name(utility)} can be read off. Train longer before comparing defences."
+        )
+    else:
+        names = listed(list(dict.fromkeys(name_of(row.defence) for row in rows)))
+        said = (
+            f"With {names} the model is no better than {ignorance(utility)}, so its privacy is that of a model that learned "
+            "nothing. Weaken the defence, or train longer."
+        )
+    return Flag("utility_at_majority", f"{where}{said}", cells, "info" if why == UNTRAINED else "doubt")
+
+
+def prices_not_paired(records: Sequence[Record]) -> list[Flag]:
+    """A price whose test rows were not kept has the interval of two independent samples: too wide, so that a real price may not show."""
+    rows = [row for row in rows_of(records) if row.loss is not None and not row.loss.paired and row.loss.low is not None]
+    if not rows:
+        return []
+    names = listed(list(dict.fromkeys(family_of(row.defence) for row in rows)))
+    said = (
+        f"What became of each test row was not kept for {names}, so the intervals of its price are those of independent samples, as a rule too "
+        f"wide. Measure again with a scenario that keeps it, and with at most {MOST_ROWS} test rows."
+    )
+    return [Flag("prices_not_paired", said, tuple(dict.fromkeys(key for row in rows for key in row.cells)), "info")]
+
+
+def privacy_without_epsilon(records: Sequence[Record]) -> list[Flag]:
+    """Noise alone is not differential privacy, and DP-SGD without a finite epsilon promises nothing."""
+    noisy: dict[str, list[str]] = {}
+    hiding: dict[str, list[str]] = {}
+    bare: list[Record] = []
+    for record in (r for r in records if r.status is Status.DONE and r.cell.purpose == "measure"):
+        kinds = {link.kind for link in links(record.cell.defence)}
+        spent = [budget.epsilon for budget in budgets_of(record.notes)]
+        if kinds & ACCOUNTED and not (spent and all(map(math.isfinite, spent))):
+            bare.append(record)
+        elif not kinds & ACCOUNTED and kinds & NOISES:
+            noisy.setdefault(family_of(record.cell.defence), []).append(record.cell.key)
+        elif kinds & LABEL_NOISES:
+            hiding.setdefault(family_of(record.cell.defence), []).append(record.cell.key)
+    flags = []
+    if bare:
+        names = listed(list(dict.fromkeys(name_of(record.cell.defence) for record in bare)))
+        flags.append(
+            Flag(
+                "privacy_without_epsilon",
+                f"{names} has no finite epsilon in its records, so it gives no differential privacy. Set a noise multiplier above 0.",
+                tuple(record.cell.key for record in bare),
+            )
+        )
+    if noisy:
+        flags.append(
+            Flag(
+                "noise_is_not_privacy",
+                f"{listed(list(noisy))} is noise on a gradient that nothing bounds: it may hinder attacks, but it is not differential privacy and has no epsilon. "
+                "Do not report it as such; use dp_sgd for a guarantee.",
+                tuple(key for keys in noisy.values() for key in keys),
+                "info",
+            )
+        )
+    if hiding:
+        flags.append(
+            Flag(
+                "noise_is_not_privacy",
+                f"The noise of {listed(list(hiding))} hides labels without an epsilon: it is not differential privacy; do not report it as such. "
+                "A bound on the detection error, as sumKL has, holds for Gaussian gradients only; trust what attacks get.",
+                tuple(key for keys in hiding.values() for key in keys),
+                "info",
+            )
+        )
+    return flags
+
+
+def incomplete(records: Sequence[Record]) -> list[Flag]:
+    """Cells that were refused or failed are missing from every comparison; what they would have shown is not known."""
+    flags = []
+    severities: dict[Status, Severity] = {Status.FAILED: "doubt", Status.REFUSED: "info"}
+    for status, severity in severities.items():
+        missing = [record for record in records if record.status is status]
+        if missing:
+            where = list(
+                dict.fromkeys(f"{label_of(r.cell)} under {name_of(r.cell.defence)} ({setting_of(r.cell)})" for r in missing)
+            )
+            more = f" and {len(where) - 3} more" if len(where) > 3 else ""
+            verb = "was" if len(missing) == 1 else "were"
+            said = f"{len(missing)} of {len(records)} cells {'failed' if status is Status.FAILED else f'{verb} refused'}: {'; '.join(where[:3])}{more}. "
+            advice = "Reasons are listed with the cells; the comparison has gaps there."
+            flags.append(Flag(f"cells_{status.value}", said + advice, tuple(r.cell.key for r in missing), severity))
+    return flags

@@ -1,0 +1,255 @@
+"""Layer risk: what each layer of a model gives away, which gives most by itself, and whether cheap measures point at the same ones."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterable, Mapping, Sequence
+
+from scipy.stats import pearsonr
+
+from leaktight.core.metric import Reading
+from leaktight.core.record import Record, Status
+from leaktight.findings.property_leak import PROPERTY_AUC, of_class
+from leaktight.findings.rows import PSNR, Row, rows_of
+from leaktight.findings.utility import is_utility
+from leaktight.statistics.pooling import high, leakage, low
+
+V_INFORMATION, SENSITIVITY, MUTUAL_INFORMATION = "v_information", "sensitivity_f", "mutual_information_upper"
+LABEL, LABEL_AUC = "label_", "label_auc"
+SENSITIVITIES = tuple(f"{kind}sensitivity_{norm}" for kind in ("", "property_") for norm in ("f", "1", "inf"))
+MEASURES = (V_INFORMATION, "sensitivity_", "property_sensitivity_", "mutual_information_")
+"""How the names of readings begin that say of a layer what it gives away, without naming an attack."""
+LEAST_LAYERS = 4
+"""Over fewer layers any two numbers seem to go together."""
+_OF_PROPERTY = (PROPERTY_AUC, V_INFORMATION, "property_sensitivity")
+_JOINED = " + "
+
+
+@dataclasses.dataclass(frozen=True)
+class LayerRow:
+    """What was measured of one layer.
+
+    Args:
+        layer: its name, as in messages.
+        readings: by name; `psnr` is what inverting this layer alone gives. Where a class stands in the place of the property, the names are
+            `label_auc` and `label_v_information`.
+    """
+
+    layer: str
+    readings: Mapping[str, Reading]
+
+    def value(self, name: str) -> float | None:
+        """Return the value of a reading; None if there is none."""
+        return self.readings[name].value if name in self.readings else None
+
+
+@dataclasses.dataclass(frozen=True)
+class Correlation:
+    """Whether a measure that needs no attack and what an attack gets go together over layers.
+
+    Args:
+        metric: the measure.
+        attack: the reading of the attack.
+        r: Pearson's coefficient; None over fewer than `LEAST_LAYERS` layers, or where either does not vary.
+        p: how likely a coefficient at least as far from 0 is if they have nothing to do with each other; None as above.
+        n: over how many layers.
+    """
+
+    metric: str
+    attack: str
+    r: float | None
+    p: float | None
+    n: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Profile:
+    """What was measured of the layers in one setting under one defence.
+
+    Args:
+        place: a row of that setting: it tells the scenario, the defence and what is asked of the examples.
+        layers: in the order of the network.
+        together: what was measured of all layers together, by the same names.
+    """
+
+    place: Row
+    layers: tuple[LayerRow, ...]
+    together: Mapping[str, Reading]
+
+
+def of_layers(name: str) -> bool:
+    """Return whether readings of this name say what layers give away; PSNR does if it is that of one layer.
+
+    Example:
+        >>> of_layers("property_auc"), of_layers("v_information_share"), of_layers("leak_auc")
+        (True, True, False)
+    """
+    return name == PROPERTY_AUC or name.startswith(MEASURES)
+
+
+def profiles_of(records: Sequence[Record], rows: Sequence[Row]) -> list[Profile]:
+    """Return a profile for each scenario, setting and defence in which layers were measured, undefended first.
+
+    Args:
+        records: what was measured.
+        rows: the same as rows (`rows_of`), in their order.
+    """
+    by_key = {record.cell.key: record for record in records}
+    groups: dict[tuple[int, int, str, str], list[Row]] = {}
+    for row in rows:
+        if row.layer or any(r.layer is not None and of_layers(r.name) for r in row.readings):
+            groups.setdefault((row.scenario, row.batch_size, row.stage, row.defence.key), []).append(row)
+    found = []
+    for group in groups.values():
+        own = [by_key[key] for row in group for key in row.cells if key in by_key]
+        layers, about_labels = layer_rows(own), bool(own) and of_class(own[0].cell.scenario)
+        # To have inverted one layer, of which nothing else is known, says nothing about layers.
+        if len(layers) > 1 or (layers and any(of_layers(name) for name in layers[0].readings)):
+            whole = [r for row in group for r in row.readings if r.layer is None and of_layers(r.name)]
+            together = {_named(r.name, about_labels): r for r in sorted(whole, key=leakage)}
+            found.append(Profile(group[0], tuple(layers), together))
+    return found
+
+
+def of_layers_alone(row: Row) -> bool:
+    """Return whether nothing came of a row but what layers give away without an attack, and how good the model is."""
+    about = [reading for reading in row.readings if not is_utility(reading)]
+    return set(row.counts) == {Status.DONE} and bool(about) and all(reading.name.startswith(MEASURES) for reading in about)
+
+
+def layer_rows(records: Sequence[Record]) -> list[LayerRow]:
+    """Return what was measured of each layer, over all seeds, in the order of the network.
+
+    Readings of several attacks or settings are not mixed: that which leaks most at any layer comes first, others only fill its gaps.
+
+    Args:
+        records: those of one defence; of one scenario, or of several that look at the same model.
+
+    Example:
+        >>> layer_rows([])
+        []
+    """
+    records = [record for record in records if record.status is Status.DONE and record.cell.purpose == "measure"]
+    classes = {record.cell.key for record in records if of_class(record.cell.scenario)}
+    others = {reading.name for record in records if record.cell.key not in classes for reading in record.readings}
+    profiles: dict[str, list[dict[str, Reading]]] = {}
+    for row in rows_of(records):
+        about_labels = row.cells[0] in classes
+        for name, profile in _profiles(row, about_labels).items():
+            # What two trainings have in common by name is kept apart.
+            own = f"{LABEL}{name}" if about_labels and name in others and name != PSNR else name
+            profiles.setdefault(own, []).append(profile)
+    found: dict[str, dict[str, Reading]] = {layer: {} for layer in _order(records)}
+    for name, several in profiles.items():
+        for profile in sorted(several, key=lambda one: max(map(leakage, one.values())), reverse=True):
+            for layer, reading in profile.items():
+                found[layer].setdefault(name, reading)
+    return [LayerRow(layer, readings) for layer, readings in found.items() if readings]
+
+
+def _profiles(row: Row, about_labels: bool) -> dict[str, dict[str, Reading]]:
+    """Return by name, then by layer, what one row says of layers."""
+    found: dict[str, dict[str, Reading]] = {}
+    for reading in row.readings:
+        if reading.layer is not None and of_layers(reading.name) and _JOINED not in reading.layer:
+            found.setdefault(_named(reading.name, about_labels), {})[reading.layer] = reading
+    psnr = row.reading(PSNR, "raw")
+    if row.layer and psnr is not None:
+        found[PSNR] = {row.layer: psnr}
+    return found
+
+
+def _named(name: str, about_labels: bool) -> str:
+    if not about_labels or not name.startswith(_OF_PROPERTY):
+        return name
+    return LABEL_AUC if name == PROPERTY_AUC else f"{LABEL}{name}"
+
+
+def _order(records: Iterable[Record]) -> list[str]:
+    """Return the layers in the order of the readings; those of a record with more layers come first, for it tells the order of more."""
+    rows = {record.cell.key: row for record in records for row in rows_of([record])}
+    layers = [
+        list(dict.fromkeys(layer for profile in _profiles(row, about_labels=False).values() for layer in profile))
+        for row in rows.values()
+    ]
+    return list(dict.fromkeys(layer for some in sorted(layers, key=len, reverse=True) for layer in some))
+
+
+def rankings(rows: Sequence[LayerRow]) -> dict[str, list[str]]:
+    """Return the layers, riskiest first, by each risk that was measured.
+
+    `property` and `labels` are ranked by the AUC of the attack; layers with the same one, or with none, by V-information, then by sensitivity.
+    `reconstruction` is ranked by PSNR. Sensitivity alone ranks `property`, not `labels`.
+
+    Example:
+        >>> def row(layer, **values):
+        ...     return LayerRow(layer, {name: Reading(name=name, value=value) for name, value in values.items()})
+        >>> rankings([row("conv1", property_auc=0.6), row("head", property_auc=0.9), row("conv2", v_information=0.1)])
+        {'property': ['head', 'conv1', 'conv2']}
+    """
+    by = {
+        "property": (PROPERTY_AUC, V_INFORMATION, SENSITIVITY),
+        "labels": (LABEL_AUC, f"{LABEL}{V_INFORMATION}", SENSITIVITY),
+        "reconstruction": (PSNR,),
+    }
+    needed = {"labels": by["labels"][:2]}
+    return {
+        risk: [row.layer for row in _ranked(rows, names)]
+        for risk, names in by.items()
+        if any(name in row.readings for row in rows for name in needed.get(risk, names))
+    }
+
+
+def _ranked(rows: Sequence[LayerRow], names: Sequence[str]) -> list[LayerRow]:
+    """Return the rows that have any of these readings, by the first that they have, the largest first."""
+
+    def key(row: LayerRow) -> tuple[float, ...]:
+        return tuple(-math.inf if (value := row.value(name)) is None else value for name in names)
+
+    return sorted((row for row in rows if any(name in row.readings for name in names)), key=key, reverse=True)
+
+
+def correlations(rows: Sequence[LayerRow]) -> list[Correlation]:
+    """Return how V-information, sensitivity and mutual information go together with the AUC of attacks, over layers.
+
+    Example:
+        >>> correlations([])
+        []
+    """
+    measures = (*SENSITIVITIES[:3], MUTUAL_INFORMATION)
+    # Those of the training in which labels were asked for, if another one is beside it.
+    beside = any(f"{LABEL}{metric}" in row.readings for row in rows for metric in measures)
+    labelled = [f"{LABEL}{metric}" if beside else metric for metric in measures]
+    pairs = [
+        *((metric, PROPERTY_AUC) for metric in (V_INFORMATION, *measures, *SENSITIVITIES[3:])),
+        *((metric, LABEL_AUC) for metric in (f"{LABEL}{V_INFORMATION}", *labelled)),
+    ]
+    found = []
+    for metric, attack in pairs:
+        both = [(x, y) for row in rows if (x := row.value(metric)) is not None and (y := row.value(attack)) is not None]
+        if both:
+            found.append(Correlation(metric, attack, *_pearson(*zip(*both, strict=True)), len(both)))
+    return found
+
+
+def _pearson(one: Sequence[float], other: Sequence[float]) -> tuple[float | None, float | None]:
+    # Of numbers that differ by rounding alone a coefficient says nothing, and scipy warns.
+    flat = any(max(values) - min(values) <= 1e-9 * max(map(abs, values)) for values in (one, other))
+    if len(one) < LEAST_LAYERS or flat:
+        return None, None
+    result = pearsonr(one, other)
+    return float(result.statistic), float(result.pvalue)
+
+
+def riskiest(rows: Sequence[LayerRow], name: str) -> list[LayerRow]:
+    """Return the layer with the largest reading of a name, and with it every layer whose interval overlaps its own.
+
+    If the largest beats chance, so must the others: an interval that is wide enough overlaps with anything.
+    """
+    ranked = _ranked(rows, (name,))
+    if not ranked:
+        return []
+    top = ranked[0].readings[name]
+    near = [row for row in ranked if row is ranked[0] or high(row.readings[name]) >= low(top)]
+    return [row for row in near if row.readings[name].beats_chance()] if top.beats_chance() else near

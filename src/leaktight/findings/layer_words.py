@@ -1,0 +1,129 @@
+"""Layer words: which layers give most away by themselves, and whether cheap measures point at them, in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from leaktight.core.display import listed
+from leaktight.core.metric import Reading
+from leaktight.findings.display import title_of
+from leaktight.findings.layer_risk import (
+    LABEL,
+    LABEL_AUC,
+    LEAST_LAYERS,
+    SENSITIVITY,
+    V_INFORMATION,
+    Correlation,
+    LayerRow,
+    riskiest,
+)
+from leaktight.findings.property_leak import PROPERTY_AUC, UNNAMED
+from leaktight.findings.rows import PSNR
+
+SIGNIFICANT = 0.05
+AUCS = (PROPERTY_AUC, LABEL_AUC)
+V_INFORMATIONS = (V_INFORMATION, f"{LABEL}{V_INFORMATION}")
+NAMES = (*AUCS, *V_INFORMATIONS, PSNR, SENSITIVITY)
+
+
+RISKS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "the property": (UNNAMED, (PROPERTY_AUC, V_INFORMATION)),
+    "the labels": ("are of one class", (LABEL_AUC, f"{LABEL}{V_INFORMATION}")),
+    "the examples": ("", (PSNR,)),
+}
+"""What may be given away: what an attack then asks of the examples behind a message, and the readings that tell, the best first."""
+
+
+CAVEAT = "All layers are computed from the same examples, so hiding one layer may hide nothing."
+"""What a ranking of single layers does not show."""
+
+
+def layer_sentences(rows: Sequence[LayerRow]) -> list[str]:
+    """Say for each risk that was measured which layer gives most away by itself, a sentence each; without any, by sensitivity.
+
+    Example:
+        >>> layer_sentences([LayerRow("head", {"psnr": Reading(name="psnr", value=30.0)})])[0]
+        'For the examples: By itself head has the highest PSNR (30.00 dB).'
+    """
+    found = [
+        f"For {risk}: {most_telling(rows, asked, names)}"
+        for risk, (asked, names) in RISKS.items()
+        if any(name in row.readings for row in rows for name in names)
+    ]
+    return [*(found or [most_telling(rows)]), CAVEAT]
+
+
+def most_telling(rows: Sequence[LayerRow], asked: str = UNNAMED, names: Sequence[str] = NAMES) -> str:
+    """Say in one sentence which layer gives most away by itself: by what an attack on a property or on labels gets, else by what else there is.
+
+    That is no advice on what to hide: see `CAVEAT`.
+
+    Args:
+        rows: what was measured of each layer.
+        asked: what the attack asks of the examples.
+        names: the readings to go by; the first that is there counts.
+
+    Example:
+        >>> most_telling([])
+        'Nothing was measured of single layers.'
+    """
+    name = next((name for name in names if any(name in row.readings for row in rows)), None)
+    if name is None:
+        return "Nothing was measured of single layers."
+    first = riskiest(rows, name)
+    top, best = first[0].readings[name], first[0].layer
+    told = f"tells whether the examples behind a message {asked}"
+    if top.chance is not None and top.low is not None and not top.beats_chance():
+        what = (
+            f"{told} measurably better than guessing"
+            if name in AUCS
+            else f"has a {title_of(name)} above chance in all repetitions"
+        )
+        return f"No layer by itself {what}: the highest is {best} ({_shown(name, top)})."
+    if 1 < len(first) == sum(name in row.readings for row in rows):
+        return f"No layer stands out: the intervals of all overlap with that of {best}, the highest ({_shown(name, top)})."
+    why = f"best {told} ({_shown(name, top)})" if name in AUCS else f"has the highest {title_of(name)} ({_numbers(top)})"
+    others = ""
+    if len(first) > 1:
+        rest = listed([row.layer for row in first[1:]])
+        others = f"; the interval{'s' * (len(first) > 2)} of {rest} overlap{'s' * (len(first) == 2)} with it"
+    return f"By itself {best} {why}{others}."
+
+
+def _shown(name: str, reading: Reading) -> str:
+    return f"{title_of(name)} {_numbers(reading)}"
+
+
+def _numbers(reading: Reading) -> str:
+    """Show a value with its interval; small ones by significant digits."""
+    unit = " dB" if reading.name == PSNR else ""
+    numbers = [f"{value:.2f}" if abs(value) >= 0.1 else f"{value:.2g}" for value in _ends(reading)]
+    interval = f", {numbers[1]} to {numbers[2]}" if len(numbers) > 1 else ""
+    return f"{numbers[0]}{unit}{interval}"
+
+
+def _ends(reading: Reading) -> list[float]:
+    known = reading.low is not None and reading.high is not None
+    return [value for value in (reading.value, reading.low, reading.high) if value is not None][: 3 if known else 1]
+
+
+def together(found: Sequence[Correlation]) -> list[str]:
+    """Say how far V-information and sensitivity point at the layers that an attack tells most from, a sentence for each.
+
+    Example:
+        >>> together([Correlation("v_information", "property_auc", 0.95, 0.01, 5)])
+        ['Over 5 layers, V-information goes along with property AUC (Pearson r = 0.95, p = 0.01).']
+    """
+    return [_together(one) for one in found if one.metric in (*V_INFORMATIONS, SENSITIVITY)]
+
+
+def _together(one: Correlation) -> str:
+    metric, attack = title_of(one.metric), title_of(one.attack)
+    if one.n < LEAST_LAYERS:
+        return f"There are too few layers ({one.n}) to say whether {metric} goes along with {attack}."
+    if one.r is None or one.p is None:
+        return f"Over {one.n} layers {metric} or {attack} does not vary, so neither says anything of the other."
+    numbers = f"(Pearson r = {one.r:.2f}, p {'< 0.001' if one.p < 0.001 else f'= {one.p:.2g}'})"
+    how = "goes along with" if one.r > 0 else "runs against"
+    how = "does not measurably go along with" if one.p >= SIGNIFICANT else how
+    return f"Over {one.n} layers, {metric} {how} {attack} {numbers}."

@@ -1,0 +1,381 @@
+"""Rows: what was measured of one defence against one attack in one setting, over all seeds."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import statistics
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Literal
+
+from leaktight.attacks.matching import GradientMatching
+from leaktight.core.attack import Attack, Principle
+from leaktight.core.budget import Budget, budgets_of
+from leaktight.core.defence import Defence, is_undefended
+from leaktight.core.display import counted
+from leaktight.core.metric import Reading
+from leaktight.core.probe import LUCKIEST, Attempt, Probe, attack_of
+from leaktight.core.record import Record, Status
+from leaktight.core.run import largest
+from leaktight.findings.adaptation import member_of, models_defence
+from leaktight.findings.display import label_of, name_of, plain, rank, setting
+from leaktight.findings.label_leak import strongest_layer, tail_of, tells_labels
+from leaktight.findings.property_leak import asked_of, strongest_property
+from leaktight.findings.utility import Price, ignorance, is_utility, lost, utility_of
+from leaktight.metrics.search_gap import OBJECTIVE_OF_GUESS, OBJECTIVE_OF_TRUTH, SEARCH_FAILED
+from leaktight.statistics.pooling import low, pool
+
+PSNR, SSIM, LABELS = "psnr", "ssim", "label_distance"
+STATEMENT, RATIO = "reconstruction_statement", "gradient_ratio"
+UNTRAINED = "the model was not trained (0 rounds)"
+RECOGNISED, ANY_CLASS = "recognised", "recognised_any"
+_EXAMPLE_BY_EXAMPLE = (STATEMENT, PSNR, LABELS, "mse", "rmse_relative")
+
+Against = Literal["raw", "used"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """One defence against one attack in one setting, over all seeds.
+
+    Args:
+        scenario: number of the scenario in the audit, from 1.
+        defence: the defence at its strength.
+        attack: how the report names the probe.
+        simple: whether the attack is one that a strong one should beat.
+        batch_size: examples behind one local step of one participant.
+        stage: when in training it was measured.
+        seeds: the seeds that gave a result.
+        counts: how many cells were done, refused, failed.
+        readings: each reading, pooled over seeds.
+        members: of several attacks that were tried together, what each of them reached, by its name (`Reading.by`).
+        alone: the same members, each as a row of its own; empty for an attack by itself.
+        suite: how the report names the attacks that this one was tried together with; empty for an attack by itself.
+        notes: what parties noted, the largest over seeds.
+        loss: utility lost against no defence at the same seeds, in [-1, 1].
+        cells: the keys of the cells behind this row, done ones first.
+        among: how many scenarios the audit has.
+        adaptive: whether the attack models the defence, and was told of it.
+        active: whether the attacker sat in the training.
+        messages: how many messages were measured.
+        kind: the kind of the attack; empty for a measurement that needs none.
+        principle: what the attack rests on; None for a measurement that needs none, and for an attack that is not known any more.
+        seat: where the attacker sits.
+        unpriced: why no defence of this scenario has a price; empty if prices can be given.
+        layer: the one layer that the attack inverts; empty if it is given all.
+        asked: what an attack on a private property asks of the examples, in words.
+        any_class: how many made-up samples show whichever class of the attacked, in the training where most do.
+    """
+
+    scenario: int
+    defence: Defence
+    attack: str
+    simple: bool
+    batch_size: int
+    stage: str
+    seeds: tuple[int, ...]
+    counts: Mapping[Status, int]
+    readings: tuple[Reading, ...] = ()
+    members: tuple[Reading, ...] = ()
+    alone: tuple[Row, ...] = ()
+    suite: str = ""
+    notes: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    loss: Price | None = None
+    cells: tuple[str, ...] = ()
+    among: int = 1
+    adaptive: bool = False
+    active: bool = False
+    messages: int = 0
+    kind: str = ""
+    principle: Principle | None = None
+    seat: str = ""
+    unpriced: str = ""
+    layer: str = ""
+    asked: str = ""
+    any_class: Reading | None = None
+
+    @property
+    def behind(self) -> int:
+        """How many examples are behind one message: a batch, or more after several local steps or in a secure sum."""
+        scored = max((r.n for r in self.readings if r.name in _EXAMPLE_BY_EXAMPLE and r.against == "raw"), default=0)
+        return max(self.batch_size, round(scored / self.messages) if self.messages else 0)
+
+    @property
+    def moment(self) -> str:
+        """When and from how many examples the messages were made."""
+        return setting(self.batch_size, self.stage, self.behind)
+
+    @property
+    def setting(self) -> str:
+        """When and from how many examples the messages were made; and where, if there are several scenarios."""
+        return f"{f'scenario {self.scenario}, ' if self.among > 1 else ''}{self.moment}"
+
+    @property
+    def attacks(self) -> tuple[Row, ...]:
+        """Each attack that was tried, as a row of its own: the members of an ensemble, or this row."""
+        return self.alone or (self,)
+
+    def reading(self, name: str, against: Against | None = None) -> Reading | None:
+        """Return the pooled reading of this name."""
+        return next((r for r in self.readings if r.name == name and against in (None, r.against) and r.layer is None), None)
+
+    @property
+    def recognised(self) -> Reading | None:
+        """The share of raw images that can be recognised: PSNR at least the epsilon of the reconstruction statement."""
+        return self.reading(STATEMENT, "raw")
+
+    @property
+    def utility(self) -> Reading | None:
+        """How good the trained model is on test data: its accuracy, or what the training measured in its place."""
+        return utility_of(self.readings)
+
+    @property
+    def useless(self) -> bool:
+        """Whether the trained model may be no better than one that learned nothing, such as always naming the commonest class."""
+        utility = self.utility
+        return utility is not None and utility.chance is not None and low(utility) <= utility.chance
+
+    @property
+    def median(self) -> float | None:
+        """The median PSNR over images, or its mean where single values were not kept."""
+        psnr = self.reading(PSNR, "raw")
+        return None if psnr is None else statistics.median(psnr.each) if psnr.each else psnr.value
+
+    @property
+    def leak(self) -> Reading | None:
+        """What this row is judged by: recognised images, else PSNR, labels at the layer that tells most, a property, else any reading.
+
+        A measurement without an attack says where a leak may sit; nobody got anything by it, so it is not judged.
+        """
+        about = next((r for r in self.readings if r.leaks is not None), None) if self.kind else None
+        told = strongest_layer(self.readings) or strongest_property(self.readings)
+        return self.recognised or self.reading(PSNR, "raw") or told or about
+
+    @property
+    def drawn(self) -> Reading | None:
+        """What charts show of this row: what it is judged by, and of made-up samples all that show a class of the attacked, asked for or not."""
+        return self.any_class or self.leak
+
+    @property
+    def tail(self) -> Reading | None:
+        """What labels are told by in the worst steps, at the layer that the row is judged by; None if it is not about labels."""
+        leak = self.leak
+        return tail_of(self.readings, leak.layer) if leak is not None and tells_labels(leak) else None
+
+    @property
+    def failed(self) -> Reading | None:
+        """The share of its searches that failed; None where nothing was searched for or nobody could tell."""
+        return self.reading(SEARCH_FAILED)
+
+    @property
+    def informative(self) -> bool:
+        """Whether a row on which nothing was found says anything about the messages: not if every search failed."""
+        return self.failed is None or round(self.failed.value * self.failed.n) < self.failed.n
+
+    @property
+    def searches(self) -> str:
+        """How many of its searches failed, and why, in words; nothing where that is not known."""
+        if self.failed is None:
+            return ""
+        found, best = self.reading(OBJECTIVE_OF_GUESS), self.reading(OBJECTIVE_OF_TRUTH)
+        why = ""
+        if self.failed.value > 0:
+            pairs = zip(found.each, best.each, strict=True) if found is not None and best is not None else ()
+            better = any(truth < guess for guess, truth in pairs)
+            why = " (the truth fits better)" if better else " (diverged, out of range or worse than blind)"
+        return f"{counted(self.failed)}{why}"
+
+    @property
+    def budgets(self) -> tuple[Budget, ...]:
+        """What was spent of differential privacy, in the training and by the attacked messages; none if nothing accounts for it."""
+        return budgets_of(self.notes)
+
+
+def rows_of(records: Sequence[Record]) -> tuple[Row, ...]:
+    """Return one row for each defence, attack and setting of the measuring cells."""
+    scenarios: dict[str, int] = {}
+    untrained: set[int] = set()
+    groups: dict[tuple[object, ...], list[Record]] = {}
+    for record in records:
+        cell = record.cell
+        if cell.purpose == "measure":
+            number = scenarios.setdefault(cell.scenario.key, len(scenarios) + 1)
+            untrained |= {number} if cell.scenario.untrained else set()
+            groups.setdefault((number, cell.defence.key, label_of(cell), cell.batch_size, cell.stage), []).append(record)
+    losses = _losses(records)
+    rows = [_row(scenarios[group[0].cell.scenario.key], len(scenarios), group, losses) for group in groups.values()]
+    return tuple(sorted(_priced(rows, untrained), key=_order))
+
+
+def _priced(rows: Sequence[Row], untrained: Collection[int]) -> list[Row]:
+    """Take prices away in scenarios where none can be given, and say why; where nothing was trained, utilities too."""
+    reasons = {row.scenario: _unpriced([r for r in rows if r.scenario == row.scenario], untrained) for row in rows}
+
+    def priced(row: Row) -> Row:
+        return dataclasses.replace(
+            row,
+            readings=tuple(r for r in row.readings if row.scenario not in untrained or not is_utility(r)),
+            loss=None if reasons[row.scenario] else row.loss,
+            unpriced=reasons[row.scenario],
+            alone=tuple(map(priced, row.alone)),
+        )
+
+    return [priced(row) for row in rows]
+
+
+def _unpriced(rows: Sequence[Row], untrained: Collection[int]) -> str:
+    """Return why the defences of one scenario have no price; nothing if they have."""
+    if rows[0].scenario in untrained:
+        return UNTRAINED
+    # All undefended rows stand on the same trainings, but those of an attacker who sat inside and may have spoilt it; the one over the
+    # most seeds says it best.
+    bare = max(
+        (row for row in rows if is_undefended(row.defence)), key=lambda row: (not row.active, len(row.seeds)), default=None
+    )
+    if bare is None or not bare.useless:
+        return ""
+    return f"even without defence the model is no better than {ignorance(bare.utility)}"
+
+
+def _order(row: Row) -> tuple[object, ...]:
+    kind = "" if is_undefended(row.defence) else plain(row.defence.kind).lower()
+    return (
+        row.scenario,
+        kind,
+        rank(row.defence),
+        name_of(row.defence),
+        row.stage != "initial",
+        row.stage,
+        row.batch_size,
+        row.attack,
+        row.defence.key,
+    )
+
+
+def _row(scenario: int, among: int, group: Sequence[Record], losses: Mapping[Trained, tuple[Reading, Reading]]) -> Row:
+    cell = group[0].cell
+    attack = attack_of(cell.probe)
+    done = [record for record in group if record.status is Status.DONE]
+    alike: dict[tuple[object, ...], list[Reading]] = {}
+    for record in done:
+        # A record may hold one metric twice, with other settings: the first of each is pooled with the first of the others.
+        seen: Counter[tuple[object, ...]] = Counter()
+        for reading in record.readings:
+            place = (reading.name, reading.against, reading.layer, reading.by)
+            alike.setdefault((*place, seen[place]), []).append(reading)
+            seen[place] += 1
+    pooled = tuple(map(_pooled, alike.values()))
+    trainings = {training: losses[training] for record in done if (training := _training(record)) in losses}
+    row = Row(
+        scenario=scenario,
+        defence=cell.defence,
+        attack=label_of(cell),
+        simple=attack is not None and attack.simple,
+        batch_size=cell.batch_size,
+        stage=cell.stage,
+        seeds=tuple(sorted({record.cell.seed for record in done})),
+        counts=Counter(record.status for record in group),
+        readings=tuple(reading for reading in pooled if not reading.by),
+        members=tuple(reading for reading in pooled if reading.by),
+        notes=largest(record.notes for record in done),
+        loss=lost(list(trainings.values())) if trainings else None,
+        cells=tuple(record.cell.key for record in sorted(group, key=lambda r: (r.status is not Status.DONE, r.cell.seed))),
+        among=among,
+        adaptive=models_defence(attack, cell.probe, cell.defence),
+        active=attack is not None and attack.active,
+        messages=sum(record.cell.victims for record in done),
+        kind="" if attack is None else attack.kind,
+        principle=None if attack is None else attack.principle,
+        seat=cell.probe.threat.seat if isinstance(cell.probe, Attempt) else "",
+        layer=_inverted(attack),
+        asked=asked_of(cell.scenario),
+        any_class=max(
+            (r for record in done for r in record.readings if r.name == ANY_CLASS and not r.by),
+            key=lambda r: r.value,
+            default=None,
+        ),
+    )
+    if attack is None:
+        return row
+    names = dict.fromkeys(reading.by for reading in row.members if reading.by != LUCKIEST)
+    return dataclasses.replace(row, alone=tuple(_member(row, name, member_of(attack, name), cell.probe) for name in names))
+
+
+def _member(row: Row, name: str, attack: Attack | None, probe: Probe) -> Row:
+    """Return what one attack of several reached, as a row of its own: of the same training, so that its model is as good."""
+    own = tuple(reading.model_copy(update={"by": ""}) for reading in row.members if reading.by == name)
+    readings = (*own, *(reading for reading in row.readings if is_utility(reading)))
+    return dataclasses.replace(
+        row,
+        attack=name,
+        suite=row.attack,
+        simple=attack is not None and attack.simple,
+        adaptive=models_defence(attack, probe, row.defence),
+        active=attack is not None and attack.active,
+        kind=row.kind if attack is None else attack.kind,
+        principle=None if attack is None else attack.principle,
+        layer=_inverted(attack),
+        readings=readings,
+        members=(),
+        any_class=next((reading for reading in readings if reading.name == ANY_CLASS), None),
+    )
+
+
+def _inverted(attack: Attack | None) -> str:
+    return attack.layers[0] if isinstance(attack, GradientMatching) and len(attack.layers) == 1 else ""
+
+
+def _pooled(readings: Sequence[Reading]) -> Reading:
+    """Pool over seeds; a ratio on the logarithmic scale on which it was measured. What became of each test row has done its part."""
+    readings = [reading.without_outcomes() for reading in readings]
+    if len(readings) == 1 or readings[0].name != RATIO or min(map(low, readings)) <= 0:
+        return pool(readings)
+    return over(pool([over(one, math.log) for one in readings]), math.exp)
+
+
+def over(reading: Reading, scale: Callable[[float], float]) -> Reading:
+    """Return a reading on another, growing scale; single values are left out.
+
+    Example:
+        >>> over(Reading(name="gradient_ratio", value=4.0, low=1.0), math.sqrt).value
+        2.0
+    """
+    ends = {"low": reading.low, "high": reading.high}
+    moved = {name: None if end is None else scale(end) for name, end in ends.items()}
+    return reading.model_copy(update={"value": scale(reading.value), **moved, "each": ()})
+
+
+Trained = tuple[str, str, int, str]
+"""Which training a record stands on: scenario, defence, seed, and the attacker who sat in it, if any."""
+
+
+def _training(record: Record) -> Trained:
+    cell = record.cell
+    entrant = cell.probe.entrant
+    return cell.scenario.key, cell.defence.key, cell.seed, entrant.key if entrant else ""
+
+
+def _losses(records: Sequence[Record]) -> dict[Trained, tuple[Reading, Reading]]:
+    """Return the utility of the undefended training of the same scenario and seed, with the same attacker inside, and each training's own."""
+    # A null cell of an attacker who sits in the training stands on one among noise.
+    real = [r for r in records if r.cell.purpose != "null" or r.cell.probe.entrant is None]
+    trained = {_training(r): reading for r in reversed(real) if (reading := utility_of(r.readings))}
+    base = {(place[0], *place[2:]): place for r in real if is_undefended(r.cell.defence) and (place := _training(r)) in trained}
+    return {
+        place: (trained[bare], utility)
+        for place, utility in trained.items()
+        if (bare := base.get((place[0], *place[2:]))) is not None and bare != place
+    }
+
+
+def threshold_of(records: Iterable[Record]) -> float | None:
+    """Return the PSNR from which images count as recognised: the first epsilon of a statement that was measured."""
+    found = (
+        float(metric.to_dict()["epsilon"])
+        for record in records
+        if isinstance(record.cell.probe, Attempt)
+        for metric in record.cell.probe.metrics
+        if metric.kind == STATEMENT
+    )
+    return next(found, None)

@@ -1,0 +1,119 @@
+"""Utility: how good a trained model is, whichever way its training measured it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from statistics import fmean
+
+from leaktight.core.display import percent
+from leaktight.core.metric import Reading
+from leaktight.findings.display import title_of
+from leaktight.statistics.outcomes import unpack
+from leaktight.statistics.paired import Pair, paired_interval
+from leaktight.statistics.pooling import minus, pool
+
+ACCURACY = "accuracy"
+UTILITIES = ("auc", ACCURACY)
+"""What a training may say about how good its model is, as a share; the first that is there counts. Where one class is rare, accuracy says
+little: never naming it is nearly always right."""
+_LOSS = "_loss"
+
+
+def utility_of(readings: Iterable[Reading]) -> Reading | None:
+    """Return the reading that says how good the trained model is.
+
+    Args:
+        readings: everything that was measured, about leakage or not.
+
+    Example:
+        >>> utility_of([Reading(name="auc", value=0.9, leaks="high"), Reading(name="auc", value=0.7)]).value
+        0.7
+    """
+    found = {reading.name: reading for reading in readings if is_utility(reading)}
+    return next((found[name] for name in UTILITIES if name in found), None)
+
+
+def is_utility(reading: Reading) -> bool:
+    """Return whether a reading is about how good the model is, not about what leaks.
+
+    Example:
+        >>> is_utility(Reading(name="auc", value=0.9)), is_utility(Reading(name="auc", value=0.9, leaks="high"))
+        (True, False)
+    """
+    return reading.name in UTILITIES and reading.leaks is None and reading.layer is None
+
+
+class Price(Reading):
+    """How much worse a model is under a defence than without it, in shares.
+
+    Args:
+        paired: whether its interval rests on the same test rows under both models; if not, it is that of two independent samples, as a
+            rule too wide.
+    """
+
+    paired: bool = False
+
+
+def lost(trainings: Sequence[tuple[Reading, Reading]]) -> Price:
+    """Return how much worse models are under a defence than without it, in shares: the mean over seeds.
+
+    Where every reading says what became of the same test rows, the interval is `statistics.paired_interval`: Newcombe's for accuracy,
+    DeLong's for an AUC, over seeds. Else it is that of independent samples, pooled over seeds.
+
+    Args:
+        trainings: for each seed, at least one, the utility of the model trained without defence and of the one trained under it.
+
+    Example:
+        >>> bare, under = (Reading(name="accuracy", value=v, n=8, outcomes=f"hits:8:{o}") for v, o in ((1.0, "/w=="), (0.75, "Pw==")))
+        >>> lost([(bare, under)]).paired, lost([(bare, under.without_outcomes())]).paired
+        (True, False)
+    """
+    losses = [minus(without, under, f"{under.name}{_LOSS}") for without, under in trainings]
+    pooled = pool(losses)
+    pairs = _pairs(trainings)
+    if pairs is None:
+        return Price(**dict(pooled))
+    values = [loss.value for loss in losses]
+    low, high = paired_interval(pairs, values)
+    return Price(name=pooled.name, value=fmean(values), low=low, high=high, n=pooled.n, paired=True)
+
+
+def _pairs(trainings: Sequence[tuple[Reading, Reading]]) -> list[Pair] | None:
+    """Return what became of the same test rows in each seed, without defence and under it; None if that was not kept of all."""
+    found: list[Pair] = []
+    for without, under in trainings:
+        one, other = unpack(without.outcomes), unpack(under.outcomes)
+        if one is None or other is None or not (one.matches(other) and (not found or one.matches(found[0][0]))):
+            return None
+        found.append((one, other))
+    return found
+
+
+def utility_name(reading: Reading | None) -> str:
+    """Return what a utility, or what was lost of it, is called; of nothing, what it is called most often.
+
+    Example:
+        >>> utility_name(Reading(name="auc_loss", value=0.1)), utility_name(None)
+        ('test AUC', 'accuracy')
+    """
+    return title_of(ACCURACY if reading is None else reading.name.removesuffix(_LOSS))
+
+
+def utility_text(reading: Reading) -> str:
+    """Show a utility: accuracy as a percentage, an AUC by three digits, for those near 1 differ in the last.
+
+    Example:
+        >>> utility_text(Reading(name="accuracy", value=0.8)), utility_text(Reading(name="auc", value=0.9947))
+        ('80 %', '0.995')
+    """
+    return percent(reading.value) if reading.name == ACCURACY else f"{reading.value:.3f}"
+
+
+def ignorance(utility: Reading | None) -> str:
+    """Say what a model does that learned nothing: what the chance level of a utility stands for.
+
+    Example:
+        >>> ignorance(Reading(name="accuracy", value=0.1)), ignorance(Reading(name="auc", value=0.5))
+        ('always naming the commonest class', 'guessing')
+    """
+    return "always naming the commonest class" if utility is None or utility.name == ACCURACY else "guessing"

@@ -1,0 +1,219 @@
+"""Cells that check the audit itself: one whose answer is known, and one for each probe in which there is nothing to find."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from functools import singledispatch
+
+from torch import Tensor
+
+from leaktight.attacks.embedding_scores import EmbeddingAttack
+from leaktight.attacks.label_attack import CUT, LabelAttack
+from leaktight.attacks.strongest import Strongest
+from leaktight.core.attack import Attack
+from leaktight.core.defence import Undefended
+from leaktight.core.message import Kind, Message, Tensors
+from leaktight.core.metric import Metric
+from leaktight.core.party import Party, Seat
+from leaktight.core.probe import Attempt, Probe
+from leaktight.core.random import Stream, normal_like
+from leaktight.core.record import Cell
+from leaktight.core.run import Run
+from leaktight.core.scenario import Enter, Scenario
+from leaktight.core.threat import Knows, ThreatModel
+from leaktight.learning.boundary import FEATURE_PARTY
+from leaktight.learning.federated import Federated
+from leaktight.learning.protocol import FedSGD
+from leaktight.learning.split import Split
+from leaktight.models.wide_deep import WideDeep
+
+
+@singledispatch
+def exposed(scenario: Scenario) -> Scenario | None:
+    """Return the scenario in which the attack of `proof` must be exact, or None if this kind of scenario has none.
+
+    A scenario of a new kind registers its own answer with `exposed.register`.
+    """
+    return None
+
+
+@exposed.register
+def _(scenario: Federated) -> Scenario:
+    # Untrained, because the gradient of a well trained model is small and what is exact drowns in rounding.
+    plain = {"kind": "mlp"}
+    return Federated.model_validate({**dict(scenario), "model": plain, "protocol": FedSGD(), "rounds": 0})
+
+
+@exposed.register
+def _(scenario: Split) -> Scenario:
+    # Cut before the head, so that the top is linear; untrained, because a sure model's gradients drown in rounding.
+    # A table with categories is for embeddings alone, and below its head Wide & Deep is as good.
+    plain = scenario.model if isinstance(scenario.model, WideDeep) else {"kind": "mlp"}
+    return Split.model_validate(
+        {**dict(scenario), "model": plain, "cut": "", "rounds": 0, "passes": 0, "moments": 1, "feature_defence": Undefended()}
+    )
+
+
+@singledispatch
+def proof(scenario: Scenario) -> tuple[Attack, ThreatModel, int]:
+    """Return the attack that must be exact in an exposed scenario, its threat model, and the batch size.
+
+    Unless a kind of scenario registers another with `proof.register`: a batch of one, read off a linear layer with bias.
+    """
+    return Attack.model_validate({"kind": "analytic"}), ThreatModel(), 1
+
+
+@proof.register
+def _(scenario: Split) -> tuple[Attack, ThreatModel, int]:
+    # Below a linear top every cut gradient is (p - y) times one vector: its cosine with a known positive's is 1 or -1.
+    known = ThreatModel(seat=FEATURE_PARTY, knows=frozenset({Knows.HINTS}))
+    return Attack.model_validate({"kind": "direction"}), known, scenario.batch_size
+
+
+def control_cells(scenario: Scenario, seeds: Sequence[int], victims: int, metrics: Sequence[Metric]) -> list[Cell]:
+    """Return for each seed the cell that must succeed, because the answer follows from the message by arithmetic alone."""
+    control = exposed(scenario)
+    if control is None:
+        return []
+    attack, threat, batch_size = proof(control)
+    probe = Attempt(attack=attack, threat=threat, metrics=tuple(metrics))
+    return [
+        Cell(
+            scenario=control,
+            defence=Undefended(),
+            probe=probe,
+            batch_size=batch_size,
+            victims=victims,
+            seed=seed,
+            purpose="control",
+            label=attack.kind,
+        )
+        for seed in seeds
+    ]
+
+
+def null_cells(measured: Sequence[Cell]) -> list[Cell]:
+    """Return each attack's first cell at the scenario's baseline again, for each scenario and seed, to be run on noise: nothing may be found in it."""
+    first: dict[tuple[str, str, int], Cell] = {}
+    for cell in measured:
+        if cell.defence == cell.scenario.baseline and isinstance(cell.probe, Attempt):
+            first.setdefault((cell.scenario.key, cell.label, cell.seed), cell)
+    return [cell.model_copy(update={"purpose": "null", "probe": _at_the_message(cell.probe)}) for cell in first.values()]
+
+
+def _at_the_message(probe: Probe) -> Probe:
+    """Return a probe that looks at the message alone.
+
+    At layers before the cut the attacker's own inputs have a part in what it finds. A bottom model has learned from messages that came before
+    the noise; only its initial parameters have not.
+    """
+    if not isinstance(probe, Attempt):
+        return probe
+    attack = probe.attack
+    if isinstance(attack, Strongest):
+        members = {name: _by_message(member) for name, member in attack.suite().items()}
+        changed: Attack = attack.model_copy(update={"members": members}) if members != attack.suite() else attack
+    else:
+        changed = _by_message(attack)
+    return probe if changed == attack else probe.model_copy(update={"attack": changed})
+
+
+def _by_message(attack: Attack) -> Attack:
+    if isinstance(attack, LabelAttack) and attack.layer != CUT:
+        return attack.model_copy(update={"layer": CUT})
+    if isinstance(attack, EmbeddingAttack):
+        return attack.model_copy(update={"bottom": "initial"})
+    return attack
+
+
+def nulled(run: Run, rng: Stream) -> Run:
+    r"""Return a run whose honest messages carry noise instead of anything about the examples behind them.
+
+    Each tensor \(g\) is replaced by \(\lVert g \rVert_2 \cdot z / \lVert z \rVert_2\) with \(z \sim N(0, I)\): same shape,
+    same norm, no content. Parameters that were handed out stay as they are, but where rounds follow on each other: there each
+    change of them, which tells a participant what the others sent, is replaced in the same way.
+
+    Args:
+        run: what happened.
+        rng: where the noise comes from.
+    """
+    # Where nobody knows the truth, every message that can be attacked is replaced.
+    honest = set(run.inside) or {message.key for message in run.transcript if message.kind in (Kind.GRADIENT, Kind.UPDATE)}
+    replaced = {id(message): _noise(message, rng) for message in run.transcript if message.key in honest}
+    by_key = {message.key: message for message in replaced.values()}
+    replaced |= _aimless(run, rng)
+    return dataclasses.replace(
+        run,
+        transcript=tuple(replaced.get(id(message), message) for message in run.transcript),
+        inside={
+            key: dataclasses.replace(inside, sent=by_key[key]) if key in by_key else inside
+            for key, inside in run.inside.items()
+        },
+    )
+
+
+def among_noise(enter: Enter, rng: Stream) -> Enter:
+    """Return who sits where in a training in which honest parties send noise in place of what they learned, as in `nulled`.
+
+    An attacker who sits in a training learns from all its rounds, so noise in the messages that are observed at its end is not enough: in
+    this one there was nothing to learn.
+
+    Args:
+        enter: who takes the other chairs.
+        rng: where the noise comes from.
+    """
+
+    def seated(seat: Seat) -> Party:
+        party = enter(seat)
+        return _Noisy(party, rng) if party is seat.honest else party
+
+    return seated
+
+
+@dataclasses.dataclass(frozen=True)
+class _Noisy:
+    """An honest party whose every answer is replaced by noise of the same norm."""
+
+    honest: Party
+    rng: Stream
+
+    @property
+    def name(self) -> str:
+        return self.honest.name
+
+    def respond(self, message: Message) -> Message:
+        return _noise(self.honest.respond(message), self.rng)
+
+    def close(self) -> Message | None:
+        return self.honest.close()
+
+
+def _noise(message: Message, rng: Stream) -> Message:
+    return message.map(lambda tensor: _same_norm(tensor, rng))
+
+
+def _aimless(run: Run, rng: Stream) -> dict[int, Message]:
+    """Return parameters that follow on those of the round before, moved as far as they were but in a direction of chance."""
+    last: dict[str, Message] = {}
+    found: dict[int, Message] = {}
+    moved: dict[int, Tensors] = {}  # All participants of a round are handed one copy.
+    for message in run.transcript:
+        if message.kind is not Kind.PARAMETERS:
+            continue
+        before, last[message.receiver] = last.get(message.receiver), message
+        if before is None or before.round + 1 != message.round or before.tensors is message.tensors:
+            continue
+        if id(message.tensors) not in moved:
+            start = found.get(id(before), before).tensors
+            moved[id(message.tensors)] = {
+                name: start[name] + _same_norm(tensor - before.tensors[name], rng) for name, tensor in message.tensors.items()
+            }
+        found[id(message)] = dataclasses.replace(message, tensors=moved[id(message.tensors)])
+    return found
+
+
+def _same_norm(tensor: Tensor, rng: Stream) -> Tensor:
+    noise = normal_like(tensor, rng)
+    scaled: Tensor = noise * (tensor.norm() / noise.norm().clamp_min(1e-30))
+    return scaled

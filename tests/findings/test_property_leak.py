@@ -1,0 +1,109 @@
+"""A property is judged by all layers together, unless a single layer surely tells more; and named without loading any data."""
+
+import pytest
+from scipy.stats import norm
+
+from leaktight.attacks import PropertyInference
+from leaktight.core.metric import Reading
+from leaktight.data import Attributes, ClassProperty, Csv, Npz, Parity
+from leaktight.findings.label_leak import turned, weight
+from leaktight.findings.property import Property
+from leaktight.findings.property_leak import asked_of, beats_chance_among, of_class, strongest_property, tells_property, whence
+from leaktight.findings.rows import rows_of
+from leaktight.learning import Federated
+from leaktight.models import MLP
+from leaktight.probes import Sensitivity
+
+
+def auc(value, spread=0.05, layer=None, name="property_auc"):
+    ends = {"low": value - spread, "high": min(1.0, value + spread)}
+    return Reading(name=name, value=value, n=40, chance=0.5, leaks="high", against="raw", layer=layer, **ends)
+
+
+def test_only_a_property_auc_speaks_of_a_property():
+    assert tells_property(auc(0.7))
+    assert not tells_property(auc(0.7, name="leak_auc"))
+    assert not tells_property(None)
+
+
+def test_the_best_of_many_layers_is_not_what_an_attacker_gets():
+    whole = auc(0.8, 0.1)
+    assert strongest_property([whole, auc(0.85, 0.1, "conv1"), auc(0.88, 0.1, "head")]) is whole
+    assert strongest_property([auc(0.95, 0.02, "head"), whole]).layer == "head"
+
+
+def test_a_layer_that_tells_where_all_together_do_not_comes_forward():
+    whole = auc(0.55, 0.1)
+    assert strongest_property([whole, auc(0.62, 0.15, "conv1"), auc(0.64, 0.05, "head")]).layer == "head"
+    assert strongest_property([whole, auc(0.45, 0.04, "conv1"), auc(0.6, 0.2, "head")]) is whole
+
+
+def test_luck_among_many_layers_is_not_a_leak():
+    lucky = [auc(0.61, 0.1, f"conv{number}") for number in range(11)]
+    assert lucky[0].beats_chance()
+    assert strongest_property([auc(0.5, 0.1), *lucky]).layer is None
+    assert strongest_property([auc(0.5, 0.1), lucky[0]]).layer == "conv0"
+
+
+@pytest.mark.parametrize("tried", [1, 5, 20])
+def test_the_wider_interval_is_bonferronis(tried):
+    edge = 0.5 + 0.1 * norm.ppf(1 - 0.05 / (2 * tried)) / norm.ppf(0.975)
+    assert beats_chance_among(auc(edge + 1e-6, 0.1), tried)
+    assert not beats_chance_among(auc(edge - 1e-6, 0.1), tried)
+
+
+def test_without_all_together_the_layer_that_tells_most_counts():
+    assert strongest_property([auc(0.9, 0.45, "conv1"), auc(0.8, layer="conv2 + head"), auc(0.7, layer="head")]).layer == (
+        "conv2 + head"
+    )
+    assert strongest_property([auc(0.9, name="leak_auc")]) is None
+
+
+def test_below_a_half_is_told_the_other_way_round():
+    assert turned(auc(0.1))
+    assert not turned(auc(0.48))
+    assert weight(auc(0.1)) == pytest.approx(weight(auc(0.9)))
+
+
+def test_layers_are_named():
+    found = [whence(auc(0.9, layer=layer)) for layer in (None, "head", "conv1 + head")]
+    assert found == ["all layers together", "the layer head alone", "the layers conv1 + head"]
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (Parity(), "have the private property"),
+        (Npz(path="nowhere.npz"), "have the private property"),
+        (Npz(path="nowhere.npz", property="smoker"), "have the property `smoker`"),
+        (Csv(path="nowhere.csv", label="y", property="sex", property_positive="f"), "have the property `sex: f`"),
+        (Csv(path="nowhere.csv", label="y", property="sex"), "have the property `sex`"),
+        (Attributes(path="nowhere.npz", label="Male", property=("Hat", "Cap")), "have the property `Hat or Cap`"),
+        (ClassProperty(data=Parity()), "are of the commonest class"),
+        (ClassProperty(data=Npz(path="nowhere.npz", property="smoker"), label=3), "are of class 3"),
+    ],
+)
+def test_what_is_asked_comes_from_settings_alone(data, words):
+    scenario = Federated(data=data, model=MLP())
+    assert asked_of(scenario) == words
+    assert of_class(scenario) is isinstance(data, ClassProperty)
+
+
+def test_a_scenario_of_another_kind_has_no_name_for_it(made):
+    assert asked_of(made.SCENARIO) == "have the private property"
+    assert not of_class(made.SCENARIO)
+
+
+def test_a_row_is_judged_by_its_property(made):
+    readings = (auc(0.8, 0.1), auc(0.85, 0.1, "head"))
+    (row,) = rows_of([made.record(psnr=None, attack=PropertyInference(), label="property", extra=readings)])
+    assert (row.leak.layer, row.leak.value, row.asked) == (None, 0.8, "have the private property")
+    assert Property().severity(row)[0] == pytest.approx(0.6)
+    (images,) = rows_of([made.record(psnr=30, extra=readings)])
+    assert images.leak.name == "reconstruction_statement"
+
+
+def test_what_needs_no_attack_is_not_judged(made):
+    reading = Reading(name="sensitivity_f", value=2.0, leaks="high", layer="head")
+    (row,) = rows_of([made.record(psnr=None, probe=Sensitivity(), label="sensitivity", extra=(reading,))])
+    assert row.leak is None

@@ -1,0 +1,52 @@
+"""The ready audits run the suite alone, which knows the defences and breaks two of the demo's: the picture in the README."""
+
+from __future__ import annotations
+
+import pytest
+
+from leaktight import plans
+from leaktight.attacks import preset
+from leaktight.core.defence import Defence, Undefended
+from leaktight.core.probe import Attempt
+from leaktight.core.random import stream
+from leaktight.core.run import Run
+from leaktight.core.scenario import Observation
+from leaktight.core.threat import Knows
+from leaktight.defences import GaussianNoise, TopK
+
+STRONGEST = "strongest"
+
+
+def _observed(plan: plans.Plan, defence: Defence, victims: int) -> Run:
+    """Return what is seen of a plan's untrained model, in its first setting."""
+    grid = plan.grid
+    assert grid.stages == ("initial",)
+    [scenario] = plan.with_scenarios(rounds=0).scenarios.values()
+    seed = grid.seeds[0]
+    return scenario.observe(scenario.train(defence, seed), defence, Observation("initial", grid.batch_sizes[0], victims, seed))
+
+
+@pytest.mark.parametrize("plan", [plans.quick(), plans.standard()], ids=lambda plan: plan.title)
+def test_the_presets_run_it_unchanged_and_grant_it_the_defence_and_public_examples(plan: plans.Plan) -> None:
+    assert list(plan.probes) == [STRONGEST]
+    probe = plan.probes[STRONGEST]
+    assert isinstance(probe, Attempt)
+    assert probe.attack == preset(STRONGEST)
+    assert probe.threat.knows == {Knows.LOCAL_STEPS, Knows.DEFENCE, Knows.AUXILIARY}
+
+
+def test_the_demo_attacks_victims_of_several_classes() -> None:
+    plan = plans.quick()
+    assert isinstance(plan.grid.victims, int)
+    run = _observed(plan, Undefended(), plan.grid.victims)
+    labels = [int(label) for inside in run.inside.values() for label in inside.raw.labels]
+    assert len(labels) == 8
+    assert len(set(labels)) >= 5
+
+
+@pytest.mark.parametrize("defence", [GaussianNoise(std=0.001), pytest.param(TopK(share=0.1), marks=pytest.mark.long)], ids=str)
+def test_it_recognises_images_under_two_of_the_defences(defence: Defence) -> None:
+    plan = plans.quick()
+    assert defence in plan.defences
+    readings = plan.probes[STRONGEST].read(_observed(plan, defence, victims=1), stream(0)).readings
+    assert next(one for one in readings if one.name == "reconstruction_statement" and not one.by).value > 0

@@ -4,14 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from leaktight.attacks.presets import PRESETS
 from leaktight.core.errors import InvalidValue
 from leaktight.data import Photos
 from leaktight.models import ConvNet, LeNet, ResNet20
 from leaktight.papers import Order
 from leaktight.papers.transformation_search import PAPER
-from leaktight.papers.transformation_search.scales import Study, study_of
-from leaktight.transforms.published import PUBLISHED
+from leaktight.papers.transformation_search.scales import PUBLISHED, Study, study_of
+from leaktight.transforms.published import PUBLISHED as PRESETS
 
 STRENGTHS = ("attack", "variants", "adaptive", "compared_attack", "path")
 

@@ -7,18 +7,7 @@ from collections.abc import Sequence
 from leaktight.core.defence import Undefended
 from leaktight.defences.class_keys import ClassKeys
 from leaktight.papers.check import Check, at_least
-from leaktight.papers.class_keys.audits import (
-    GUESSED,
-    KNOWN,
-    LEAKS,
-    attack_in,
-    check_stopped,
-    plan_attack,
-    plan_attacks_with_key,
-    plan_attacks_without_key,
-    repeated_audits,
-    score_columns,
-)
+from leaktight.papers.class_keys import audits
 from leaktight.papers.class_keys.mechanisms import ESTIMATED, EXACT, PLAIN, RANDOM
 from leaktight.papers.class_keys.scales import Scope, Study
 from leaktight.papers.paper import Experiment, Plans
@@ -47,11 +36,11 @@ def plans(scope: Scope) -> Plans:
     estimated: Plans = {}
     for study in scope.studies:
         defences = [ClassKeys(dimensions=dimensions) for dimensions in study.estimated]
-        for repeat, audit in enumerate(repeated_audits(study, BY_UPDATES)):
-            attacks = {ESTIMATED: attack_in(study, repeat, class_key="estimated")}
+        for repeat, audit in enumerate(audits.repeated_audits(study, BY_UPDATES)):
+            attacks = {ESTIMATED: audits.attack_in(study, repeat, class_key="estimated")}
             how = ", with a key estimated from updates"
-            estimated[audit] = plan_attack(scope, study, repeat, how, defences, attacks, bare=False)
-    return plan_attacks_without_key(scope) | plan_attacks_with_key(scope) | estimated
+            estimated[audit] = audits.plan_attack(scope, study, repeat, how, defences, attacks, bare=False)
+    return audits.plan_attacks_without_key(scope) | audits.plan_attacks_with_key(scope) | estimated
 
 
 def rows(scope: Scope, records: Records) -> list[Row]:
@@ -67,7 +56,7 @@ def checks(rows: Sequence[Row]) -> list[Check]:
             at_least(
                 f"Samples recognised as the victim's class, {words}, {name}",
                 value_at(own, "recognised", experiment=experiment),
-                LEAKS,
+                audits.LEAKS,
             )
             for words, experiment in (("plain framework", PLAIN), ("exact key", WITH_EXACT))
         ]
@@ -75,27 +64,27 @@ def checks(rows: Sequence[Row]) -> list[Check]:
             for row in rows_where(own, experiment=experiment):
                 dimensions = number(row, "dimensions") or 0
                 if dimensions >= LONG:
-                    verdicts += check_stopped(row, f"{words} of {dimensions:,.0f}, {name}")
+                    verdicts += audits.check_stopped(row, f"{words} of {dimensions:,.0f}, {name}")
     return verdicts
 
 
 def _rows(study: Study, records: Records) -> list[Row]:
-    blind, seeing, estimating = (repeated_audits(study, part) for part in (GUESSED, KNOWN, BY_UPDATES))
+    blind, seeing, estimating = (audits.repeated_audits(study, part) for part in (audits.GUESSED, audits.KNOWN, BY_UPDATES))
     known = ClassKeys(dimensions=study.dimensions)
     return [
-        {**_place(study, PLAIN, 0), **score_columns(records, blind, Undefended(), RANDOM)},
-        {**_place(study, WITH_EXACT, study.dimensions), **score_columns(records, seeing, known, EXACT)},
+        {**_place(study, PLAIN, 0), **audits.score_columns(records, blind, Undefended(), RANDOM)},
+        {**_place(study, WITH_EXACT, study.dimensions), **audits.score_columns(records, seeing, known, EXACT)},
         *(
             {
                 **_place(study, WITH_RANDOM, dimensions),
-                **score_columns(records, blind, ClassKeys(dimensions=dimensions), RANDOM),
+                **audits.score_columns(records, blind, ClassKeys(dimensions=dimensions), RANDOM),
             }
             for dimensions in study.guessed
         ),
         *(
             {
                 **_place(study, WITH_ESTIMATED, dimensions),
-                **score_columns(records, estimating, ClassKeys(dimensions=dimensions), ESTIMATED),
+                **audits.score_columns(records, estimating, ClassKeys(dimensions=dimensions), ESTIMATED),
             }
             for dimensions in study.estimated
         ),

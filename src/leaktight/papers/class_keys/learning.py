@@ -6,14 +6,7 @@ from collections.abc import Sequence
 
 from leaktight.core.defence import Defence
 from leaktight.papers.check import Check, at_least
-from leaktight.papers.class_keys.audits import (
-    KEPT,
-    accuracy_columns,
-    audit_name,
-    deal_classes,
-    make_federation,
-    plan_honest,
-)
+from leaktight.papers.class_keys import audits
 from leaktight.papers.class_keys.mechanisms import PLAIN, frameworks
 from leaktight.papers.class_keys.scales import Scope, Study
 from leaktight.papers.paper import Experiment, Plans
@@ -40,17 +33,21 @@ def plans(scope: Scope) -> Plans:
     """
     plans: Plans = {}
     for study in scope.studies:
-        owned = deal_classes(study.classes, study.participants[0])
-        looks = {f"{rounds} rounds": make_federation(study, owned, rounds) for rounds in study.looks}
+        owned = audits.deal_classes(study.classes, study.participants[0])
+        looks = {f"{rounds} rounds": audits.make_federation(study, owned, rounds) for rounds in study.looks}
         compared = frameworks(study.fixed, study.learned)
-        plans[audit_name(study.name, LEARNING)] = plan_honest(scope, study, "accuracy over training", looks, compared)
+        plans[audits.audit_name(study.name, LEARNING)] = audits.plan_honest(
+            scope, study, "accuracy over training", looks, compared
+        )
         more = {
-            f"{count} participants": make_federation(study, deal_classes(study.classes, count), study.rounds)
+            f"{count} participants": audits.make_federation(study, audits.deal_classes(study.classes, count), study.rounds)
             for count in study.participants[1:]
         }
         if more:
             one_length = frameworks((study.dimensions,))
-            plans[audit_name(study.name, PARTICIPANTS)] = plan_honest(scope, study, "more participants", more, one_length)
+            plans[audits.audit_name(study.name, PARTICIPANTS)] = audits.plan_honest(
+                scope, study, "more participants", more, one_length
+            )
     return plans
 
 
@@ -68,7 +65,7 @@ def checks(rows: Sequence[Row]) -> list[Check]:
             at_least(
                 f"Accuracy({row['framework']}) / accuracy(plain), {row['participants']} participants, {name}",
                 reading_of(row, "of_plain"),
-                KEPT,
+                audits.KEPT,
             )
             for row in own
             if number(row, "rounds") == last and row["framework"] != PLAIN
@@ -91,13 +88,13 @@ def _rows(study: Study, records: Records) -> list[Row]:
 
 
 def _row(study: Study, records: Records, part: str, participants: int, name: str, defence: Defence, rounds: int) -> Row:
-    audit, wanted = audit_name(study.name, part), {"participants": participants, "rounds": rounds}
+    audit, wanted = audits.audit_name(study.name, part), {"participants": participants, "rounds": rounds}
     return {
         "data_set": study.name,
         "participants": participants,
         "framework": name,
         "rounds": rounds,
-        **accuracy_columns(records, audit, defence, "of_plain", **wanted),
+        **audits.accuracy_columns(records, audit, defence, "of_plain", **wanted),
     }
 
 

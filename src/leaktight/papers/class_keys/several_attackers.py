@@ -6,17 +6,7 @@ from collections.abc import Sequence
 
 from leaktight.defences.class_keys import ClassKeys
 from leaktight.papers.check import Check, at_least
-from leaktight.papers.class_keys.audits import (
-    LEAKS,
-    Owned,
-    at_end,
-    attack_in,
-    audit_name,
-    check_stopped,
-    deal_classes,
-    make_federation,
-    score_columns,
-)
+from leaktight.papers.class_keys import audits
 from leaktight.papers.class_keys.mechanisms import ATTACKER, PLAIN, RANDOM, attempt, frameworks
 from leaktight.papers.class_keys.scales import Scope, Study
 from leaktight.papers.paper import Experiment, Plans
@@ -39,7 +29,7 @@ def rows(scope: Scope, records: Records) -> list[Row]:
             "data_set": study.name,
             "attackers": study.crowd - 1,
             "framework": name,
-            **score_columns(records, [_audit(study)], defence, RANDOM),
+            **audits.score_columns(records, [_audit(study)], defence, RANDOM),
         }
         for study in scope.studies
         if study.crowd > 2
@@ -54,32 +44,32 @@ def checks(rows: Sequence[Row]) -> list[Check]:
         crowd = f"{number(row, 'attackers'):.0f} attackers"
         if row["framework"] == PLAIN:
             words = f"Samples recognised as the victim's class, {crowd} on the plain framework, {row['data_set']}"
-            verdicts.append(at_least(words, reading_of(row, "recognised"), LEAKS))
+            verdicts.append(at_least(words, reading_of(row, "recognised"), audits.LEAKS))
         else:
-            verdicts += check_stopped(row, f"{crowd} with random keys, {row['data_set']}")
+            verdicts += audits.check_stopped(row, f"{crowd} with random keys, {row['data_set']}")
     return verdicts
 
 
 def _audit(study: Study) -> str:
-    return audit_name(study.name, "crowd")
+    return audits.audit_name(study.name, "crowd")
 
 
 def _plan(scope: Scope, study: Study) -> Plan:
     accomplices = tuple(name for number in range(1, study.crowd) if (name := f"client-{number}") != ATTACKER)
-    attack = attack_in(study, 0, class_key="random", accomplices=accomplices)
+    attack = audits.attack_in(study, 0, class_key="random", accomplices=accomplices)
     return Plan(
         title=f"{study.name}: {study.crowd - 1} attackers on class {attack.victim_class}",
-        scenarios={f"{study.crowd - 1} attackers": make_federation(study, _ownership(study), study.rounds, spare=1)},
+        scenarios={f"{study.crowd - 1} attackers": audits.make_federation(study, _ownership(study), study.rounds, spare=1)},
         defences=(ClassKeys(dimensions=study.dimensions),),
         probes={RANDOM: attempt(attack)},
-        grid=at_end(study.crowd, *range(scope.seed, scope.seed + study.seeds)),
+        grid=audits.at_end(study.crowd, *range(scope.seed, scope.seed + study.seeds)),
     )
 
 
-def _ownership(study: Study) -> Owned:
+def _ownership(study: Study) -> audits.Owned:
     """Return the victim's half of the classes, and the other half dealt out to the attackers."""
-    victim, rest = deal_classes(study.classes, 2)
-    return victim, *(tuple(rest[place] for place in part) for part in deal_classes(len(rest), study.crowd - 1))
+    victim, rest = audits.deal_classes(study.classes, 2)
+    return victim, *(tuple(rest[place] for place in part) for part in audits.deal_classes(len(rest), study.crowd - 1))
 
 
 EXPERIMENT = Experiment(

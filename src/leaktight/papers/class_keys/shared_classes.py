@@ -6,14 +6,7 @@ import math
 from collections.abc import Sequence
 
 from leaktight.papers.check import Check, at_least
-from leaktight.papers.class_keys.audits import (
-    KEPT,
-    Owned,
-    accuracy_columns,
-    audit_name,
-    make_federation,
-    plan_honest,
-)
+from leaktight.papers.class_keys import audits
 from leaktight.papers.class_keys.mechanisms import PLAIN, frameworks
 from leaktight.papers.class_keys.scales import Scope, Study
 from leaktight.papers.paper import Experiment, Plans
@@ -27,11 +20,11 @@ PUBLISHED = claims(("Training with shared classes has no observable issues.", "5
 def plans(scope: Scope) -> Plans:
     """Train participants some of whose classes are the same."""
     return {
-        _audit(study): plan_honest(
+        _audit(study): audits.plan_honest(
             scope,
             study,
             "shared classes",
-            {"shared classes": make_federation(study, overlapping_classes(study.classes), study.rounds)},
+            {"shared classes": audits.make_federation(study, overlapping_classes(study.classes), study.rounds)},
             frameworks((study.dimensions,)),
         )
         for study in scope.studies
@@ -46,7 +39,7 @@ def rows(scope: Scope, records: Records) -> list[Row]:
             "participants": PARTICIPANTS,
             "framework": name,
             "rounds": study.rounds,
-            **accuracy_columns(records, _audit(study), defence, "of_plain"),
+            **audits.accuracy_columns(records, _audit(study), defence, "of_plain"),
         }
         for study in scope.studies
         for name, defence in frameworks((study.dimensions,)).items()
@@ -59,14 +52,14 @@ def checks(rows: Sequence[Row]) -> list[Check]:
         at_least(
             f"Accuracy({row['framework']}) / accuracy(plain), shared classes, {row['data_set']}",
             reading_of(row, "of_plain"),
-            KEPT,
+            audits.KEPT,
         )
         for row in rows
         if row["framework"] != PLAIN
     ]
 
 
-def overlapping_classes(classes: int) -> Owned:
+def overlapping_classes(classes: int) -> audits.Owned:
     """Return the classes of two participants that share two fifths of them.
 
     Example:
@@ -78,7 +71,7 @@ def overlapping_classes(classes: int) -> Owned:
 
 
 def _audit(study: Study) -> str:
-    return audit_name(study.name, "shared")
+    return audits.audit_name(study.name, "shared")
 
 
 EXPERIMENT = Experiment(

@@ -6,16 +6,7 @@ from collections.abc import Sequence
 
 from leaktight.papers.check import Check, at_least
 from leaktight.papers.comparison import difference, mean_of
-from leaktight.papers.layer_leakage.audits import (
-    AUC,
-    FOREST,
-    KEYS,
-    NETWORK,
-    leak_columns,
-    places,
-    plan_leaks,
-    plan_other_attacks,
-)
+from leaktight.papers.layer_leakage import audits
 from leaktight.papers.layer_leakage.networks import VGG11NET
 from leaktight.papers.layer_leakage.scales import Study
 from leaktight.papers.paper import Experiment, Plans
@@ -30,17 +21,17 @@ PUBLISHED = claims(
 
 def plans(study: Study) -> Plans:
     """Return the audits of both attackers."""
-    return plan_leaks(study) | plan_other_attacks(study)
+    return audits.plan_leaks(study) | audits.plan_other_attacks(study)
 
 
 def rows(study: Study, records: Records) -> list[Row]:
     """Return a row for each layer and classifier."""
     return [
-        {**place, "classifier": classifier, **leak_columns(records, subject, network, layer, classifier)}
+        {**place, "classifier": classifier, **audits.leak_columns(records, subject, network, layer, classifier)}
         for subject in study.subjects
         for network in study.compared
-        for classifier in (FOREST, NETWORK)
-        for place, layer in places(subject, network)
+        for classifier in (audits.FOREST, audits.NETWORK)
+        for place, layer in audits.places(subject, network)
     ]
 
 
@@ -48,8 +39,11 @@ def checks(rows: Sequence[Row]) -> list[Check]:
     """Compare both attackers by their mean over layers."""
     verdicts = []
     for place, own in groups(rows, "data_set", "task", "property", "network"):
-        means = [mean_of([reading_of(row, AUC) for row in rows_where(own, classifier=name)]) for name in (FOREST, NETWORK)]
-        name = f"Property AUC({FOREST}) - property AUC({NETWORK}), mean over layers, {', '.join(place)}"
+        means = [
+            mean_of([reading_of(row, audits.AUC) for row in rows_where(own, classifier=name)])
+            for name in (audits.FOREST, audits.NETWORK)
+        ]
+        name = f"Property AUC({audits.FOREST}) - property AUC({audits.NETWORK}), mean over layers, {', '.join(place)}"
         verdicts.append(at_least(name, difference(*means), 0))
     return verdicts
 
@@ -63,7 +57,7 @@ def notes(study: Study) -> list[str]:
 
 EXPERIMENT = Experiment(
     table="classifiers",
-    keys=(*KEYS, "classifier"),
+    keys=(*audits.KEYS, "classifier"),
     plans=plans,
     rows=rows,
     published=PUBLISHED,

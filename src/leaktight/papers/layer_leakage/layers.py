@@ -5,19 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from leaktight.papers.check import Check
-from leaktight.papers.layer_leakage.audits import (
-    FOREST,
-    KEYS,
-    LEAK,
-    V_INFORMATION,
-    accuracy_columns,
-    check_places,
-    leak_columns,
-    places,
-    plan_leaks,
-    plan_models,
-    sensitivity_columns,
-)
+from leaktight.papers.layer_leakage import audits
 from leaktight.papers.layer_leakage.scales import Study
 from leaktight.papers.paper import Experiment, Plans
 from leaktight.papers.records import Records
@@ -38,7 +26,7 @@ PUBLISHED = claims(
 
 def plans(study: Study) -> Plans:
     """Return the audits of every subject, during training and at its end."""
-    return plan_leaks(study) | plan_models(study)
+    return audits.plan_leaks(study) | audits.plan_models(study)
 
 
 def rows(study: Study, records: Records) -> list[Row]:
@@ -46,24 +34,24 @@ def rows(study: Study, records: Records) -> list[Row]:
     return [
         {
             **place,
-            **leak_columns(records, subject, network, layer),
-            **sensitivity_columns(records, subject, network, layer),
-            **accuracy_columns(records, subject, LEAK, network, FOREST),
+            **audits.leak_columns(records, subject, network, layer),
+            **audits.sensitivity_columns(records, subject, network, layer),
+            **audits.accuracy_columns(records, subject, audits.LEAK, network, audits.FOREST),
         }
         for subject in study.subjects
         for network in study.networks
-        for place, layer in places(subject, network)
+        for place, layer in audits.places(subject, network)
     ]
 
 
 def checks(rows: Sequence[Row]) -> list[Check]:
     """Ask whether the first fully connected layer has most V-information."""
-    return check_places(rows, V_INFORMATION, "V-information", "data_set", "task", "property", "network")
+    return audits.check_places(rows, audits.V_INFORMATION, "V-information", "data_set", "task", "property", "network")
 
 
 EXPERIMENT = Experiment(
     table="layers",
-    keys=KEYS,
+    keys=audits.KEYS,
     plans=plans,
     rows=rows,
     published=PUBLISHED,

@@ -6,18 +6,7 @@ from collections.abc import Sequence
 
 from leaktight.papers.check import Check, at_least
 from leaktight.papers.correlation import correlation_columns, of_columns
-from leaktight.papers.layer_leakage.audits import (
-    AUC,
-    KEYS,
-    MIXED,
-    STRONG,
-    V_INFORMATION,
-    audit_name,
-    check_places,
-    leak_columns,
-    places,
-    plan_attack,
-)
+from leaktight.papers.layer_leakage import audits
 from leaktight.papers.layer_leakage.scales import Study
 from leaktight.papers.paper import Experiment, Plans
 from leaktight.papers.records import Records
@@ -27,7 +16,7 @@ from leaktight.papers.row import Row, groups, reading_of
 def plans(study: Study) -> Plans:
     """Attack every subject once more, with mixed batches."""
     return {
-        audit_name(subject, MIXED): plan_attack(study, subject, study.mixed_on, study.seeds, study.mixed)
+        audits.audit_name(subject, audits.MIXED): audits.plan_attack(study, subject, study.mixed_on, study.seeds, study.mixed)
         for subject in study.subjects
     }
 
@@ -37,11 +26,11 @@ def rows(study: Study, records: Records) -> list[Row]:
     rows: list[Row] = []
     for network in study.mixed_on:
         measured: list[Row] = [
-            {**place, "share": study.mixed, **leak_columns(records, subject, network, layer, part=MIXED)}
+            {**place, "share": study.mixed, **audits.leak_columns(records, subject, network, layer, part=audits.MIXED)}
             for subject in study.subjects
-            for place, layer in places(subject, network)
+            for place, layer in audits.places(subject, network)
         ]
-        correlation = correlation_columns(of_columns(measured, V_INFORMATION, AUC))
+        correlation = correlation_columns(of_columns(measured, audits.V_INFORMATION, audits.AUC))
         rows += [{**row, **{name: correlation[name] for name in ("r", "r_low", "r_high", "p")}} for row in measured]
     return rows
 
@@ -49,11 +38,11 @@ def rows(study: Study, records: Records) -> list[Row]:
 def checks(rows: Sequence[Row]) -> list[Check]:
     """Ask of mixed batches what the paper says of pure ones."""
     correlations = [
-        at_least(f"R(V-information, property AUC) of mixed batches, {network}", reading_of(own[0], "r"), STRONG)
+        at_least(f"R(V-information, property AUC) of mixed batches, {network}", reading_of(own[0], "r"), audits.STRONG)
         for (network,), own in groups(rows, "network")
     ]
     words = "V-information of mixed batches"
-    return correlations + check_places(rows, V_INFORMATION, words, "data_set", "task", "property", "network")
+    return correlations + audits.check_places(rows, audits.V_INFORMATION, words, "data_set", "task", "property", "network")
 
 
 def notes(study: Study) -> list[str]:
@@ -64,4 +53,4 @@ def notes(study: Study) -> list[str]:
     ]
 
 
-EXPERIMENT = Experiment(table="mixed", keys=KEYS, plans=plans, rows=rows, checks=checks, notes=notes)
+EXPERIMENT = Experiment(table="mixed", keys=audits.KEYS, plans=plans, rows=rows, checks=checks, notes=notes)

@@ -6,27 +6,14 @@ from collections.abc import Sequence
 
 from leaktight.papers.check import Check
 from leaktight.papers.correlation import Correlation, correlation_columns, of_columns
-from leaktight.papers.layer_leakage import layers
-from leaktight.papers.layer_leakage.audits import (
-    AUC,
-    JACOBIAN,
-    KEYS,
-    LEAK,
-    V_INFORMATION,
-    audit_name,
-    check_places,
-    leak_columns,
-    places,
-    plan_attack,
-    sensitivity_columns,
-)
+from leaktight.papers.layer_leakage import audits, layers
 from leaktight.papers.layer_leakage.scales import Study, Subject
 from leaktight.papers.paper import Experiment, Plans
 from leaktight.papers.records import Records
 from leaktight.papers.row import Row, claims, number, rows_where
 
 OTHER = "other"
-COEFFICIENTS = {V_INFORMATION: "r_v_information", OTHER: "r_other", JACOBIAN: "r_sensitivity"}
+COEFFICIENTS = {audits.V_INFORMATION: "r_v_information", OTHER: "r_other", audits.JACOBIAN: "r_sensitivity"}
 PUBLISHED = claims(
     ("For age, gender and hair layer 9 of VGG11Net, the first fully connected one, leaks most.", "6.3, Fig. 7"),
     ("For gender R is 0.595 for V-information, 0.357 less, and 0.822 for sensitivity, 0.136 more.", "6.3, Fig. 7"),
@@ -37,7 +24,7 @@ PUBLISHED = claims(
 def plans(study: Study) -> Plans:
     """Attack the other properties, beside the subjects themselves."""
     others = {
-        audit_name(subject, LEAK): plan_attack(study, subject, (study.properties_on,), study.few)
+        audits.audit_name(subject, audits.LEAK): audits.plan_attack(study, subject, (study.properties_on,), study.few)
         for subject in study.properties
     }
     return layers.plans(study) | others
@@ -58,29 +45,29 @@ def rows(study: Study, records: Records) -> list[Row]:
         own: list[Row] = [
             {
                 **place,
-                **leak_columns(records, subject, network, layer),
-                **sensitivity_columns(records, main[0], network, layer),
+                **audits.leak_columns(records, subject, network, layer),
+                **audits.sensitivity_columns(records, main[0], network, layer),
                 OTHER: _information(measured, other, place) if other else None,
             }
-            for place, layer in places(subject, network)
+            for place, layer in audits.places(subject, network)
         ]
         coefficients: Row = {}
         for column, name in COEFFICIENTS.items():
-            coefficients |= _coefficient(of_columns(own, column, AUC), name)
+            coefficients |= _coefficient(of_columns(own, column, audits.AUC), name)
         rows += [{**{name: value for name, value in row.items() if name != OTHER}, **coefficients} for row in own]
     return rows
 
 
 def checks(rows: Sequence[Row]) -> list[Check]:
     """Ask whether every property leaks most at the first fully connected layer."""
-    return check_places(rows, AUC, "Property AUC", "data_set", "task", "property", "network")
+    return audits.check_places(rows, audits.AUC, "Property AUC", "data_set", "task", "property", "network")
 
 
 def _information(rows: Sequence[Row], subject: Subject, place: Row) -> float | None:
     """Return the V-information of the same layer about another subject's property."""
     wanted: Row = {"data_set": subject.data_set, "task": subject.task, "property": subject.private}
     [row] = rows_where(rows, network=place["network"], layer=place["layer"], **wanted)
-    return number(row, V_INFORMATION)
+    return number(row, audits.V_INFORMATION)
 
 
 def _coefficient(correlation: Correlation | None, name: str) -> Row:
@@ -89,7 +76,7 @@ def _coefficient(correlation: Correlation | None, name: str) -> Row:
 
 EXPERIMENT = Experiment(
     table="properties",
-    keys=KEYS,
+    keys=audits.KEYS,
     plans=plans,
     rows=rows,
     published=PUBLISHED,

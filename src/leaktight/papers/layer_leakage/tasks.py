@@ -5,19 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from leaktight.papers.check import Check
-from leaktight.papers.layer_leakage.audits import (
-    KEYS,
-    MODEL,
-    NORMS,
-    SENSITIVITY,
-    accuracy_columns,
-    audit_name,
-    check_places,
-    measured_columns,
-    places,
-    plan_model,
-    plan_models,
-)
+from leaktight.papers.layer_leakage import audits
 from leaktight.papers.layer_leakage.networks import convolutional
 from leaktight.papers.layer_leakage.scales import Study
 from leaktight.papers.paper import Experiment, Plans
@@ -34,35 +22,35 @@ PUBLISHED = claims(
 def plans(study: Study) -> Plans:
     """Measure the models of all subjects, and of the further tasks."""
     further = {
-        audit_name(subject, MODEL): plan_model(study, subject, convolutional(study.networks), study.few)
+        audits.audit_name(subject, audits.MODEL): audits.plan_model(study, subject, convolutional(study.networks), study.few)
         for subject in study.tasks
     }
-    return plan_models(study) | further
+    return audits.plan_models(study) | further
 
 
 def rows(study: Study, records: Records) -> list[Row]:
     """Return a row for each task and layer of the networks with convolutions."""
-    name = f"{NORMS['F']}_share"
+    name = f"{audits.NORMS['F']}_share"
     return [
         {
             **place,
-            **measured_columns("share", records, subject, MODEL, network, SENSITIVITY, name, layer),
-            **accuracy_columns(records, subject, MODEL, network, SENSITIVITY),
+            **audits.measured_columns("share", records, subject, audits.MODEL, network, audits.SENSITIVITY, name, layer),
+            **audits.accuracy_columns(records, subject, audits.MODEL, network, audits.SENSITIVITY),
         }
         for subject in (*study.subjects, *study.tasks)
         for network in convolutional(study.networks)
-        for place, layer in places(subject, network)
+        for place, layer in audits.places(subject, network)
     ]
 
 
 def checks(rows: Sequence[Row]) -> list[Check]:
     """Ask whether the first fully connected layer is the most sensitive, whatever the task."""
-    return check_places(rows, "share", "Share of sensitivity", "data_set", "task", "network")
+    return audits.check_places(rows, "share", "Share of sensitivity", "data_set", "task", "network")
 
 
 EXPERIMENT = Experiment(
     table="tasks",
-    keys=KEYS,
+    keys=audits.KEYS,
     plans=plans,
     rows=rows,
     published=PUBLISHED,

@@ -9,14 +9,7 @@ from leaktight.metrics.tradeoff import Point
 from leaktight.papers.check import Check, above
 from leaktight.papers.comparison import difference
 from leaktight.papers.paper import Experiment, Plans
-from leaktight.papers.polarization_network.audits import (
-    accuracy,
-    distance,
-    focus_of,
-    plan_accuracies,
-    plan_attacks,
-    strongest_distance,
-)
+from leaktight.papers.polarization_network import audits
 from leaktight.papers.polarization_network.mechanisms import (
     GAUSSIAN,
     MECHANISMS,
@@ -72,7 +65,7 @@ CAP: dict[str, dict[str, tuple[float, ...]]] = {
 
 def plans(studies: Sequence[Study]) -> Plans:
     """Return the audits behind accuracies and distances."""
-    return plan_accuracies(studies) | plan_attacks(studies)
+    return audits.plan_accuracies(studies) | audits.plan_attacks(studies)
 
 
 def rows(studies: Sequence[Study], records: Records) -> list[Row]:
@@ -136,11 +129,11 @@ def _row(study: Study, records: Records, sweep: Sweep, mechanism: str, attack: s
     settings = sweep_mechanisms(sweep.noise, sweep.alpha2).items()
     wanted = [(strength, defence) for (name, strength), defence in settings if name == mechanism]
     for strength, defence in wanted:
-        trained = accuracy(study, records, defence)
+        trained = audits.accuracy(study, records, defence)
         reached = (
-            strongest_distance(study, records, attack, defence, batch_size, knowing=True)
+            audits.strongest_distance(study, records, attack, defence, batch_size, knowing=True)
             if knowing
-            else distance(study, records, attack, defence, batch_size)
+            else audits.distance(study, records, attack, defence, batch_size)
         )
         if trained and reached:
             points.append(Point(trained, reached, strength))
@@ -156,7 +149,7 @@ def _row(study: Study, records: Records, sweep: Sweep, mechanism: str, attack: s
 
 def _is_above(rows: Sequence[Row], one: str, other: str) -> Check:
     """Compare two mechanisms under reconstruction at batch 1; the value is the difference."""
-    focus = focus_of(rows)
+    focus = audits.focus_of(rows)
     place: Row = {"data_set": focus, "attack": "reconstruction", "batch_size": 1}
     values = [value_at(rows, "cap", mechanism=name, **place) for name in (one, other)]
     return above(f"CAP({one}) - CAP({other}), reconstruction, batch 1, {focus}", difference(*values), 0)

@@ -10,18 +10,7 @@ from leaktight.metrics.tradeoff import region
 from leaktight.papers.check import Check, at_least
 from leaktight.papers.comparison import difference, mean_of
 from leaktight.papers.paper import Experiment, Plans
-from leaktight.papers.polarization_network.audits import (
-    ADAPTIVE,
-    LABELS,
-    MEMBERSHIP,
-    accuracy,
-    distance,
-    focus_of,
-    plan_accuracies,
-    plan_attacks,
-    ratio,
-    strongest_distance,
-)
+from leaktight.papers.polarization_network import audits
 from leaktight.papers.polarization_network.mechanisms import GAUSSIAN, MODELLED, SPN, sweep_mechanisms, with_none
 from leaktight.papers.polarization_network.scales import Study
 from leaktight.papers.records import Records
@@ -52,7 +41,7 @@ PUBLISHED = claims(
 
 def plans(studies: Sequence[Study]) -> Plans:
     """Return the audits behind accuracies and distances."""
-    return plan_accuracies(studies) | plan_attacks(studies)
+    return audits.plan_accuracies(studies) | audits.plan_attacks(studies)
 
 
 def rows(studies: Sequence[Study], records: Records) -> list[Row]:
@@ -68,14 +57,14 @@ def rows(studies: Sequence[Study], records: Records) -> list[Row]:
 
 def checks(rows: Sequence[Row]) -> list[Check]:
     """Ask whether polarization keeps accuracy where noise does not, and hides labels from who reads the public head."""
-    focus = focus_of(rows)
+    focus = audits.focus_of(rows)
     own = rows_where(rows, data_set=focus, mechanism=SPN)
     return [
         _kept_accuracy(rows, focus),
         *(
             at_least(
                 f"Membership distance(SPN) of label reading, mean over strengths, batch {size}, {focus}",
-                mean_of([reading_of(row, LABELS) for row in rows_where(own, batch_size=size)]),
+                mean_of([reading_of(row, audits.LABELS) for row in rows_where(own, batch_size=size)]),
                 HIDDEN,
             )
             for size in dict.fromkeys(row["batch_size"] for row in own)
@@ -84,7 +73,7 @@ def checks(rows: Sequence[Row]) -> list[Check]:
 
 
 def _point(study: Study, records: Records, name: str, strength: float, defence: Defence, batch_size: int) -> Row:
-    perturbed = ratio(study, records, defence, batch_size)
+    perturbed = audits.ratio(study, records, defence, batch_size)
     row: Row = {
         "data_set": study.name,
         "mechanism": name,
@@ -92,17 +81,17 @@ def _point(study: Study, records: Records, name: str, strength: float, defence: 
         "batch_size": batch_size,
         **columns("ratio", perturbed),
         "region": region(perturbed.value) if perturbed else None,
-        **columns("accuracy", accuracy(study, records, defence)),
+        **columns("accuracy", audits.accuracy(study, records, defence)),
     }
     knowing = name in MODELLED
     for aim in DISTANCES:
-        row |= columns(aim, distance(study, records, aim, defence, batch_size))
-    row |= columns(LABELS, distance(study, records, MEMBERSHIP, defence, batch_size, LABELS))
+        row |= columns(aim, audits.distance(study, records, aim, defence, batch_size))
+    row |= columns(audits.LABELS, audits.distance(study, records, audits.MEMBERSHIP, defence, batch_size, audits.LABELS))
     for aim in DISTANCES:
-        adaptive = distance(study, records, aim, defence, batch_size, ADAPTIVE) if knowing else None
+        adaptive = audits.distance(study, records, aim, defence, batch_size, audits.ADAPTIVE) if knowing else None
         row |= columns(f"adaptive_{aim}", adaptive)
     for aim in DISTANCES:
-        row |= columns(f"strongest_{aim}", strongest_distance(study, records, aim, defence, batch_size, knowing))
+        row |= columns(f"strongest_{aim}", audits.strongest_distance(study, records, aim, defence, batch_size, knowing))
     return row
 
 

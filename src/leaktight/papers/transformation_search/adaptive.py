@@ -11,18 +11,7 @@ from leaktight.papers.comparison import difference, highest
 from leaktight.papers.paper import Experiment, Plans
 from leaktight.papers.records import Records
 from leaktight.papers.row import Row, claims, groups, reading_of, rows_where, value_at
-from leaktight.papers.transformation_search.audits import (
-    ATTACK,
-    DROP,
-    PLACE,
-    attack_columns,
-    audit_name,
-    make_attempt,
-    make_plan,
-    make_scenario,
-    make_title,
-    place_of,
-)
+from leaktight.papers.transformation_search import audits
 from leaktight.papers.transformation_search.mechanisms import HYBRID, NONE, as_defences, known_policies
 from leaktight.papers.transformation_search.scales import VARIANTS, Study
 
@@ -43,12 +32,12 @@ PUBLISHED = claims(
 def plans(study: Study) -> Plans:
     """Attack by who knows the policy, beside who does not: one audit, so that both are compared."""
     probes: dict[str, Probe] = {
-        ATTACK: make_attempt(VARIANTS[ATTACK], study.adaptive),
-        KNOWING: make_attempt(KNOWING, study.adaptive, Knows.DEFENCE, Knows.AUXILIARY),
+        audits.ATTACK: audits.make_attempt(VARIANTS[audits.ATTACK], study.adaptive),
+        KNOWING: audits.make_attempt(KNOWING, study.adaptive, Knows.DEFENCE, Knows.AUXILIARY),
     }
-    plan = make_plan(
-        make_title(study.focus, "attacks by who knows the policy"),
-        make_scenario(study, study.focus),
+    plan = audits.make_plan(
+        audits.make_title(study.focus, "attacks by who knows the policy"),
+        audits.make_scenario(study, study.focus),
         as_defences(study, known_policies(study, study.focus)).values(),
         probes,
         (study.seed,),
@@ -62,13 +51,13 @@ def rows(study: Study, records: Records) -> list[Row]:
     """Return a row for each known policy and attacker."""
     return [
         {
-            **place_of(study.focus),
+            **audits.place_of(study.focus),
             "policy": name,
             "attack": attack,
-            **attack_columns(study, cells(study, records, attack), [defence]),
+            **audits.attack_columns(study, cells(study, records, attack), [defence]),
         }
         for name, defence in as_defences(study, known_policies(study, study.focus)).items()
-        for attack in (ATTACK, KNOWING)
+        for attack in (audits.ATTACK, KNOWING)
     ]
 
 
@@ -80,21 +69,21 @@ def cells(study: Study, records: Records, attack: str) -> Records:
 def checks(rows: Sequence[Row]) -> list[Check]:
     """Ask what is left of the hybrid where the attacker knows it: the best attacker, against the original image."""
     verdicts = []
-    for place, own in groups(rows, *PLACE):
-        plain = value_at(own, "psnr_original", attack=ATTACK, policy=NONE)
+    for place, own in groups(rows, *audits.PLACE):
+        plain = value_at(own, "psnr_original", attack=audits.ATTACK, policy=NONE)
         best = highest([reading_of(row, "psnr_original") for row in rows_where(own, policy=HYBRID)])
         claim = "PSNR of the original(none) - PSNR of the original(hybrid, best of two attackers) in dB"
-        verdicts.append(at_least(f"{claim}, {', '.join(place)}", difference(plain, best), DROP))
+        verdicts.append(at_least(f"{claim}, {', '.join(place)}", difference(plain, best), audits.DROP))
     return verdicts
 
 
 def _audit(study: Study) -> str:
-    return audit_name(study.focus, "adaptive")
+    return audits.audit_name(study.focus, "adaptive")
 
 
 EXPERIMENT = Experiment(
     table="adaptive",
-    keys=(*PLACE, "policy", "attack"),
+    keys=(*audits.PLACE, "policy", "attack"),
     plans=plans,
     rows=rows,
     published=PUBLISHED,

@@ -10,15 +10,7 @@ from leaktight.papers.comparison import difference, highest, lowest
 from leaktight.papers.paper import Experiment
 from leaktight.papers.records import Records
 from leaktight.papers.row import Row, claims, groups, number, reading_of
-from leaktight.papers.transformation_search.audits import (
-    ACCURACY,
-    EQUAL,
-    PLACE,
-    PSNR,
-    attack_columns,
-    learning_columns,
-    place_of,
-)
+from leaktight.papers.transformation_search import audits
 from leaktight.papers.transformation_search.mechanisms import BASELINES, HYBRID, NONE, RANDOM, grouped_policies
 from leaktight.papers.transformation_search.policies import cells, plan_policies, published_columns
 from leaktight.papers.transformation_search.scales import CIFAR100, RESNET, Study, Subject
@@ -55,10 +47,10 @@ def rows(study: Study, records: Records) -> list[Row]:
     """Return a row for each defence, beside none, random policies and the hybrid."""
     return [
         {
-            **place_of(subject),
+            **audits.place_of(subject),
             "defence": name,
-            **attack_columns(study, cells(study, subject, records), defences),
-            **learning_columns(study, cells(study, subject, records), defences),
+            **audits.attack_columns(study, cells(study, subject, records), defences),
+            **audits.learning_columns(study, cells(study, subject, records), defences),
         }
         for subject in study.subjects
         for name, defences in _comparison(study, subject).items()
@@ -68,21 +60,21 @@ def rows(study: Study, records: Records) -> list[Row]:
 def checks(rows: Sequence[Row]) -> list[Check]:
     """Compare the hybrid with the other defences that keep as much accuracy, and with the most accurate one."""
     verdicts = []
-    for key, own in groups(rows, *PLACE):
+    for key, own in groups(rows, *audits.PLACE):
         place, by_name = ", ".join(key), {str(row["defence"]): row for row in own}
         hybrid, others = by_name[HYBRID], [by_name[name] for name in BASELINES]
-        accurate = lowest([reading_of(row, PSNR) for row in others if _is_as_accurate(row, hybrid)])
-        most = highest([reading_of(row, ACCURACY) for row in others])
+        accurate = lowest([reading_of(row, audits.PSNR) for row in others if _is_as_accurate(row, hybrid)])
+        most = highest([reading_of(row, audits.ACCURACY) for row in others])
         verdicts += [
             above(
                 f"PSNR(lowest of the other defences that are as accurate) - PSNR(hybrid) in dB, {place}",
-                difference(accurate, reading_of(hybrid, PSNR)),
+                difference(accurate, reading_of(hybrid, audits.PSNR)),
                 0,
             ),
             at_least(
                 f"Accuracy(hybrid) - accuracy(most accurate other defence), {place}",
-                difference(reading_of(hybrid, ACCURACY), most),
-                -EQUAL,
+                difference(reading_of(hybrid, audits.ACCURACY), most),
+                -audits.EQUAL,
             ),
         ]
     return verdicts
@@ -95,13 +87,13 @@ def _comparison(study: Study, subject: Subject) -> dict[str, list[Defence]]:
 
 
 def _is_as_accurate(row: Row, other: Row) -> bool:
-    one, least = number(row, ACCURACY), number(other, ACCURACY)
-    return one is not None and least is not None and one >= least - EQUAL
+    one, least = number(row, audits.ACCURACY), number(other, audits.ACCURACY)
+    return one is not None and least is not None and one >= least - audits.EQUAL
 
 
 EXPERIMENT = Experiment(
     table="defences",
-    keys=(*PLACE, "defence"),
+    keys=(*audits.PLACE, "defence"),
     plans=plan_policies,
     rows=rows,
     published=PUBLISHED,

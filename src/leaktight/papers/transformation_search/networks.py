@@ -10,19 +10,7 @@ from leaktight.papers.check import Check, above
 from leaktight.papers.paper import Experiment, Plans
 from leaktight.papers.records import Records
 from leaktight.papers.row import Row, claims, columns, groups
-from leaktight.papers.transformation_search.audits import (
-    ATTACK,
-    PLACE,
-    PSNR,
-    audit_name,
-    gain_over_chance,
-    make_attempt,
-    make_plan,
-    make_scenario,
-    make_title,
-    name_of,
-    place_of,
-)
+from leaktight.papers.transformation_search import audits
 from leaktight.papers.transformation_search.mechanisms import as_defence, published_parts
 from leaktight.papers.transformation_search.points import attack_label
 from leaktight.papers.transformation_search.scales import VARIANTS, Study, Subject
@@ -55,7 +43,7 @@ def rows(study: Study, records: Records) -> list[Row]:
     if other is None:
         return []
     return [
-        {**place_of(other), "policy": name_of(policy), **_columns(other, records, attack_label(policy))}
+        {**audits.place_of(other), "policy": audits.name_of(policy), **_columns(other, records, attack_label(policy))}
         for policy in (None, *published_parts())
     ]
 
@@ -65,10 +53,10 @@ def checks(rows: Sequence[Row]) -> list[Check]:
     return [
         above(
             f"PSNR(none) - its chance level in dB: the attack works, {', '.join(place)}, published policies",
-            gain_over_chance(own),
+            audits.gain_over_chance(own),
             0,
         )
-        for place, own in groups(rows, *PLACE)
+        for place, own in groups(rows, *audits.PLACE)
     ]
 
 
@@ -80,28 +68,28 @@ def notes(study: Study) -> list[str]:
 
 
 def _audit(subject: Subject) -> str:
-    return audit_name(subject, "networks")
+    return audits.audit_name(subject, "networks")
 
 
 def _plan(study: Study, subject: Subject) -> Plan:
-    attempt = make_attempt(VARIANTS[ATTACK], study.other_attack)
+    attempt = audits.make_attempt(VARIANTS[audits.ATTACK], study.other_attack)
     probes: dict[str, Probe] = {attack_label(None): attempt}
     for policy in published_parts():
         probes[attack_label(policy)] = Counterfactual(defence=as_defence(study, policy), probe=attempt)
-    scenario = make_scenario(study.model_copy(update={"epochs": 1}), subject)
-    title = make_title(subject, "attacks under the published policies")
-    return make_plan(title, scenario, (), probes, (study.seed,), study.other_attack.victims, stages=("end",))
+    scenario = audits.make_scenario(study.model_copy(update={"epochs": 1}), subject)
+    title = audits.make_title(subject, "attacks under the published policies")
+    return audits.make_plan(title, scenario, (), probes, (study.seed,), study.other_attack.victims, stages=("end",))
 
 
 def _columns(subject: Subject, records: Records, label: str) -> Row:
     cell = records.where(_audit(subject), label=label, stage="end", defence=Undefended()).done
-    used, raw = (cell.reading(PSNR, against) for against in ("used", "raw"))
-    return {**columns(PSNR, used), **columns("psnr_original", raw), "chance": used.chance if used else None}
+    used, raw = (cell.reading(audits.PSNR, against) for against in ("used", "raw"))
+    return {**columns(audits.PSNR, used), **columns("psnr_original", raw), "chance": used.chance if used else None}
 
 
 EXPERIMENT = Experiment(
     table="networks",
-    keys=(*PLACE, "policy"),
+    keys=(*audits.PLACE, "policy"),
     plans=plans,
     rows=rows,
     published=PUBLISHED,

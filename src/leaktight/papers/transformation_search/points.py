@@ -8,17 +8,7 @@ from leaktight.core.probe import Probe
 from leaktight.papers.paper import Experiment, Plans
 from leaktight.papers.records import Records
 from leaktight.papers.row import Row, claims, columns
-from leaktight.papers.transformation_search.audits import (
-    ATTACK,
-    PLACE,
-    audit_name,
-    make_attempt,
-    make_plan,
-    make_scenario,
-    make_title,
-    name_of,
-    place_of,
-)
+from leaktight.papers.transformation_search import audits
 from leaktight.papers.transformation_search.mechanisms import all_policies, as_defence, random_policies
 from leaktight.papers.transformation_search.scales import VARIANTS, Study
 from leaktight.plans.plan import Plan, Stage
@@ -45,7 +35,7 @@ def rows(study: Study, records: Records) -> list[Row]:
     """Return a row for each random policy, after none."""
     rows: list[Row] = []
     for policy in (None, *compared_policies(study)):
-        row: Row = {**place_of(study.focus), "policy": name_of(policy)}
+        row: Row = {**audits.place_of(study.focus), "policy": audits.name_of(policy)}
         for model, stage in STAGES.items():
             row |= columns(f"{SCORE}{ending(model)}", privacy_score(study, records, policy, stage))
             attack = _cell(study, records, attack_label(policy), stage)
@@ -77,12 +67,12 @@ def distinct_functions() -> tuple[int, ...]:
 
 def score_label(policy: Policy | None) -> str:
     """Return the label of the probe that scores a policy."""
-    return f"score of {name_of(policy)}"
+    return f"score of {audits.name_of(policy)}"
 
 
 def attack_label(policy: Policy | None) -> str:
     """Return the label of the attack on one model under a policy."""
-    return f"attack on {name_of(policy)}"
+    return f"attack on {audits.name_of(policy)}"
 
 
 def ending(model: str) -> str:
@@ -91,7 +81,7 @@ def ending(model: str) -> str:
 
 
 def _audit(study: Study) -> str:
-    return audit_name(study.focus, "scores")
+    return audits.audit_name(study.focus, "scores")
 
 
 def _cell(study: Study, records: Records, label: str, stage: Stage) -> Records:
@@ -99,7 +89,7 @@ def _cell(study: Study, records: Records, label: str, stage: Stage) -> Records:
 
 
 def _plan(study: Study) -> Plan:
-    attempt = make_attempt(VARIANTS[ATTACK], study.compared_attack)
+    attempt = audits.make_attempt(VARIANTS[audits.ATTACK], study.compared_attack)
     compared = compared_policies(study)
     probes: dict[str, Probe] = {score_label(None): PrivacyScore(samples=study.samples), attack_label(None): attempt}
     for policy in compared:
@@ -107,9 +97,9 @@ def _plan(study: Study) -> Plan:
     functions = [Policy(branches=((index,),)) for index in distinct_functions()]
     for policy in (*compared, *all_policies(study, study.focus).values(), *functions):
         probes[score_label(policy)] = PrivacyScore(policy=policy, samples=study.samples)
-    return make_plan(
-        make_title(study.focus, "scores, and attacks on one model"),
-        make_scenario(study, study.focus),
+    return audits.make_plan(
+        audits.make_title(study.focus, "scores, and attacks on one model"),
+        audits.make_scenario(study, study.focus),
         (),
         probes,
         (study.seed,),
@@ -120,7 +110,7 @@ def _plan(study: Study) -> Plan:
 
 EXPERIMENT = Experiment(
     table="points",
-    keys=(*PLACE, "policy"),
+    keys=(*audits.PLACE, "policy"),
     plans=plans,
     rows=rows,
     published=PUBLISHED,

@@ -13,24 +13,7 @@ from leaktight.papers.comparison import difference, mean_of
 from leaktight.papers.paper import Experiment, Plans
 from leaktight.papers.records import Records
 from leaktight.papers.row import Row, claims, groups, value_at
-from leaktight.papers.transformation_search import points
-from leaktight.papers.transformation_search.audits import (
-    ACCURACY,
-    ATTACK,
-    DROP,
-    PLACE,
-    PSNR,
-    attack_columns,
-    audit_name,
-    gain_over_chance,
-    learning_columns,
-    make_attempt,
-    make_plan,
-    make_scenario,
-    make_title,
-    place_of,
-    seeds_from,
-)
+from leaktight.papers.transformation_search import audits, points
 from leaktight.papers.transformation_search.mechanisms import (
     BASELINES,
     FIRST,
@@ -99,7 +82,7 @@ def rows(study: Study, records: Records) -> list[Row]:
 
 def cells(study: Study, subject: Subject, records: Records) -> Records:
     """Return the attacks on a subject's models, under every policy and other defence."""
-    return records.where(_audit(subject), label=ATTACK, stage=study.attacked)
+    return records.where(_audit(subject), label=audits.ATTACK, stage=study.attacked)
 
 
 def published_rows() -> list[Row]:
@@ -117,18 +100,18 @@ def published_rows() -> list[Row]:
 
 def published_columns(psnr: float, percent: float) -> Row:
     """Return a published PSNR and accuracy as columns."""
-    return {PSNR: psnr, ACCURACY: round(percent / 100, 4)}
+    return {audits.PSNR: psnr, audits.ACCURACY: round(percent / 100, 4)}
 
 
 def checks(rows: Sequence[Row]) -> list[Check]:
     """Ask what the hybrid does to PSNR and accuracy, beside random policies and the two that it is made of."""
     verdicts = []
-    for (data_set, network), own in groups(rows, *PLACE):
+    for (data_set, network), own in groups(rows, *audits.PLACE):
         place = f"{data_set}, {network}"
-        hybrid, *parts = (value_at(own, ACCURACY, policy=name) for name in (HYBRID, FIRST, SECOND))
+        hybrid, *parts = (value_at(own, audits.ACCURACY, policy=name) for name in (HYBRID, FIRST, SECOND))
         verdicts += [
-            above(f"PSNR(none) - its chance level in dB: the attack works, {place}", gain_over_chance(own), 0),
-            at_least(f"PSNR(none) - PSNR(hybrid) in dB, {place}", value_at(own, "psnr_drop", policy=HYBRID), DROP),
+            above(f"PSNR(none) - its chance level in dB: the attack works, {place}", audits.gain_over_chance(own), 0),
+            at_least(f"PSNR(none) - PSNR(hybrid) in dB, {place}", value_at(own, "psnr_drop", policy=HYBRID), audits.DROP),
             at_least(
                 f"Accuracy(hybrid) - accuracy(none), {place}",
                 value_at(own, "accuracy_change", policy=HYBRID),
@@ -142,13 +125,13 @@ def checks(rows: Sequence[Row]) -> list[Check]:
 
 def check_below_random(rows: Sequence[Row], place: str) -> Check:
     """Ask whether the hybrid hides images better than random policies."""
-    gap = difference(*(value_at(rows, PSNR, policy=name) for name in (RANDOM, HYBRID)))
+    gap = difference(*(value_at(rows, audits.PSNR, policy=name) for name in (RANDOM, HYBRID)))
     return above(f"PSNR(random) - PSNR(hybrid) in dB, {place}", gap, 0)
 
 
 def notes(study: Study) -> list[str]:
     """Say how long attacks are, where the paper's are longer."""
-    whole = preset(VARIANTS[ATTACK]).to_dict()["iterations"]
+    whole = preset(VARIANTS[audits.ATTACK]).to_dict()["iterations"]
     if study.attack.iterations >= whole:
         return []
     return [
@@ -160,21 +143,21 @@ def notes(study: Study) -> list[str]:
 
 
 def _audit(subject: Subject) -> str:
-    return audit_name(subject, "policies")
+    return audits.audit_name(subject, "policies")
 
 
 def _untrained_audit(study: Study) -> str:
-    return audit_name(study.focus, "untrained")
+    return audits.audit_name(study.focus, "untrained")
 
 
 def _policies(study: Study, subject: Subject) -> Plan:
     defences = [*as_defences(study, all_policies(study, subject)).values(), *BASELINES.values()]
-    return make_plan(
-        make_title(subject, "policies and other defences"),
-        make_scenario(study, subject),
+    return audits.make_plan(
+        audits.make_title(subject, "policies and other defences"),
+        audits.make_scenario(study, subject),
         defences,
-        {ATTACK: make_attempt(VARIANTS[ATTACK], study.attack)},
-        seeds_from(study, study.seeds),
+        {audits.ATTACK: audits.make_attempt(VARIANTS[audits.ATTACK], study.attack)},
+        audits.seeds_from(study, study.seeds),
         study.attack.victims,
         stages=(study.attacked,),
     )
@@ -184,20 +167,20 @@ def _plan_accuracy_scores(study: Study) -> Plan:
     """Score what policies may cost in accuracy, on the untrained model."""
     policies = (None, *all_policies(study, study.focus).values())
     probes: dict[str, Probe] = {score_label(policy): AccuracyScore(policy=policy, samples=study.samples) for policy in policies}
-    scenario = make_scenario(study, study.focus).model_copy(update={"rounds": 0})
-    title = make_title(study.focus, "accuracy scores")
-    return make_plan(title, scenario, (), probes, (study.seed,), 1, stages=("initial",))
+    scenario = audits.make_scenario(study, study.focus).model_copy(update={"rounds": 0})
+    title = audits.make_title(study.focus, "accuracy scores")
+    return audits.make_plan(title, scenario, (), probes, (study.seed,), 1, stages=("initial",))
 
 
 def _rows(study: Study, subject: Subject, records: Records) -> list[Row]:
     attacked = cells(study, subject, records)
     return [
         {
-            **place_of(subject),
+            **audits.place_of(subject),
             "policy": name,
             "functions": "" if policy is None else str(policy),
-            **attack_columns(study, attacked, defences),
-            **learning_columns(study, attacked, defences),
+            **audits.attack_columns(study, attacked, defences),
+            **audits.learning_columns(study, attacked, defences),
             **_scores(study, subject, records, name, policy),
         }
         for name, (policy, defences) in grouped_policies(study, subject).items()
@@ -228,7 +211,7 @@ def _mean(readings: Sequence[Reading | None]) -> float | None:
 
 EXPERIMENT = Experiment(
     table="policies",
-    keys=(*PLACE, "policy"),
+    keys=(*audits.PLACE, "policy"),
     plans=plans,
     rows=rows,
     published=published_rows(),

@@ -12,21 +12,12 @@ from leaktight.papers.comparison import difference, mean_of
 from leaktight.papers.paper import Experiment, Plans
 from leaktight.papers.records import Records, find_reading
 from leaktight.papers.row import Row, claims, columns, groups, reading_of, rows_where
-from leaktight.papers.transformation_search.audits import (
-    ACCURACY,
-    EQUAL,
-    PLACE,
-    audit_name,
-    make_plan,
-    make_scenario,
-    make_title,
-    place_of,
-)
+from leaktight.papers.transformation_search import audits
 from leaktight.papers.transformation_search.mechanisms import HYBRID, NONE, three_defences
 from leaktight.papers.transformation_search.scales import Study
 from leaktight.probes import LearningCurve
 
-AFTER = f"{ACCURACY}_after_"
+AFTER = f"{audits.ACCURACY}_after_"
 PUBLISHED = claims(
     (
         "Policies slow the convergence on the training set slightly; on the validation set the speeds are identical.",
@@ -37,11 +28,11 @@ PUBLISHED = claims(
 
 def plans(study: Study) -> Plans:
     """Measure accuracy throughout the training run."""
-    plan = make_plan(
-        make_title(study.focus, "accuracy during training"),
-        make_scenario(study, study.focus).model_copy(update={"moments": study.moments}),
+    plan = audits.make_plan(
+        audits.make_title(study.focus, "accuracy during training"),
+        audits.make_scenario(study, study.focus).model_copy(update={"moments": study.moments}),
         three_defences(study).values(),
-        {ACCURACY: LearningCurve(examples=2000)},
+        {audits.ACCURACY: LearningCurve(examples=2000)},
         (study.seed,),
         study.moments * study.participants,
         stages=("training",),
@@ -56,40 +47,40 @@ def rows(study: Study, records: Records) -> list[Row]:
         row
         for name, defence in three_defences(study).items()
         for record in records.where(_audit(study), defence=defence).done
-        for row in _rows({**place_of(study.focus), "policy": name}, record)
+        for row in _rows({**audits.place_of(study.focus), "policy": name}, record)
     ]
 
 
 def checks(rows: Sequence[Row]) -> list[Check]:
     """Compare accuracies at the same moments of a training run."""
     verdicts = []
-    for place, own in groups(rows, *PLACE):
-        hybrid = {row["rounds"]: reading_of(row, ACCURACY) for row in rows_where(own, policy=HYBRID)}
-        plain = {row["rounds"]: reading_of(row, ACCURACY) for row in rows_where(own, policy=NONE)}
+    for place, own in groups(rows, *audits.PLACE):
+        hybrid = {row["rounds"]: reading_of(row, audits.ACCURACY) for row in rows_where(own, policy=HYBRID)}
+        plain = {row["rounds"]: reading_of(row, audits.ACCURACY) for row in rows_where(own, policy=NONE)}
         gaps = [difference(plain[rounds], hybrid[rounds]) for rounds in plain if rounds in hybrid and rounds]
         words = f"Accuracy(none) - accuracy(hybrid), mean over moments of the training, {', '.join(place)}"
-        verdicts.append(at_most(words, mean_of(gaps), EQUAL))
+        verdicts.append(at_most(words, mean_of(gaps), audits.EQUAL))
     return verdicts
 
 
 def _audit(study: Study) -> str:
-    return audit_name(study.focus, "training")
+    return audits.audit_name(study.focus, "training")
 
 
 def _rows(place: Row, record: Record) -> list[Row]:
     starts = [reading.name for reading in record.readings if reading.name.startswith(AFTER)]
     rows: list[Row] = []
     for rounds in sorted(int(name.removeprefix(AFTER)) for name in starts):
-        public, own = (find_reading(record, f"{kind}_after_{rounds}") for kind in (ACCURACY, "own_accuracy"))
-        rows.append({**place, "rounds": rounds, **columns(ACCURACY, public), **columns("own_accuracy", own)})
+        public, own = (find_reading(record, f"{kind}_after_{rounds}") for kind in (audits.ACCURACY, "own_accuracy"))
+        rows.append({**place, "rounds": rounds, **columns(audits.ACCURACY, public), **columns("own_accuracy", own)})
     rounds = cast("Federated", record.cell.scenario).rounds
-    end = columns(ACCURACY, find_reading(record, ACCURACY))
+    end = columns(audits.ACCURACY, find_reading(record, audits.ACCURACY))
     return [*rows, {**place, "rounds": rounds, **end, **columns("own_accuracy", None)}]
 
 
 EXPERIMENT = Experiment(
     table="training",
-    keys=(*PLACE, "policy", "rounds"),
+    keys=(*audits.PLACE, "policy", "rounds"),
     plans=plans,
     rows=rows,
     published=PUBLISHED,

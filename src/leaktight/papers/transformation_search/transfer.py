@@ -8,19 +8,7 @@ from leaktight.papers.check import Check, above, at_least
 from leaktight.papers.paper import Experiment, Plans
 from leaktight.papers.records import Records
 from leaktight.papers.row import Row, claims, groups, value_at
-from leaktight.papers.transformation_search.audits import (
-    ATTACK,
-    PLACE,
-    attack_columns,
-    audit_name,
-    learning_columns,
-    make_attempt,
-    make_plan,
-    make_scenario,
-    make_title,
-    place_of,
-    seeds_from,
-)
+from leaktight.papers.transformation_search import audits
 from leaktight.papers.transformation_search.mechanisms import (
     FIRST,
     HYBRID,
@@ -69,7 +57,7 @@ def rows(study: Study, records: Records) -> list[Row]:
 def checks(rows: Sequence[Row]) -> list[Check]:
     """Ask whether the hybrid of another data set still hides images, more than random policies, at a bounded loss."""
     verdicts = []
-    for key, own in groups(rows, *PLACE):
+    for key, own in groups(rows, *audits.PLACE):
         place = ", ".join(key)
         drop, change = (value_at(own, column, policy=HYBRID) for column in ("psnr_drop", "accuracy_change"))
         verdicts += [
@@ -81,30 +69,30 @@ def checks(rows: Sequence[Row]) -> list[Check]:
 
 
 def _audit(subject: Subject) -> str:
-    return audit_name(subject, "transfer")
+    return audits.audit_name(subject, "transfer")
 
 
 def _plan(study: Study, subject: Subject) -> Plan:
-    return make_plan(
-        make_title(subject, f"policies of {subject.source}"),
-        make_scenario(study, subject),
+    return audits.make_plan(
+        audits.make_title(subject, f"policies of {subject.source}"),
+        audits.make_scenario(study, subject),
         as_defences(study, all_policies(study, subject)).values(),
-        {ATTACK: make_attempt(VARIANTS[ATTACK], study.attack)},
-        seeds_from(study, study.few),
+        {audits.ATTACK: audits.make_attempt(VARIANTS[audits.ATTACK], study.attack)},
+        audits.seeds_from(study, study.few),
         study.attack.victims,
         stages=(study.attacked,),
     )
 
 
 def _rows(study: Study, subject: Subject, records: Records) -> list[Row]:
-    attacked = records.where(_audit(subject), label=ATTACK, stage=study.attacked)
+    attacked = records.where(_audit(subject), label=audits.ATTACK, stage=study.attacked)
     return [
         {
-            **place_of(subject),
+            **audits.place_of(subject),
             "policy": name,
             "functions": "" if policy is None else str(policy),
-            **attack_columns(study, attacked, defences),
-            **learning_columns(study, attacked, defences),
+            **audits.attack_columns(study, attacked, defences),
+            **audits.learning_columns(study, attacked, defences),
         }
         for name, (policy, defences) in grouped_policies(study, subject).items()
     ]
@@ -112,7 +100,7 @@ def _rows(study: Study, subject: Subject, records: Records) -> list[Row]:
 
 EXPERIMENT = Experiment(
     table="transfer",
-    keys=(*PLACE, "policy"),
+    keys=(*audits.PLACE, "policy"),
     plans=plans,
     rows=rows,
     published=PUBLISHED,

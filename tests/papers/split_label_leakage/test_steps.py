@@ -6,10 +6,10 @@ import pytest
 
 from leaktight.data import HeldOut
 from leaktight.learning import Split
-from leaktight.papers import Check, Row, Tables
+from leaktight.papers import Check, Records, Row, Tables
 from leaktight.papers.paper import Plans
 from leaktight.papers.row import number, rows_where
-from leaktight.papers.split_label_leakage import PAPER
+from leaktight.papers.split_label_leakage import PAPER, steps
 from leaktight.papers.split_label_leakage.scales import Study
 from leaktight.probes import Utility
 
@@ -35,3 +35,8 @@ def test_the_number_of_steps_is_chosen_on_held_out_training_rows(plans: Plans, s
 def test_the_chosen_number_of_steps_is_marked(tables: Tables, only: Callable[..., Row]) -> None:
     assert [(row["steps"], row["chosen"]) for row in tables["steps"]] == [(20, False), (60, True)]
     assert number(only("steps", steps=60), "held_out_auc") == pytest.approx(0.706)
+
+
+def test_a_study_without_candidates_has_no_steps(study: Study, answered: Callable[..., Records]) -> None:
+    bare = study.model_copy(update={"candidates": ()})
+    assert (steps.plans([bare]), steps.rows([bare], answered())) == ({}, [])

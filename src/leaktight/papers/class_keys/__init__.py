@@ -36,8 +36,8 @@ SCORED = (
     "Samples count as recognised if a classifier that was learned from public test images assigns them to the victim's "
     "class; it may also say that a picture shows nothing. The paper's was learned from all images and has to choose a "
     "class. A generator that makes one picture only is recognised wholly or not at all, so that shares vary much "
-    "between trainings: see `sample_diversity`, where 0 is a single picture. Whoever tries a random key has no say in "
-    "which class it brings out: `recognised_any` counts all of the victim's."
+    "between training runs: see `sample_diversity`, where 0 is a single picture. Whoever tries a random key has no say "
+    "in which class it brings out: `recognised_any` counts all of the victim's."
 )
 CHOSEN = (
     "How the model and the generator are trained was chosen by the plain attack alone, on other seeds and classes than "

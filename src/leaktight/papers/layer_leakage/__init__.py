@@ -36,7 +36,7 @@ from leaktight.papers.layer_leakage.sources import LFW
 from leaktight.papers.paper import Paper
 
 INTERVALS = (
-    "Intervals are over trainings where there are two or more seeds; of one training alone, that of an AUC is over "
+    "Intervals are over training runs where there are two or more seeds; of one run alone, that of an AUC is over "
     "messages, that of V-information over attackers on the same messages, and that of sensitivity over examples. "
     "Intervals and p-values of R take layers for independent pairs, as the paper does, which they are not."
 )
@@ -47,7 +47,7 @@ FLAGS = (
 )
 SERVER = (
     "The attacker sits at the server and sees the gradients of both participants; the paper's is one of the two, who "
-    "can tell the other's by subtraction."
+    "can compute the other's by subtraction."
 )
 
 

@@ -216,7 +216,7 @@ def _information(study: Study, classifier: Classifier = "random_forest", entries
 
 
 def _threat(study: Study) -> ThreatModel:
-    """Return who attacks: of two participants one can tell the other's gradient if it knows how the server steps."""
+    """Return who attacks: one of two participants can compute the other's gradient if it knows the server's step."""
     return ThreatModel(seat=study.seat, knows=frozenset({Knows.AUXILIARY, Knows.LOCAL_STEPS}))
 
 

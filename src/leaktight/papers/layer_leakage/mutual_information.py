@@ -1,4 +1,4 @@
-"""Mutual information of input and activations, as a share of all that so many examples can tell (Fig. 9)."""
+"""Mutual information of input and activations, as a share of the most that so many examples can have (Fig. 9)."""
 
 from __future__ import annotations
 

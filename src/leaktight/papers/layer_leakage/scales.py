@@ -97,7 +97,7 @@ class Study(Value):
         entries: how many random entries of each layer (Fig. 6).
         samples: on how many examples sensitivity is measured.
         examples: on how many mutual information is.
-        seeds: how often everything is repeated; 2 or more give intervals over trainings.
+        seeds: how often everything is repeated; 2 or more give intervals over training runs.
         few: how often what belongs to `properties` and `tasks` is.
         seed: what all randomness derives from.
         device: where tensors live.

@@ -9,7 +9,7 @@ Differs from the paper: It reports the best test AUC over training, which choose
 the end. The training loss is not shown, nor the two factors of the norm in Fig. 1. Direction, clustering and max-norm
 are measured too; isotropic noise is compared where it leaks as much, not at one ratio. At layers before the cut each
 step's leak AUC counts as 0.5 + |AUC - 0.5|, for its sign there is that of the feature party's own slopes; `chance` is
-what the 95 % quantile would be if the message told nothing. The optimiser is not named in the paper; Adam with 0.0001
+what the 95 % quantile would be if the message said nothing. The optimiser is not named in the paper; Adam with 0.0001
 at the scale `paper` is from the published code. At the scale `small` the parties hold different columns (label party:
 counts; feature party: categories), and once more all of them, as in the paper; batches are of 1,024, Adam has 0.001.
 `scales` has the rest.

@@ -36,8 +36,8 @@ from leaktight.papers.transformation_search.scales import RESNET, Study, describ
 from leaktight.papers.transformation_search.searches import prepare
 
 INTERVALS = (
-    "Intervals are over trainings where there are two or more seeds, and those of a drop or a change compare trainings "
-    "of the same seed; of one training alone, that of PSNR is over images and that of accuracy over test images."
+    "Intervals are over training runs where there are two or more seeds, and those of a drop or a change compare runs "
+    "of the same seed; of one run alone, that of PSNR is over images and that of accuracy over test images."
 )
 TRANSFORMED = (
     "`psnr` is against the image that was trained on, as in the paper; `psnr_original` is against the image as its "
@@ -48,7 +48,7 @@ TRANSFORMED = (
 INITIAL = (
     "Models are attacked before their training, and accuracies are of its end: who sees every round chooses the "
     "moment, and in trials on CIFAR10 without a defence the attack reached 26 dB there, 15 dB after a third of an "
-    "epoch and, after one, what the mean image tells. The tables `points` and `correlation` have three moments."
+    "epoch and, after one, no more than the mean image. The tables `points` and `correlation` have three moments."
 )
 PICTURES = "Pictures as in Fig. 4 are in the report of each audit: `leaktight report` with its folder."
 

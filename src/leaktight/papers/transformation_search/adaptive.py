@@ -30,7 +30,7 @@ PUBLISHED = claims(
 
 
 def plans(study: Study) -> Plans:
-    """Attack by who knows the policy, beside who does not: one audit, so that both are compared."""
+    """Attack with and without knowledge of the policy: one audit, so that both are compared."""
     probes: dict[str, Probe] = {
         audits.ATTACK: audits.make_attempt(VARIANTS[audits.ATTACK], study.adaptive),
         KNOWING: audits.make_attempt(KNOWING, study.adaptive, Knows.DEFENCE, Knows.AUXILIARY),

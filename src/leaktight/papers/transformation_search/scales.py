@@ -118,7 +118,7 @@ class Study(Value):
             the end.
         attack: how hard every model is attacked by Adam and cosine (Tables 1, 3 and 4).
         variants: how hard by the other attacks (Table 2).
-        adaptive: how hard by who knows the policy.
+        adaptive: how hard by an attacker who knows the policy.
         compared: how many random policies are scored and attacked on one model (Fig. 2).
         compared_attack: how hard.
         samples: on how many images privacy and accuracy are scored (Fig. 2, 5).

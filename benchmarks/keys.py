@@ -30,8 +30,8 @@ from leaktight.defences import ClassKeys
 from leaktight.learning import Sgd, classification
 from leaktight.learning.gradient import gradient
 from leaktight.papers import Order
-from leaktight.papers.class_keys.plans import GUESSED, folder, plans_of
-from leaktight.papers.class_keys.settings import MNIST, scope_of
+from leaktight.papers.class_keys.audits import GUESSED, audit_name, plan_attacks_without_key
+from leaktight.papers.class_keys.scales import MNIST, scope_of
 from leaktight.papers.datasets import find_set
 from leaktight.running.scheduler import run
 
@@ -94,7 +94,7 @@ def attack_rows(data: str, rounds: int | None) -> list[Row]:
     if not data or find_set(data, "mnist") is None:
         print("The GAN attack is left out: it needs MNIST. Name a folder that has a sub-folder `mnist` with `--data`.")
         return []
-    plan = plans_of(scope_of(Order(scale="small", data=data, steps=rounds)), seed=0)[folder(MNIST, GUESSED, 0)]
+    plan = plan_attacks_without_key(scope_of(Order(scale="small", data=data, steps=rounds)))[audit_name(MNIST, GUESSED, 0)]
     [cell] = [cell for cell in plan.cells() if cell.purpose == "measure" and isinstance(cell.defence, Undefended)]
     alone = plan.model_copy(update={"defences": ()})
     start = time.perf_counter()

@@ -4,59 +4,70 @@ from __future__ import annotations
 
 import json
 import stat
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from io import StringIO
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 from rich.console import Console
 
 from leaktight.cli.comparison_table import parts, show
 from leaktight.cli.main import main
+from leaktight.core.metric import Reading
 from leaktight.data import Digits
 from leaktight.defences import GaussianNoise
 from leaktight.learning import Federated
 from leaktight.models import MLP
-from leaktight.papers import PAPERS, Check, Order, Paper, Reproduction, Tables
-from leaktight.papers.estimate import Estimate
-from leaktight.papers.paper import Plans, Records
-from leaktight.papers.reproduction import above, claims, columns
+from leaktight.papers import PAPERS, Experiment, Order, Paper, Records, Reproduction, Row
+from leaktight.papers.check import above
+from leaktight.papers.paper import Plans
+from leaktight.papers.row import claims, columns
 from leaktight.plans import Grid, Plan
 from leaktight.probes import Utility
 
 
-class Toy(Paper):
-    """One training with noise and one without."""
+def plans(order: Order) -> Plans:
+    scenario = Federated(data=Digits(), model=MLP(), participants=2, rounds=1)
+    grid = Grid(victims=1, seeds=(order.seed,))
+    defences = (GaussianNoise(std=1.0),)
+    return {"one": Plan(scenarios={"1": scenario}, defences=defences, probes={"utility": Utility()}, grid=grid)}
 
-    name: ClassVar[str] = "toy"
-    title: ClassVar[str] = "A toy [1]"
-    keys: ClassVar[Mapping[str, tuple[str, ...]]] = {"accuracy": ("defence",), "figure": ("defence",)}
 
-    def plans(self, order: Order) -> Plans:
-        scenario = Federated(data=Digits(), model=MLP(), participants=2, rounds=1)
-        grid = Grid(victims=1, seeds=(order.seed,))
-        defences = (GaussianNoise(std=1.0),)
-        return {"one": Plan(scenarios={"1": scenario}, defences=defences, probes={"utility": Utility()}, grid=grid)}
+def rows(order: Order, records: Records) -> list[Row]:
+    return [
+        {"defence": record.cell.defence.kind, **columns("accuracy", record.reading("accuracy"))}
+        for record in records.where("one")
+    ]
 
-    def tables(self, order: Order, records: Records) -> Tables:
-        measured = [record for record in records["one"] if record.cell.purpose == "measure"]
-        rows = [{"defence": record.cell.defence.kind, **columns("accuracy", record.reading("accuracy"))} for record in measured]
-        return {"accuracy": rows, "figure": [{"defence": row["defence"], "value": 1} for row in rows]}
 
-    def published(self) -> Tables:
-        return {"accuracy": [{"defence": "none", "accuracy": 0.987}], "figure": claims(("It hurts.", "Fig. 1"))}
-
-    def checks(self, tables: Tables) -> list[Check]:
-        return [above("a claim [2]", 1.0, least=0), above("another", None, least=0)]
-
-    def remarks(self, order: Order) -> list[str]:
-        return [f"Cut by --steps {order.steps}."] if order.steps else []
+TOY = Paper(
+    name="toy",
+    title="A toy [1]",
+    setup=lambda order: order,
+    experiments=(
+        Experiment(
+            table="accuracy",
+            keys=("defence",),
+            plans=plans,
+            rows=rows,
+            published=[{"defence": "none", "accuracy": 0.987}],
+            checks=lambda rows: [above("a claim [2]", 1.0, least=0), above("another", None, least=0)],
+        ),
+        Experiment(
+            table="figure",
+            keys=("defence",),
+            rows=lambda order, records: [{"defence": "none", "value": 1}],
+            published=claims(("It hurts.", "Fig. 1")),
+        ),
+    ),
+)
+"""One training run with noise and one without."""
 
 
 @pytest.fixture
 def toy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(PAPERS, "toy", Toy())
+    monkeypatch.setitem(PAPERS, "toy", TOY)
 
 
 @pytest.mark.usefixtures("toy")
@@ -80,10 +91,11 @@ def test_the_file_has_exactly_the_promised_keys(leaktight: Callable[..., Any]) -
     )
     assert said.code == 0
     assert "Written: ours.json" in said.out
-    assert "Cut by --steps 1." in said.out
+    assert "Cut by --steps 1: at most 1 of everything that is counted." in said.out
     found = json.loads(Path("ours.json").read_text())
     assert list(found) == ["paper", "scale", "seed", "seconds", "tables", "published", "checks", "remarks"]
-    assert found["remarks"] == ["Cut by --steps 1."]
+    [remark] = found["remarks"]
+    assert remark.startswith("Cut by --steps 1: ")
     assert (found["paper"], found["scale"], found["seed"]) == ("toy", "smoke", 4)
     assert [set(check) for check in found["checks"]] == [{"name", "value", "expected", "holds", "low", "high", "undecided"}] * 2
     assert [row["defence"] for row in found["tables"]["accuracy"]] == ["none", "gaussian_noise"]
@@ -118,7 +130,10 @@ def test_an_interruption_keeps_what_is_finished(leaktight: Callable[..., Any], m
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("polarisation-network",), "There is no paper named `polarisation-network`. Did you mean `polarization-network`?"),
+        (
+            ("polarisation-network",),
+            "There is no paper named `polarisation-network`. Did you mean `polarization-network`?",
+        ),
         (
             ("polarization-network", "--scale", "small"),
             "The scale `small` needs real data sets. Name their folder with `--data`.",
@@ -133,7 +148,8 @@ def test_an_interruption_keeps_what_is_finished(leaktight: Callable[..., Any], m
         ),
         (
             ("polarization-network", "--scale", "small", "--data", "."),
-            "The folder `.` must have a sub-folder `cifar10` with that data set: an .npz file, IDX files or CIFAR .bin batches. It has none.",
+            "The folder `.` must have a sub-folder `cifar10` with that data set: an .npz file, IDX files or CIFAR .bin "
+            "batches. It has none.",
         ),
         (("polarization-network", "--steps", "0"), "The `steps` of Order must be at least 1. Got 0 instead."),
         (("polarization-network", "--seed", "-1"), "The `seed` of Order must be at least 0. Got -1 instead."),
@@ -200,15 +216,22 @@ def test_too_many_columns_are_shown_in_parts_that_all_name_their_rows() -> None:
 
 def test_a_check_whose_interval_straddles_is_undecided() -> None:
     checks = (
-        above("one", Estimate(value=0.1, low=-0.1, high=0.3), 0),
-        above("two", Estimate(value=0.2, low=0.1, high=0.3), 0),
-        above("three", Estimate(value=-0.2, low=-0.5, high=0.1), 0),
+        above("one", Reading(name="a", value=0.1, low=-0.1, high=0.3), 0),
+        above("two", Reading(name="a", value=0.2, low=0.1, high=0.3), 0),
+        above("three", Reading(name="a", value=-0.2, low=-0.5, high=0.1), 0),
     )
     done = Reproduction(
-        paper="toy", scale="smoke", seed=0, seconds=0.0, tables={}, published={}, checks=checks, remarks=("Mind the gap.",)
+        paper="toy",
+        scale="smoke",
+        seed=0,
+        seconds=0.0,
+        tables={},
+        published={},
+        checks=checks,
+        remarks=("Mind the gap.",),
     )
     out = Console(file=StringIO(), width=200)
-    show(Toy(), done, console=out)
+    show(TOY, done, console=out)
     assert isinstance(out.file, StringIO)
     said = out.file.getvalue()
     assert "- undecided, the value holds: one is 0.1 (-0.1 to 0.3), expected above 0" in said
@@ -220,6 +243,6 @@ def test_a_check_whose_interval_straddles_is_undecided() -> None:
 def test_an_empty_table_is_shown_as_one() -> None:
     done = Reproduction(paper="toy", scale="smoke", seed=0, seconds=0.0, tables={"accuracy": []}, published={}, checks=())
     out = Console(file=StringIO(), width=80)
-    show(Toy(), done, console=out)
+    show(TOY, done, console=out)
     assert isinstance(out.file, StringIO)
     assert "accuracy" in out.file.getvalue()

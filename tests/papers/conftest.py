@@ -1,10 +1,11 @@
-"""A paper made by hand, and what the tests of all papers share: answers to planned cells, and one run at the smallest scale."""
+"""A paper made by hand, and what all papers' tests share: answers to planned cells, and a run at the smallest scale."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import copy
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import ClassVar
+from typing import Any
 
 import pytest
 
@@ -13,85 +14,131 @@ from leaktight.data import Digits
 from leaktight.defences import GaussianNoise
 from leaktight.learning import Federated
 from leaktight.models import MLP
-from leaktight.papers import Check, Order, Paper, Reproduction, Tables, reproduce
-from leaktight.papers.paper import Plans, Records
-from leaktight.papers.reproduction import above, claims, columns
+from leaktight.papers import Check, Experiment, Order, Paper, Records, Reproduction, Row, Tables, reproduce
+from leaktight.papers.check import above
+from leaktight.papers.paper import Plans
+from leaktight.papers.row import claims, columns, number, rows_where
 from leaktight.plans import Grid, Plan
 from leaktight.probes import Utility
 
+STRENGTHS = {"weak": 0.01, "strong": 1.0}
 
-class Toy(Paper):
-    """A paper with two plans of one training each, and one claim."""
 
-    name: ClassVar[str] = "toy"
-    title: ClassVar[str] = "A toy"
-    keys: ClassVar[Mapping[str, tuple[str, ...]]] = {"accuracy": ("std",), "figure": ("std",)}
+def toy_plans(order: Order) -> Plans:
+    scenario = Federated(data=Digits(), model=MLP(), participants=2, rounds=order.steps or 2)
+    return {
+        name: Plan(
+            title=name,
+            scenarios={"1": scenario},
+            defences=(GaussianNoise(std=std),),
+            probes={"utility": Utility()},
+            grid=Grid(victims=1, seeds=(order.seed,)),
+        )
+        for name, std in STRENGTHS.items()
+    }
 
-    def plans(self, order: Order) -> Plans:
-        scenario = Federated(data=Digits(), model=MLP(), participants=2, rounds=order.steps or 2)
-        grid = Grid(victims=1, seeds=(order.seed,))
-        defences = {"weak": 0.01, "strong": 1.0}
-        return {
-            name: Plan(
-                title=name,
-                scenarios={"1": scenario},
-                defences=(GaussianNoise(std=std),),
-                probes={"utility": Utility()},
-                grid=grid,
-            )
-            for name, std in defences.items()
+
+def toy_rows(order: Order, records: Records) -> list[Row]:
+    return [
+        {
+            "std": std,
+            **columns("accuracy", records.where(name, defence=GaussianNoise(std=std)).done.reading("accuracy")),
         }
+        for name, std in STRENGTHS.items()
+    ]
 
-    def tables(self, order: Order, records: Records) -> Tables:
-        rows = [
-            {"std": record.cell.defence.std, **columns("accuracy", record.reading("accuracy"))}
-            for found in records.values()
-            for record in found
-            if isinstance(record.cell.defence, GaussianNoise)
-        ]
-        return {"accuracy": rows, "figure": [{"std": row["std"]} for row in rows]}
 
-    def published(self) -> Tables:
-        return {"accuracy": [{"std": 0.01, "accuracy": 0.875}], "figure": claims(("Noise hurts.", "Fig. 1"))}
-
-    def checks(self, tables: Tables) -> list[Check]:
-        weak, strong = (row["accuracy"] for row in tables["accuracy"])
-        known = isinstance(weak, float) and isinstance(strong, float)
-        return [above("Accuracy(weak) - Accuracy(strong)", weak - strong if known else None, 0)]
-
-    def remarks(self, order: Order) -> list[str]:
-        return ["Cut."] if order.steps else []
+def toy_checks(rows: Sequence[Row]) -> list[Check]:
+    weak, strong = (number(row, "accuracy") for row in rows)
+    gap = None if weak is None or strong is None else weak - strong
+    return [above("Accuracy(weak) - Accuracy(strong)", gap, 0)]
 
 
 @pytest.fixture
-def toy() -> Toy:
-    return Toy()
+def toy() -> Paper[Order]:
+    """Return a paper with two plans of one training run each, two tables of them, and one claim."""
+    accuracy = Experiment(
+        table="accuracy",
+        keys=("std",),
+        plans=toy_plans,
+        rows=toy_rows,
+        published=[{"std": 0.01, "accuracy": 0.875}],
+        checks=toy_checks,
+    )
+    figure = Experiment(
+        table="figure",
+        keys=("std",),
+        plans=toy_plans,
+        rows=lambda order, records: [{"std": std} for std in STRENGTHS.values()],
+        published=claims(("Noise hurts.", "Fig. 1")),
+    )
+    return Paper(name="toy", title="A toy", setup=lambda order: order, experiments=(accuracy, figure))
 
 
-# Not of the session: each paper has plans and answers of its own under these names, and a session keeps the first.
+# Not of the session: each paper has a `paper`, a `setup` and answers of its own, and a session keeps the first.
+@pytest.fixture(scope="module")
+def plans(paper: Paper[Any], setup: Any) -> Plans:
+    return paper.plans(setup)
+
+
 @pytest.fixture(scope="module")
 def answered(plans: Plans, answer: Callable[[Cell], Record]) -> Callable[..., Records]:
-    """Return a function that answers every planned cell, but those that are to fail; a control's answer is known already."""
+    """Return a function that answers every planned cell but those that are to fail; controls answer themselves."""
 
     def records(fails: Callable[[Cell], bool] = lambda cell: False) -> Records:
-        return {
-            name: [
-                Record(cell=cell, status=Status.FAILED, reason="No luck.") if fails(cell) else answer(cell)
-                for cell in plan.cells()
-                if cell.purpose != "control"
-            ]
-            for name, plan in plans.items()
-        }
+        return Records(
+            {
+                name: [
+                    Record(cell=cell, status=Status.FAILED, reason="No luck.") if fails(cell) else answer(cell)
+                    for cell in plan.cells()
+                    if cell.purpose != "control"
+                ]
+                for name, plan in plans.items()
+            }
+        )
 
     return records
 
 
 @pytest.fixture(scope="module")
-def smoke(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Reproduction:
-    """Return what a run of the module's `PAPER` at the smallest scale found."""
-    done = reproduce(request.module.PAPER, Order(), tmp_path_factory.mktemp("smoke"))
+def whole_tables(paper: Paper[Any], setup: Any, answered: Callable[..., Records]) -> Tables:
+    return paper.tables(setup, answered())
+
+
+@pytest.fixture
+def tables(whole_tables: Tables) -> Tables:
+    """Return the tables of all answers, to be changed at will."""
+    return copy.deepcopy(whole_tables)
+
+
+@pytest.fixture
+def only(tables: Tables) -> Callable[..., Row]:
+    """Return a function that returns the only row of a table with these values."""
+
+    def find(table: str, **wanted: Any) -> Row:
+        [row] = rows_where(tables[table], **wanted)
+        return row
+
+    return find
+
+
+@pytest.fixture
+def find_check(paper: Paper[Any], tables: Tables) -> Callable[..., Check]:
+    """Return a function that returns the only check of the tables, as they are then, whose name starts and ends so."""
+
+    def find(start: str, end: str = "") -> Check:
+        [check] = [check for check in paper.checks(tables) if check.name.startswith(start) and check.name.endswith(end)]
+        return check
+
+    return find
+
+
+@pytest.fixture(scope="module")
+def smoke(paper: Paper[Any], tmp_path_factory: pytest.TempPathFactory) -> Reproduction:
+    """Return what a run of the paper at the smallest scale found."""
+    done = reproduce(paper, Order(), tmp_path_factory.mktemp("smoke"))
     assert done.failed == ()
-    return done.reproduction
+    return done
 
 
 @pytest.fixture

@@ -1,29 +1,18 @@
 from __future__ import annotations
 
 import json
-import math
+import stat
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from leaktight.core.errors import InvalidValue
-from leaktight.core.metric import Reading
-from leaktight.papers.estimate import Estimate
-from leaktight.papers.reproduction import (
-    CLAIM,
-    Check,
-    Reproduction,
-    above,
-    at_least,
-    at_most,
-    claims,
-    columns,
-    estimate,
-    interval_columns,
-    number,
-    over_seeds,
-    rows_where,
-    within,
-)
+from leaktight.core.errors import InvalidValue, Refusal
+from leaktight.core.record import Status
+from leaktight.learning import Federated
+from leaktight.papers import Order, Paper, Reproduction, reproduce
+from leaktight.papers.check import above
+from leaktight.running import Step, Store
 
 
 def made(**changes: object) -> Reproduction:
@@ -38,7 +27,15 @@ def test_its_json_has_exactly_the_promised_keys() -> None:
     assert list(found) == ["paper", "scale", "seed", "seconds", "tables", "published", "checks", "remarks"]
     assert found["tables"] == {"t": [{"a": 1, "b": None, "c": "x", "d": 0.5}]}
     assert found["checks"] == [
-        {"name": "a claim", "value": 1.0, "expected": "above 0", "holds": True, "low": None, "high": None, "undecided": False}
+        {
+            "name": "a claim",
+            "value": 1.0,
+            "expected": "above 0",
+            "holds": True,
+            "low": None,
+            "high": None,
+            "undecided": False,
+        }
     ]
     assert Reproduction.model_validate(found) == done
 
@@ -53,80 +50,70 @@ def test_a_scale_is_one_of_three() -> None:
         made(scale="large")
 
 
-@pytest.mark.parametrize(
-    ("check", "holds"),
-    [
-        (above("x", 0.1, 0), True),
-        (above("x", 0.0, 0), False),
-        (above("x", None, 0), False),
-        (at_least("x", -0.01, -0.01), True),
-        (at_most("x", 0.6, 0.6), True),
-        (at_most("x", 0.61, 0.6), False),
-        (at_most("x", None, 0.6), False),
-        (at_least("x", -0.02, -0.01), False),
-        (at_least("x", None, -0.01), False),
-    ],
-)
-def test_a_check_holds_or_not_and_never_without_a_number(check: Check, holds: bool) -> None:
-    assert check.holds is holds
+def test_the_plans_become_tables_beside_the_published_ones(toy: Paper[Order], tmp_path: Path) -> None:
+    done = reproduce(toy, Order(seed=3), tmp_path)
+    assert (done.paper, done.scale, done.seed) == ("toy", "smoke", 3)
+    assert [row["std"] for row in done.tables["accuracy"]] == [0.01, 1.0]
+    assert done.published == toy.published_tables()
+    assert done.tables.keys() == done.published.keys() == toy.keys.keys()
+    assert [check.name for check in done.checks] == ["Accuracy(weak) - Accuracy(strong)"]
+    assert done.seconds > 0
 
 
-@pytest.mark.parametrize(
-    ("check", "holds", "undecided"),
-    [
-        (above("x", Estimate(value=0.1, low=0.05, high=0.2), 0), True, False),
-        (above("x", Estimate(value=0.1, low=-0.05, high=0.2), 0), True, True),
-        (above("x", Estimate(value=-0.1, low=-0.2, high=-0.05), 0), False, False),
-        (above("x", Estimate(value=-0.1, low=-0.2, high=0.05), 0), False, True),
-        (above("x", Estimate(value=0.1), 0), True, False),
-        (at_least("x", Estimate(value=-0.005, low=-0.02, high=0.02), -0.01), True, True),
-        (within("x", Estimate(value=0.0, low=-0.2, high=0.2), 0.1), True, True),
-        (within("x", Estimate(value=0.0, low=-0.1, high=0.1), 0.1), True, False),
-        (within("x", Estimate(value=-0.3, low=-0.4, high=-0.2), 0.1), False, False),
-        (within("x", 0.2, 0.1), False, False),
-        (within("x", None, 0.1), False, False),
-    ],
-)
-def test_a_check_is_undecided_where_its_interval_has_both(check: Check, holds: bool, undecided: bool) -> None:
-    assert (check.holds, check.undecided) == (holds, undecided)
+def test_each_plan_is_an_audit_of_its_own_that_only_its_owner_can_read(toy: Paper[Order], tmp_path: Path) -> None:
+    reproduce(toy, Order(), tmp_path)
+    for name in ("weak", "strong"):
+        with Store.read(tmp_path / name) as store:
+            assert store.missing() == 0
+        assert stat.S_IMODE((tmp_path / name / "audit.sqlite").stat().st_mode) == 0o600
 
 
-def test_a_check_of_before_intervals_is_still_read() -> None:
-    old = Check.model_validate({"name": "x", "value": 1.0, "expected": "above 0", "holds": True})
-    assert (old.low, old.high, old.undecided) == (None, None, False)
+def test_a_second_run_computes_nothing_again(toy: Paper[Order], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = reproduce(toy, Order(), tmp_path)
+
+    def never(*_: Any) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(Federated, "train", never)
+    again = reproduce(toy, Order(), tmp_path)
+    assert again.model_copy(update={"seconds": 0.0}) == first.model_copy(update={"seconds": 0.0})
 
 
-def test_estimates_are_read_from_rows() -> None:
-    row = {"a": 1.0, "a_low": 0.5, "a_high": 2.0, "b": None, "c": 3}
-    assert estimate(row, "a") == Estimate(value=1.0, low=0.5, high=2.0)
-    assert estimate(row, "b") is None
-    assert estimate(row, "c") == Estimate(value=3.0)
+def test_progress_says_which_plan(toy: Paper[Order], tmp_path: Path) -> None:
+    told: list[Step] = []
+    reproduce(toy, Order(), tmp_path, progress=told.append)
+    ended = [step.text.split(":")[0] for step in told if step.status is not None]
+    assert list(dict.fromkeys(ended)) == ["weak (1 of 2)", "strong (2 of 2)"]
 
 
-def test_a_reading_becomes_three_columns() -> None:
-    assert columns("a", Reading(name="a", value=1.0, low=0.5, high=2.0)) == {"a": 1.0, "a_low": 0.5, "a_high": 2.0}
-    assert columns("a", None) == {"a": None, "a_low": None, "a_high": None}
+def test_what_fails_leaves_a_gap_and_is_told(toy: Paper[Order], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    train = Federated.train
+
+    def sometimes(self: Federated, defence: Any, seed: int, progress: Any = None, enter: Any = None) -> Any:
+        if getattr(defence, "std", 0) == 1.0:
+            raise ValueError("No luck")
+        return train(self, defence, seed, progress, enter)
+
+    monkeypatch.setattr(Federated, "train", sometimes)
+    done = reproduce(toy, Order(), tmp_path)
+    assert [record.status for record in done.failed] == [Status.FAILED]
+    assert "No luck" in done.failed[0].reason
+    assert done.tables["accuracy"][1]["accuracy"] is None
+    assert not done.checks[0].holds
 
 
-def test_what_is_not_finite_is_left_out() -> None:
-    assert interval_columns("a", math.inf, math.nan, 1.0) == {"a": None, "a_low": None, "a_high": 1.0}
+def test_remarks_say_what_was_cut_what_was_not_read_and_where_gaps_are(
+    toy: Paper[Order], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert reproduce(toy, Order(), tmp_path / "plain").remarks == ()
 
+    def refuse(*_: Any) -> None:
+        raise Refusal("Not with me.")
 
-def test_numbers_are_read_from_rows_and_nothing_else_is_taken_for_one() -> None:
-    row = {"a": 1, "b": 0.5, "c": "text", "d": None, "e": True}
-    assert [number(row, name) for name in "abcdef"] == [1.0, 0.5, None, None, None, None]
-
-
-def test_rows_are_found_by_their_columns() -> None:
-    rows = [{"a": 1, "b": "x"}, {"a": 2, "b": "x"}, {"a": 2, "b": "y"}]
-    assert rows_where(rows, b="x", a=2) == [{"a": 2, "b": "x"}]
-    assert rows_where(rows, missing=1) == []
-
-
-def test_claims_keep_their_sources() -> None:
-    assert claims(("It is so.", "Fig. 1")) == [{CLAIM: "It is so.", "source": "Fig. 1"}]
-
-
-@pytest.mark.parametrize("lost", [math.nan, math.inf])
-def test_a_seed_without_a_number_leaves_no_mean(lost: float) -> None:
-    assert over_seeds("share", [lost, 0.5, 0.6], share=True) == {"share": None, "share_low": None, "share_high": None}
+    monkeypatch.setattr(Federated, "train", refuse)
+    done = reproduce(toy, Order(steps=1, data="sets"), tmp_path / "cut")
+    cut, unread, gap = done.remarks
+    assert cut.startswith("Cut by --steps 1: at most 1 of everything that is counted. ")
+    assert unread == "The scale `smoke` runs on bundled data: what `--data` names was not read."
+    assert gap.startswith("4 cells refused, a gap in the tables: ")
+    assert "Not with me." in gap

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
+from leaktight.papers.check import Check
 from leaktight.papers.paper import Paper
-from leaktight.papers.reproduction import CLAIM, Check, Reproduction, Row
+from leaktight.papers.reproduction import Reproduction
+from leaktight.papers.row import CLAIM, Row
 
 WIDE = 200
 NOTHING = "-"
@@ -18,7 +21,7 @@ MANY = 8
 _ENDS = ("_low", "_high")
 
 
-def show(paper: Paper, done: Reproduction, console: Console | None = None) -> None:
+def show(paper: Paper[Any], done: Reproduction, console: Console | None = None) -> None:
     """Print every table, then the checks, then what a reader must know.
 
     Args:
@@ -49,7 +52,7 @@ def show(paper: Paper, done: Reproduction, console: Console | None = None) -> No
 
 
 def parts(name: str, rows: Sequence[Row], published: Sequence[Row], keys: Sequence[str], where: Console) -> list[Table]:
-    """Return a table, or several with some of its columns each if it has too many for one line; with intervals where they have room."""
+    """Return a table, or several with some of the columns each if there are too many; with intervals where they fit."""
     numbers = _numbers(rows, keys)
     count = max(1, math.ceil(len(numbers) / MANY))
     size = math.ceil(len(numbers) / count)
@@ -74,7 +77,8 @@ def table(
 ) -> Table:
     """Return a table of ours with a column more for each number that was published.
 
-    A number and the ends of its interval become one column; without intervals, which the file has all, it takes less room.
+    A number and the ends of its interval become one column; without intervals, which the file has all, it takes less
+    room.
     """
     known = {tuple(row.get(key) for key in keys): row for row in published if CLAIM not in row}
     shared = [column for column in numbers if any(column in row for row in known.values())]

@@ -50,7 +50,8 @@ def reproduce(
     steps: Annotated[
         int | None,
         typer.Option(
-            help="Cut rounds, local steps and attack iterations to so many: a proof that every part runs.", show_default=False
+            help="Cut rounds, local steps and attack iterations to so many: a proof that every part runs.",
+            show_default=False,
         ),
     ] = None,
 ) -> None:
@@ -64,9 +65,9 @@ def reproduce(
     from leaktight.core.private import check_writable, write_private
     from leaktight.core.record import Status
     from leaktight.papers import Order, find_paper
-    from leaktight.papers import reproduce as reproduced
+    from leaktight.papers import reproduce as run_paper
 
-    found = find_paper(paper)
+    chosen = find_paper(paper)
     order = Order(scale=scale, data=data or "", seed=seed, steps=steps)
     folder = out or Path(f"leaktight-{paper}-{scale}")
     if json is not None:
@@ -77,10 +78,10 @@ def reproduce(
         Bar() as bar,
         open_workers(engine, workers, address) as crew,
     ):
-        done = reproduced(found, order, folder, workers=crew, progress=bar.step)
-    show(found, done.reproduction)
+        done = run_paper(chosen, order, folder, workers=crew, progress=bar.step)
+    show(chosen, done)
     if json is not None:
-        write_private(json, done.reproduction.model_dump_json(indent=2).encode() + b"\n")
+        write_private(json, done.model_dump_json(indent=2).encode() + b"\n")
         typer.echo(f"\nWritten: {json}")
     if done.failed:
         for reason in reasons(done.failed, Status.FAILED):

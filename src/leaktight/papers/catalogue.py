@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-from leaktight.core.errors import unknown
-from leaktight.papers.class_keys import KeyProtectedClassification
-from leaktight.papers.layer_leakage import LayerLeakage
-from leaktight.papers.paper import Paper
-from leaktight.papers.polarization_network import PolarizationNetwork
-from leaktight.papers.split_label_leakage import SplitLabelLeakage
-from leaktight.papers.transformation_search import TransformationSearch
+from typing import Any
 
-PAPERS: dict[str, Paper] = {
-    paper.name: paper
-    for paper in (
-        PolarizationNetwork(),
-        SplitLabelLeakage(),
-        LayerLeakage(),
-        TransformationSearch(),
-        KeyProtectedClassification(),
-    )
+from leaktight.core.errors import unknown
+from leaktight.papers import class_keys, layer_leakage, polarization_network, split_label_leakage, transformation_search
+from leaktight.papers.paper import Paper
+
+PAPERS: dict[str, Paper[Any]] = {
+    module.PAPER.name: module.PAPER
+    for module in (polarization_network, split_label_leakage, layer_leakage, transformation_search, class_keys)
 }
 
 
-def find_paper(name: str) -> Paper:
+def find_paper(name: str) -> Paper[Any]:
     """Return the paper of this name, or raise an error that names the closest."""
     if name not in PAPERS:
         raise unknown("paper", name, PAPERS)

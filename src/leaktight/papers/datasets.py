@@ -24,12 +24,14 @@ def find_set(folder: str, name: str, train_limit: int | None = None, test_limit:
     place = Path(folder).expanduser() / name
     if not place.is_dir():
         return None
-    readers = [made for made in registry.classes(Source.family).values() if issubclass(made, ImageSource)]
+    readers = [kind for kind in registry.classes(Source.family).values() if issubclass(kind, ImageSource)]
     for path in (place, *listing(place)):
         for reader in readers:
             if reader.fits(path):
-                found: ImageSource = reader.model_validate({"path": path, "train_limit": train_limit, "test_limit": test_limit})
-                return found
+                source: ImageSource = reader.model_validate(
+                    {"path": path, "train_limit": train_limit, "test_limit": test_limit}
+                )
+                return source
     return None
 
 
@@ -43,9 +45,10 @@ def need_folder(folder: str, scale: str) -> None:
 
 def need_set(folder: str, name: str, train_limit: int | None = None, test_limit: int | None = None) -> ImageSource:
     """Return the data set in a sub-folder, or raise an error that says what is missing there."""
-    found = find_set(folder, name, train_limit, test_limit)
-    if found is None:
+    source = find_set(folder, name, train_limit, test_limit)
+    if source is None:
         raise InvalidValue(
-            f"The folder `{folder}` must have a sub-folder `{name}` with that data set: an .npz file, IDX files or CIFAR .bin batches. It has none."
+            f"The folder `{folder}` must have a sub-folder `{name}` with that data set: an .npz file, IDX files or "
+            "CIFAR .bin batches. It has none."
         )
-    return found
+    return source

@@ -4,6 +4,7 @@ import gzip
 import struct
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,9 +17,9 @@ from leaktight.core.random import stream
 from leaktight.core.record import Cell, Record, Status
 from leaktight.defences.class_keys import ClassKeys
 from leaktight.learning import Federated
-from leaktight.papers import Order
-from leaktight.papers.class_keys.plans import plans_of
-from leaktight.papers.class_keys.settings import Scope, scope_of
+from leaktight.papers import Order, Paper
+from leaktight.papers.class_keys import PAPER
+from leaktight.papers.class_keys.scales import Scope, scope_of
 from leaktight.papers.paper import Plans
 
 
@@ -51,15 +52,20 @@ def _answer(cell: Cell) -> Record:
 
 
 @pytest.fixture(scope="session")
+def paper() -> Paper[Any]:
+    return PAPER
+
+
+@pytest.fixture(scope="session")
 def scope() -> Scope:
-    made = scope_of(Order())
+    made = scope_of(Order(seed=5))
     study = made.studies[0].model_copy(update={"seeds": 3, "victims": (0, 1), "participants": (2, 5)})
     return made.model_copy(update={"studies": (study,), "repeats": 3, "powers": (1, 6, 10), "shared": (64, 4096)})
 
 
 @pytest.fixture(scope="session")
-def plans(scope: Scope) -> Plans:
-    return plans_of(scope, seed=5)
+def setup(scope: Scope) -> Scope:
+    return scope
 
 
 @pytest.fixture(scope="session")
@@ -91,3 +97,30 @@ def faces(sets: str) -> str:
     images = torch.randint(0, 256, (400, 64, 64), generator=stream(0, "faces"), dtype=torch.uint8)
     np.savez(place / "faces.npz", images=images.numpy(), target=np.arange(400) // 10)
     return sets
+
+
+@pytest.fixture(scope="session")
+def scenario() -> Callable[..., Federated]:
+    """Return a function that returns the first scenario of a plan."""
+
+    def find(plans: Plans, name: str) -> Federated:
+        found = next(iter(plans[name].scenarios.values()))
+        assert isinstance(found, Federated)
+        return found
+
+    return find
+
+
+@pytest.fixture(scope="session")
+def attacks() -> Callable[..., dict[str, GanAttack]]:
+    """Return a function that returns the attacks of a plan by label."""
+
+    def find(plans: Plans, name: str) -> dict[str, GanAttack]:
+        found = {}
+        for label, probe in plans[name].probes.items():
+            assert isinstance(probe, Attempt)
+            assert isinstance(probe.attack, GanAttack)
+            found[label] = probe.attack
+        return found
+
+    return find

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,11 +10,10 @@ from leaktight.core.metric import Reading
 from leaktight.core.record import Cell, Record, Status
 from leaktight.learning import Federated
 from leaktight.learning.schedule import ByProperty
-from leaktight.papers import Order
+from leaktight.papers import Order, Paper
+from leaktight.papers.layer_leakage import PAPER
 from leaktight.papers.layer_leakage.networks import layers_of
-from leaktight.papers.layer_leakage.plans import plans_of
-from leaktight.papers.layer_leakage.settings import Study, study_of
-from leaktight.papers.paper import Plans
+from leaktight.papers.layer_leakage.scales import Study, study_of
 
 NAMES = [
     "Male",
@@ -32,7 +32,12 @@ NAMES = [
     "Brown_Hair",
     "Gray_Hair",
 ]
-GROUPS = [("White", "Black", "Asian"), ("No_Eyewear", "Eyeglasses", "Sunglasses"), tuple(NAMES[7:11]), tuple(NAMES[11:])]
+GROUPS = [
+    ("White", "Black", "Asian"),
+    ("No_Eyewear", "Eyeglasses", "Sunglasses"),
+    tuple(NAMES[7:11]),
+    tuple(NAMES[11:]),
+]
 
 
 def near(cell: Cell, number: int) -> float:
@@ -82,7 +87,7 @@ def _answer(cell: Cell) -> Record:
 
 @pytest.fixture(scope="session")
 def sets(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Return a folder with small faces, each of one race, eyewear, age and hair, and with small images of six classes."""
+    """Return a folder with small faces, each of one race, eyewear, age and hair, and small images of six classes."""
     folder = tmp_path_factory.mktemp("sets")
     draw = np.random.default_rng(0)
     flags = np.zeros((400, len(NAMES)), np.uint8)
@@ -95,7 +100,11 @@ def sets(tmp_path_factory: pytest.TempPathFactory) -> str:
     (folder / "cifar100").mkdir()
     labels = np.arange(60) % 6
     np.savez(
-        folder / "cifar100" / "six.npz", x_train=images[:60], y_train=labels, x_test=images[60:84], y_test=np.arange(24) % 6
+        folder / "cifar100" / "six.npz",
+        x_train=images[:60],
+        y_train=labels,
+        x_test=images[60:84],
+        y_test=np.arange(24) % 6,
     )
     return str(folder)
 
@@ -106,13 +115,18 @@ def order(sets: str) -> Order:
 
 
 @pytest.fixture(scope="session")
+def paper() -> Paper[Any]:
+    return PAPER
+
+
+@pytest.fixture(scope="session")
 def study(order: Order) -> Study:
     return study_of(order)
 
 
 @pytest.fixture(scope="session")
-def plans(study: Study) -> Plans:
-    return plans_of(study, seed=5)
+def setup(study: Study) -> Study:
+    return study
 
 
 @pytest.fixture(scope="session")

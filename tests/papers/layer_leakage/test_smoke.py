@@ -1,4 +1,4 @@
-"""The whole experiment at its smallest scale, on bundled digits, and what it leaves out: faces, deep networks, a participant who attacks."""
+"""The whole experiment at its smallest scale; and faces, deep networks and a participant who attacks."""
 
 from __future__ import annotations
 
@@ -6,18 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from leaktight.papers import Order, Reproduction, find_paper
-from leaktight.papers.layer_leakage.checks import checks_of
-from leaktight.papers.layer_leakage.inversions import inversion_rows
-from leaktight.papers.layer_leakage.measured import Measured
-from leaktight.papers.layer_leakage.plans import plans_of
-from leaktight.papers.layer_leakage.settings import study_of
-from leaktight.papers.layer_leakage.tables import tables_of
-from leaktight.papers.reproduction import number, rows_where
+from leaktight.papers import Order, Records, Reproduction
+from leaktight.papers.layer_leakage import PAPER, tasks
+from leaktight.papers.layer_leakage.scales import study_of
+from leaktight.papers.row import number, rows_where
 from leaktight.running import run
 
-PAPER = find_paper("layer-leakage")
-# The whole run is one fixture.
+# The whole run is one fixture; on a busy machine it may take its time.
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
 
@@ -60,7 +55,8 @@ def test_the_head_tells_less_of_the_input_than_any_other_layer(smoke: Reproducti
 
 
 def test_every_claim_is_answered(smoke: Reproduction) -> None:
-    # Four correlations; places of pure and of mixed batches, 2 properties and 2 tasks; a classifier; 2 of information; 2 of inversion.
+    # Four correlations; places of pure and of mixed batches, 2 properties and 2 tasks; a classifier; 2 of information;
+    # 2 of inversion.
     assert len(smoke.checks) == 4 + 6 + 1 + 2 + 2
     for check in smoke.checks:
         assert check.value is not None
@@ -80,12 +76,13 @@ def test_a_participant_attacks_faces_and_deep_networks_are_measured(sets: str, t
         }
     )
     deep = study.model_copy(update={"networks": ("VGG11Net", "FCNet")})
-    plans = plans_of(study, 0) | {name: plan for name, plan in plans_of(deep, 0).items() if name.endswith("model")}
-    records = {name: run(plan, tmp_path / name) for name, plan in plans.items()}
-    assert {record.status.value for found in records.values() for record in found} == {"done"}
-    tables = tables_of(Measured(study, records))
+    records = {name: run(plan, tmp_path / name) for name, plan in PAPER.plans(study).items()}
+    measured = {
+        name: run(plan, tmp_path / f"deep-{name}") for name, plan in PAPER.plans(deep).items() if name.endswith("model")
+    }
+    assert {record.status.value for each in (records, measured) for found in each.values() for record in found} == {"done"}
+    tables = PAPER.tables(study, Records(records))
     assert all(row["property_auc"] is not None for name in ("layers", "mixed") for row in tables[name])
-    assert all(row["share"] is not None for row in tables_of(Measured(deep, records))["tasks"])
-    tables["inversion"] = inversion_rows(study, records)
+    assert all(row["share"] is not None for row in tasks.rows(deep, Records(measured)))
     assert {row["numbers"] for row in tables["inversion"]} == {912, 6 * 192 + 6}
-    assert len(checks_of(tables)) > 0
+    assert len(PAPER.checks(tables)) > 0

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from leaktight.papers import Reproduction, find_paper
-from leaktight.papers.reproduction import number, rows_where
+from leaktight.papers import Reproduction
+from leaktight.papers.polarization_network import PAPER
+from leaktight.papers.row import number, rows_where
 
-PAPER = find_paper("polarization-network")
 # The whole run is one fixture; on a busy machine it may take its time.
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
@@ -17,13 +17,16 @@ def test_every_table_is_full(smoke: Reproduction) -> None:
     for name, rows in smoke.tables.items():
         for row in rows:
             assert (
-                number(row, {"ppc": "reconstruction", "cap": "cap", "bits": "ratio", "laplace": "ratio"}.get(name, "accuracy"))
+                number(
+                    row,
+                    {"ppc": "reconstruction", "cap": "cap", "bits": "ratio", "laplace": "ratio"}.get(name, "accuracy"),
+                )
                 is not None
             )
 
 
 def test_what_must_be_so_is_so(smoke: Reproduction) -> None:
-    """Noise and polarization lower the ratio as they grow; an undefended gradient gives more away than one under strong noise."""
+    """Noise and polarization lower the ratio as they grow; strong noise hides more than no defence does."""
     points = rows_where(smoke.tables["ppc"], batch_size=1)
     for mechanism in ("Gaussian", "PPDL-0.05", "PPDL-0.3", "SPN"):
         weak, strong = (number(row, "ratio") for row in rows_where(points, mechanism=mechanism))

@@ -3,6 +3,7 @@ from __future__ import annotations
 import gzip
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,10 +13,10 @@ from leaktight.data import HeldOut
 from leaktight.defences.isotropic import IsotropicNoise
 from leaktight.defences.sumkl import SumKL
 from leaktight.learning import Split
-from leaktight.papers import Order
-from leaktight.papers.paper import Plans
-from leaktight.papers.split_label_leakage.plans import LOOKS, plans_of
-from leaktight.papers.split_label_leakage.settings import Study, studies
+from leaktight.papers import Order, Paper
+from leaktight.papers.split_label_leakage import PAPER
+from leaktight.papers.split_label_leakage.audits import LOOKS
+from leaktight.papers.split_label_leakage.scales import Study, studies
 from leaktight.probes.class_gradients import SHARES
 
 
@@ -56,14 +57,19 @@ def _answer(cell: Cell) -> Record:
 
 
 @pytest.fixture(scope="session")
+def paper() -> Paper[Any]:
+    return PAPER
+
+
+@pytest.fixture(scope="session")
 def study() -> Study:
-    [found] = studies(Order())
+    [found] = studies(Order(seed=5))
     return found.model_copy(update={"seeds": 3})
 
 
 @pytest.fixture(scope="session")
-def plans(study: Study) -> Plans:
-    return plans_of(study, seed=5)
+def setup(study: Study) -> list[Study]:
+    return [study]
 
 
 @pytest.fixture(scope="session")
@@ -82,7 +88,16 @@ def sets(tmp_path: Path) -> str:
             ",".join(str(value) for value in (int(row % 4 == 0), *([row % 3] * 13), *([row % 4] * 26))) for row in range(120)
         ]
         (clicks / f"criteo_{part}.csv.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
-    names = ["ID", "LIMIT_BAL", "SEX", "EDUCATION", "MARRIAGE", "AGE", "PAY_0", *(f"PAY_{month}" for month in range(2, 7))]
+    names = [
+        "ID",
+        "LIMIT_BAL",
+        "SEX",
+        "EDUCATION",
+        "MARRIAGE",
+        "AGE",
+        "PAY_0",
+        *(f"PAY_{month}" for month in range(2, 7)),
+    ]
     names += ["BILL_AMT1", "PAY_AMT1", "default.payment.next.month"]
     lines = [",".join(names)]
     lines += [",".join(str(value) for value in (row, *([row % 3] * 13), int(row % 5 == 0))) for row in range(100)]

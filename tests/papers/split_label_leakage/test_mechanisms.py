@@ -2,9 +2,14 @@ from __future__ import annotations
 
 from leaktight.attacks.gradient_norm import GradientNorm
 from leaktight.core.defence import Undefended
+from leaktight.core.probe import Attempt
+from leaktight.core.threat import Knows
+from leaktight.defences.isotropic import IsotropicNoise
+from leaktight.defences.max_norm import MaxNorm
+from leaktight.defences.sumkl import SumKL
 from leaktight.metrics import LeakAUC
 from leaktight.papers.split_label_leakage.mechanisms import BASELINE, PROTECTED, attacks, defences
-from leaktight.papers.split_label_leakage.settings import BOUNDS, RATIOS
+from leaktight.papers.split_label_leakage.scales import BOUNDS, RATIOS
 
 
 def test_names_are_different_and_the_unprotected_training_comes_first() -> None:
@@ -23,3 +28,15 @@ def test_the_norm_is_taken_at_every_layer_and_graded_by_leak_auc() -> None:
     found = attacks()
     assert found["gradient norm"].attack == GradientNorm(layer="all")
     assert all(LeakAUC() in probe.metrics for probe in found.values())
+
+
+def test_attackers_sit_with_the_features_and_know_what_they_need() -> None:
+    for name, probe in attacks().items():
+        assert isinstance(probe, Attempt)
+        assert probe.threat.seat == "feature-party"
+        assert probe.threat.knows == (frozenset({Knows.HINTS}) if name == "direction" else frozenset())
+        probe.attack.check(probe.threat.knows)
+
+
+def test_what_is_compared() -> None:
+    assert list(defences((0.1,), (5.0,)).values())[1:] == [SumKL(bound=0.1), IsotropicNoise(ratio=5.0), MaxNorm()]

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from leaktight.papers import Order, Reproduction, find_paper, reproduce
-from leaktight.papers.reproduction import number, rows_where
-
-PAPER = find_paper("split-label-leakage")
+from leaktight.papers import Order, Reproduction, reproduce
+from leaktight.papers.row import number, rows_where
+from leaktight.papers.split_label_leakage import PAPER
 
 
 def test_every_table_is_full(smoke: Reproduction) -> None:
@@ -47,5 +46,5 @@ def test_every_claim_is_answered(smoke: Reproduction) -> None:
 def test_one_step_of_the_full_experiment_runs_on_categories(sets: str, tmp_path: Path) -> None:
     done = reproduce(PAPER, Order(scale="paper", data=sets, steps=1), tmp_path / "out")
     assert done.failed == ()
-    for check in done.reproduction.checks:
+    for check in done.checks:
         assert check.value is not None

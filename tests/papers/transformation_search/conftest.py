@@ -1,21 +1,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 
+from leaktight.attacks import GradientMatching
 from leaktight.core.metric import Reading
+from leaktight.core.probe import Attempt
 from leaktight.core.record import Cell, Record, Status
 from leaktight.defences.transformation import Transformation
 from leaktight.learning import Federated
-from leaktight.papers import Order
+from leaktight.metrics import PSNR, SearchGap
+from leaktight.papers import Order, Paper, Row
 from leaktight.papers.paper import Plans
-from leaktight.papers.transformation_search import TransformationSearch
-from leaktight.papers.transformation_search.settings import Study, study_of
+from leaktight.papers.transformation_search import PAPER
+from leaktight.papers.transformation_search.scales import Study, study_of
 from leaktight.transforms.policy import Policy
 
-FOUND = {"cifar10-lenet": Policy.of("3-1+18-15")}
+HYBRIDS = {"cifar10-lenet": Policy.of("3-1+18-15")}
 IMAGES = 20
 
 
@@ -37,7 +41,7 @@ def spread(name: str, value: float, against: str | None = None, chance: float | 
 
 
 def level(cell: Cell) -> float:
-    """Return how many dB a defence takes: 6 for the searched hybrid, 7 and 5 for its parts, 2 for other policies, 1 for the rest."""
+    """Return how many dB a defence takes: the hybrid 6, its parts 7 and 5, other policies 2, the rest 1."""
     if isinstance(cell.defence, Transformation):
         text = str(cell.defence.policy)
         return {"3-1+18-15": 6.0, "3-1": 7.0, "18-15": 5.0}.get(text, 2.0)
@@ -99,20 +103,46 @@ def order(sets: str) -> Order:
 
 
 @pytest.fixture(scope="session")
+def paper() -> Paper[Any]:
+    return PAPER
+
+
+@pytest.fixture(scope="session")
 def study(order: Order) -> Study:
-    return study_of(order)
+    return study_of(order).model_copy(update={"hybrids": HYBRIDS})
 
 
 @pytest.fixture(scope="session")
-def paper() -> TransformationSearch:
-    return TransformationSearch(FOUND)
-
-
-@pytest.fixture(scope="session")
-def plans(paper: TransformationSearch, order: Order) -> Plans:
-    return paper.plans(order)
+def setup(study: Study) -> Study:
+    return study
 
 
 @pytest.fixture(scope="session")
 def answer() -> Callable[[Cell], Record]:
     return _answer
+
+
+@pytest.fixture(scope="session")
+def put() -> Callable[..., None]:
+    """Return a function that gives rows a value that is beyond doubt."""
+
+    def change(rows: list[Row], column: str, value: float) -> None:
+        for row in rows:
+            row |= {column: value, f"{column}_low": value, f"{column}_high": value}
+
+    return change
+
+
+@pytest.fixture(scope="session")
+def attack() -> Callable[..., GradientMatching]:
+    """Return a function that returns the attack of a part of the focus by its label."""
+
+    def find(plans: Plans, part: str, label: str) -> GradientMatching:
+        probe = plans[f"cifar10-lenet-{part}"].probes[label]
+        assert isinstance(probe, Attempt)
+        assert probe.metrics == (PSNR(), SearchGap())
+        assert isinstance(probe.attack, GradientMatching)
+        assert probe.attack.labels == "given"
+        return probe.attack
+
+    return find

@@ -21,11 +21,11 @@ SCORES = ("recognised", "recognised_any", "recognised_confidence", "nearest_priv
 """All but the last are shares."""
 
 
-def keys(dimensions: int, fixed: bool = True) -> str:
+def keys_of(dimensions: int, fixed: bool = True) -> str:
     """Return the name of the framework with keys.
 
     Example:
-        >>> keys(4096), keys(128, fixed=False)
+        >>> keys_of(4096), keys_of(128, fixed=False)
         ('keys of 4,096', 'keys of 128, learned layer')
     """
     return f"keys of {dimensions:,}{'' if fixed else ', learned layer'}"
@@ -35,16 +35,16 @@ def frameworks(fixed: tuple[int, ...], learned: tuple[int, ...] = ()) -> dict[st
     """Return the plain framework and those with keys, by name: on a fixed layer, and on one that is learned."""
     return {
         PLAIN: Undefended(),
-        **{keys(dimensions): ClassKeys(dimensions=dimensions) for dimensions in fixed},
-        **{keys(dimensions, fixed=False): ClassKeys(dimensions=dimensions, fixed=False) for dimensions in learned},
+        **{keys_of(dimensions): ClassKeys(dimensions=dimensions) for dimensions in fixed},
+        **{keys_of(dimensions, fixed=False): ClassKeys(dimensions=dimensions, fixed=False) for dimensions in learned},
     }
 
 
-def others(noises: tuple[float, ...], shares: tuple[float, ...]) -> dict[str, Defence]:
+def other_defences(noises: tuple[float, ...], shares: tuple[float, ...]) -> dict[str, Defence]:
     """Return defences that were not made for this attack, by name.
 
     Example:
-        >>> list(others((0.001,), (0.1,)))
+        >>> list(other_defences((0.001,), (0.1,)))
         ['noise 0.001', 'top-k 0.1', 'polarization']
     """
     return {
@@ -54,17 +54,17 @@ def others(noises: tuple[float, ...], shares: tuple[float, ...]) -> dict[str, De
     }
 
 
-def distant(distance: float) -> str:
+def key_at(distance: float) -> str:
     """Return the name of an attack with a key at this distance from the victim's."""
     return f"key at {distance:g}"
 
 
 def guesses(attack: GanAttack, distances: tuple[float, ...]) -> dict[str, GanAttack]:
     """Return the attack by how near its key is to the victim's: the exact one, then at each distance."""
-    found = {EXACT: attack.model_copy(update={"class_key": "exact"})}
+    attacks = {EXACT: attack.model_copy(update={"class_key": "exact"})}
     for distance in distances:
-        found[distant(distance)] = attack.model_copy(update={"class_key": "distance", "distance": distance})
-    return found
+        attacks[key_at(distance)] = attack.model_copy(update={"class_key": "distance", "distance": distance})
+    return attacks
 
 
 def attempt(attack: GanAttack) -> Attempt:

@@ -1,88 +1,78 @@
-"""Correlation: how well one number for each layer tells of another, by Pearson's coefficient."""
+"""How well V-information and sensitivity predict the attack, over layers and subjects (Table 1)."""
 
 from __future__ import annotations
 
-import dataclasses
-import math
 from collections.abc import Sequence
 
-from scipy.stats import pearsonr
+from leaktight.papers.check import Check, above, at_least, at_most
+from leaktight.papers.correlation import correlation_columns, of_columns
+from leaktight.papers.layer_leakage import layers
+from leaktight.papers.layer_leakage.audits import AUC, JACOBIAN, MODERATE, STRONG, V_INFORMATION
+from leaktight.papers.layer_leakage.networks import ALEXNET, CONVOLUTIONAL, FCNET, VGG11NET
+from leaktight.papers.layer_leakage.scales import Study
+from leaktight.papers.paper import Experiment
+from leaktight.papers.records import Records
+from leaktight.papers.row import Entry, Row, reading_of, rows_where
 
-from leaktight.papers.reproduction import Row, interval_columns, number
-
-LEAST = 3
-_SAME = 1e-9
-
-
-@dataclasses.dataclass(frozen=True)
-class Correlation:
-    r"""Pearson's coefficient of n pairs, with its test against 0.
-
-    Args:
-        r: the coefficient.
-        low: the lower end of its 95 % interval, by Fisher's \(\operatorname{artanh}\); -1 of three pairs.
-        high: the upper end.
-        t: \(R \sqrt{(n - 2) / (1 - R^2)}\).
-        p: how likely so large an \(|R|\) is where there is no correlation.
-        n: how many pairs.
-    """
-
-    r: float
-    low: float
-    high: float
-    t: float
-    p: float
-    n: int
+MEASURES = {"V-information": V_INFORMATION, "sensitivity": JACOBIAN}
+ALL = "All"
+_SMALL = "<0.001"
+# Table 1: for V-information, then for sensitivity, t, R and p-value.
+TABLE_1: dict[str, dict[str, tuple[float, float, Entry]]] = {
+    ALEXNET: {"V-information": (12.20, 0.959, _SMALL), "sensitivity": (3.60, 0.707, 0.003)},
+    VGG11NET: {"V-information": (17.35, 0.952, _SMALL), "sensitivity": (5.25, 0.686, _SMALL)},
+    FCNET: {"V-information": (18.41, 0.965, _SMALL), "sensitivity": (-0.73, -0.144, 0.472)},
+    ALL: {"V-information": (26.21, 0.951, _SMALL), "sensitivity": (2.73, 0.304, 0.008)},
+}
+PUBLISHED: list[Row] = [
+    {"network": network, "measure": measure, "r": r, "t": t, "p": p}
+    for network, measures in TABLE_1.items()
+    for measure, (t, r, p) in measures.items()
+]
 
 
-def pearson(ones: Sequence[float], others: Sequence[float]) -> Correlation | None:
-    """Return the correlation of two lists; None for fewer than three pairs, or where one of them does not vary.
-
-    Layers of one network are no independent sample, so that interval and p-value are those of the paper and no more.
-
-    Example:
-        >>> found = pearson([1.0, 2.0, 3.0, 4.0], [1.0, 3.0, 2.0, 4.0])
-        >>> round(found.r, 2), round(found.t, 3), found.n
-        (0.8, 1.886, 4)
-
-    References:
-        Mo et al., Layer-wise Characterization of Latent Information Leakage in Federated Learning, 2021, Table 1.
-    """
-    if len(ones) < LEAST or any(_constant(values) for values in (ones, others)):
-        return None
-    found = pearsonr(ones, others)
-    r, count = float(found.statistic), len(ones)
-    left = 1 - r * r
-    if left <= _SAME:
-        return Correlation(r, r, r, math.copysign(math.inf, r), float(found.pvalue), count)
-    ends = found.confidence_interval(0.95)
-    return Correlation(r, float(ends.low), float(ends.high), r * math.sqrt((count - 2) / left), float(found.pvalue), count)
+def rows(study: Study, records: Records) -> list[Row]:
+    """Return a row for each network and measure, and for all networks together."""
+    measured = layers.rows(study, records)
+    return [
+        {
+            "network": network,
+            "measure": measure,
+            **correlation_columns(of_columns(_of_network(measured, network), column, AUC)),
+        }
+        for network in (*study.networks, ALL)
+        for measure, column in MEASURES.items()
+    ]
 
 
-def of_columns(rows: Sequence[Row], one: str, other: str) -> Correlation | None:
-    """Return the correlation of two columns, over the rows that have both.
-
-    Example:
-        >>> of_columns([{"a": 1, "b": 2}, {"a": 2, "b": 4}, {"a": 3, "b": 7}, {"a": 9, "b": None}], "a", "b").n
-        3
-    """
-    pairs = [(number(row, one), number(row, other)) for row in rows]
-    known = [(first, second) for first, second in pairs if first is not None and second is not None]
-    return pearson([first for first, _ in known], [second for _, second in known])
-
-
-def correlation_columns(found: Correlation | None, name: str = "r") -> Row:
-    """Return a correlation as columns: the coefficient with its interval, t, p-value and the number of pairs.
-
-    Example:
-        >>> correlation_columns(None)
-        {'r': None, 'r_low': None, 'r_high': None, 't': None, 'p': None, 'n': 0}
-    """
-    if found is None:
-        return {**interval_columns(name, None, None, None), "t": None, "p": None, "n": 0}
-    t = found.t if math.isfinite(found.t) else None
-    return {**interval_columns(name, found.r, found.low, found.high), "t": t, "p": found.p, "n": found.n}
+def checks(rows: Sequence[Row]) -> list[Check]:
+    """Ask for the published correlations: of V-information everywhere, of sensitivity where there are convolutions."""
+    verdicts = [
+        at_least(f"R(V-information, property AUC), {_scope(row)}", reading_of(row, "r"), STRONG)
+        for row in rows_where(rows, measure="V-information")
+    ]
+    for row in rows_where(rows, measure="sensitivity"):
+        name = f"R(sensitivity, property AUC), {_scope(row)}"
+        if row["network"] in CONVOLUTIONAL:
+            verdicts.append(above(name, reading_of(row, "r"), MODERATE))
+        elif row["network"] != ALL:
+            verdicts.append(at_most(name, reading_of(row, "r"), MODERATE))
+    return verdicts
 
 
-def _constant(values: Sequence[float]) -> bool:
-    return max(values) - min(values) <= _SAME * max(map(abs, values))
+def _of_network(rows: Sequence[Row], network: str) -> list[Row]:
+    return list(rows) if network == ALL else rows_where(rows, network=network)
+
+
+def _scope(row: Row) -> str:
+    return "all networks" if row["network"] == ALL else str(row["network"])
+
+
+EXPERIMENT = Experiment(
+    table="correlation",
+    keys=("network", "measure"),
+    plans=layers.plans,
+    rows=rows,
+    published=PUBLISHED,
+    checks=checks,
+)

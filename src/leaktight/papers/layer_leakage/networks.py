@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 
 from leaktight.core.message import layer_of
@@ -40,11 +41,16 @@ def _layers(network: Network) -> tuple[tuple[int, str], ...]:
     return tuple(enumerate(dict.fromkeys(map(layer_of, model.tensors())), start=1))
 
 
-def shown(layer: str) -> str:
+def short_name(layer: str) -> str:
     """Return a layer's own name.
 
     Example:
-        >>> shown("body.conv1"), shown("head")
+        >>> short_name("body.conv1"), short_name("head")
         ('conv1', 'head')
     """
     return layer.rpartition(".")[2]
+
+
+def convolutional(names: Sequence[str]) -> tuple[str, ...]:
+    """Return those of some networks that have convolutions."""
+    return tuple(name for name in names if name in CONVOLUTIONAL)

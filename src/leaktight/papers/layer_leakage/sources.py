@@ -18,8 +18,8 @@ _IMAGES = "images"
 def find_faces(folder: str, name: str, **settings: Any) -> Attributes | None:
     """Return a set of faces; None if it is not there.
 
-    The sub-folder holds an `.npz` archive with attributes; or a `.csv` or `.csv.gz` table whose first column names the files, with 0
-    or 1 in all others, and the images in a sub-folder `images`.
+    The sub-folder holds an `.npz` archive with attributes; or a `.csv` or `.csv.gz` table whose first column names the
+    files, with 0 or 1 in all others, and the images in a sub-folder `images`.
 
     Args:
         folder: where the sub-folders are.
@@ -39,12 +39,13 @@ def find_faces(folder: str, name: str, **settings: Any) -> Attributes | None:
 
 def need_faces(folder: str, name: str, **settings: Any) -> Attributes:
     """Return a set of faces, or raise an error that says what is missing."""
-    found = find_faces(folder, name, **settings)
-    if found is None:
+    faces = find_faces(folder, name, **settings)
+    if faces is None:
         raise InvalidValue(
-            f"The folder `{folder}` must have a sub-folder `{FOLDERS[name]}` with faces and their attributes: an .npz archive, or a .csv table and a folder `{_IMAGES}`. It has none."
+            f"The folder `{folder}` must have a sub-folder `{FOLDERS[name]}` with faces and their attributes: an .npz "
+            f"archive, or a .csv table and a folder `{_IMAGES}`. It has none."
         )
-    return found
+    return faces
 
 
 def _first_column(table: Path) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 
-from leaktight.core.defence import Chain, Defence
+from leaktight.core.defence import Chain, Defence, Undefended
 from leaktight.defences import GaussianNoise, LaplaceNoise, TopK
 from leaktight.defences.polarization import Polarization
 
@@ -21,12 +21,12 @@ class Mechanism:
 
     Args:
         name: the paper's, but for "DP", which is Gaussian noise without a bound and so without an epsilon.
-        swept: which list of strengths it is swept over: the noise's or the polarization's.
+        strengths: which list of strengths it is swept over: the noise's or the polarization's.
         make: returns the defence at a strength.
     """
 
     name: str
-    swept: str
+    strengths: str
     make: Callable[[float], Defence]
 
 
@@ -46,7 +46,7 @@ def ppdl(share: float) -> Callable[[float], Defence]:
 
 
 def spn(alpha2: float, bits: int = BITS) -> Defence:
-    """Return the secret polarization network on DLNet, all of whose weights are drawn from uniform(-0.3, 0.3) (Table 2)."""
+    """Return the secret polarization network on DLNet, whose weights are all uniform(-0.3, 0.3) (Table 2)."""
     return Polarization(alpha2=alpha2, bits=bits, bound=0.3)
 
 
@@ -73,12 +73,19 @@ def against_adaptive(mechanism: str) -> str:
     return f"{mechanism}, adaptive attacker"
 
 
-def swept(noise: Sequence[float], alpha2: Sequence[float]) -> dict[tuple[str, float], Defence]:
+def sweep_mechanisms(noise: Sequence[float], alpha2: Sequence[float]) -> dict[tuple[str, float], Defence]:
     """Return every mechanism at every strength, by its name and strength.
 
     Example:
-        >>> [name for name, strength in swept(noise=(0.1,), alpha2=(0.5,))]
+        >>> [name for name, strength in sweep_mechanisms(noise=(0.1,), alpha2=(0.5,))]
         ['Gaussian', 'PPDL-0.05', 'PPDL-0.3', 'SPN']
     """
     strengths = {"noise": noise, "alpha2": alpha2}
-    return {(one.name, value): one.make(value) for one in MECHANISMS for value in strengths[one.swept]}
+    return {
+        (mechanism.name, value): mechanism.make(value) for mechanism in MECHANISMS for value in strengths[mechanism.strengths]
+    }
+
+
+def with_none(defences: dict[tuple[str, float], Defence]) -> dict[tuple[str, float], Defence]:
+    """Return them after no mechanism at all."""
+    return {(NONE, 0.0): Undefended(), **defences}

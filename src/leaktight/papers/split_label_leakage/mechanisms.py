@@ -56,16 +56,16 @@ def defences(bounds: Sequence[float], ratios: Sequence[float]) -> dict[str, Defe
 
 
 def attacks() -> dict[str, Attempt]:
-    """Return the attacks by name, each from the feature party's seat with no more than it needs; the norm at every layer.
+    """Return the attacks by name, each from the feature party's seat with no more than it needs.
 
-    Histograms of norms are there for the reports of the audits.
+    The norm is taken at every layer. Histograms of norms are there for the reports of the audits.
     """
-    found: dict[str, Attack] = {NORM: GradientNorm(layer=ALL), DIRECTION: Direction(), CLUSTERING: Clustering()}
+    by_name: dict[str, Attack] = {NORM: GradientNorm(layer=ALL), DIRECTION: Direction(), CLUSTERING: Clustering()}
     return {
         name: Attempt(
             attack=attack,
             threat=ThreatModel(seat=FEATURE_PARTY, knows=frozenset(attack.needs)),
             metrics=(LeakAUC(), NormHistogram()),
         )
-        for name, attack in found.items()
+        for name, attack in by_name.items()
     }

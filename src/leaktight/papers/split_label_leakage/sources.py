@@ -17,8 +17,8 @@ _CODES = ("SEX", "EDUCATION", "MARRIAGE", "PAY_0", "PAY_2", "PAY_3", "PAY_4", "P
 def find_criteo(folder: str) -> Criteo | None:
     """Return the Criteo data in `ctr`; None if there are none.
 
-    A file with `train` in its name comes first; one that is called the same with `test` in its place has the test rows. Without such
-    a pair a tenth of the first file is held out, as in the paper.
+    A file with `train` in its name comes first; one that is called the same with `test` in its place has the test rows.
+    Without such a pair a tenth of the first file is held out, as in the paper.
     """
     files = [path for path in _files(folder, CLICKS) if Criteo.fits(path)]
     train = next((path for path in files if "train" in path.name), files[0] if files else None)
@@ -30,20 +30,21 @@ def find_criteo(folder: str) -> Criteo | None:
 
 def need_criteo(folder: str) -> Criteo:
     """Return the Criteo data, or raise an error that says what is missing."""
-    found = find_criteo(folder)
-    if found is None:
+    clicks = find_criteo(folder)
+    if clicks is None:
         raise InvalidValue(
-            f"The folder `{folder}` must have a sub-folder `{CLICKS}` with a Criteo file: .txt, .tsv or .csv, plain or .gz, with `criteo` in its name. It has none."
+            f"The folder `{folder}` must have a sub-folder `{CLICKS}` with a Criteo file: .txt, .tsv or .csv, plain or "
+            ".gz, with `criteo` in its name. It has none."
         )
-    return found
+    return clicks
 
 
 def find_credit(folder: str) -> Csv | None:
     """Return the UCI set of credit card clients in `tabular`; None if it is not there."""
-    found = next((path for path in _files(folder, CREDIT) if path.name.lower().startswith("uci_credit_card")), None)
-    if found is None:
+    table = next((path for path in _files(folder, CREDIT) if path.name.lower().startswith("uci_credit_card")), None)
+    if table is None:
         return None
-    return Csv(path=str(found), label="default.payment.next.month", ignore=("ID",), categorical=_CODES, words="ids")
+    return Csv(path=str(table), label="default.payment.next.month", ignore=("ID",), categorical=_CODES, words="ids")
 
 
 def _files(folder: str, name: str) -> list[Path]:

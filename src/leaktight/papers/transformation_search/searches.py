@@ -2,35 +2,34 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable
 from pathlib import Path
 
 from leaktight.core.private import private_folder
-from leaktight.papers.transformation_search.plans import Found, folder
-from leaktight.papers.transformation_search.settings import Study, Subject
-from leaktight.running.scheduler import Progress, Step
+from leaktight.papers.reproduction import with_label
+from leaktight.papers.transformation_search.scales import Study, Subject
+from leaktight.running.scheduler import Progress
 from leaktight.running.worker_pool import Workers
 from leaktight.search import Search, search
 
 SEARCH, FILE = "search", "policy.toml"
 
 
-def searches(study: Study, out: Path, seed: int, workers: Workers = 1, progress: Progress | None = None) -> Found:
-    """Search the policies of every subject, each in a folder of its own, and return the hybrids by the subject's name.
+def prepare(setup: Study, folder: Path, workers: Workers = 1, progress: Progress | None = None) -> Study:
+    """Search the policies of every subject, each in a folder of its own, and return the study that knows the hybrids.
 
     What a search has done is kept there, so that it is not done again.
     """
-    found = {}
-    for number, subject in enumerate(study.subjects, start=1):
-        part = f"{folder(subject, SEARCH)} ({number} of {len(study.subjects)})"
-        place = private_folder(out / folder(subject, SEARCH))
-        found[subject.name] = search(search_of(study, subject, seed), place / FILE, workers, _told(progress, part)).policy
-    return found
+    hybrids = {}
+    for number, subject in enumerate(setup.subjects, start=1):
+        name = f"{subject.name}-{SEARCH}"
+        part = progress and with_label(progress, f"{name} ({number} of {len(setup.subjects)})")
+        place = private_folder(folder / name)
+        hybrids[subject.name] = search(make_search(setup, subject), place / FILE, workers, part).policy
+    return setup.model_copy(update={"hybrids": hybrids})
 
 
-def search_of(study: Study, subject: Subject, seed: int) -> Search:
-    """Return the settings of a subject's search: two policies of at most three functions, on the network that will be trained."""
+def make_search(study: Study, subject: Subject) -> Search:
+    """Return the settings of a subject's search: two policies of at most three functions, on its own network."""
     size = study.search
     return Search(
         data=subject.data,
@@ -39,16 +38,6 @@ def search_of(study: Study, subject: Subject, seed: int) -> Search:
         images=size.images,
         epochs=size.epochs,
         method=size.method,
-        seed=seed,
+        seed=study.seed,
         device=study.device,
     )
-
-
-def _told(progress: Progress | None, part: str) -> Callable[[Step], None] | None:
-    if progress is None:
-        return None
-
-    def step(step: Step) -> None:
-        progress(dataclasses.replace(step, text=f"{part}: {step.text}"))
-
-    return step

@@ -1,38 +1,87 @@
-"""The table of similarity: how close an attack's candidates come to the gradient in each layer, as it goes on."""
+"""How close an attack's candidates come to the gradient in each layer, at some moments of the attack (Fig. 6)."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from leaktight.core.metric import Reading
-from leaktight.papers.reproduction import Row, columns
-from leaktight.papers.transformation_search.measured import Measured, Place
-from leaktight.papers.transformation_search.plans import ATTACKS, PATH
-from leaktight.papers.transformation_search.tables import beside, where
+from leaktight.core.record import Record
+from leaktight.papers.check import Check, above, within
+from leaktight.papers.comparison import difference
+from leaktight.papers.paper import Experiment
+from leaktight.papers.records import Records
+from leaktight.papers.row import Row, claims, columns, groups, number, value_at
+from leaktight.papers.transformation_search import attacks
+from leaktight.papers.transformation_search.audits import PLACE, place_of
+from leaktight.papers.transformation_search.mechanisms import HYBRID, NONE, three_defences
+from leaktight.papers.transformation_search.scales import Study
 
-_START = "similarity_after_"
+AFTER = "similarity_after_"
+SAME = 0.1
+"""Similarities that count as equal."""
+PUBLISHED = claims(
+    (
+        "At two shallow layers similarity converges to 0.7 with no or a random policy, and stays lower with the hybrid.",
+        "5.4, Fig. 6",
+    ),
+    ("At two deep layers it is almost the same in all three cases.", "5.4, Fig. 6"),
+)
 
 
-def similarity_rows(measured: Measured) -> list[Row]:
-    """Return the similarity of every layer at some moments of the attack, with no, a random and the hybrid policy (Fig. 6)."""
-    focus = measured.study.focus
-    rows: list[Row] = []
-    for name, defence in beside(measured).items():
-        for record in measured.done(Place(focus, ATTACKS, PATH), defence).values():
-            found = [one for one in record.readings if one.name.startswith(_START)]
-            # The trained layers in the order of the network, as the first moment has them.
-            order = {layer: number for number, layer in enumerate(dict.fromkeys(one.layer for one in found), start=1)}
-            rows += [
-                {
-                    **where(focus),
-                    "policy": name,
-                    "layer": order[one.layer],
-                    "name": one.layer,
-                    "iterations": _iterations(one),
-                    **columns("similarity", one),
-                }
-                for one in sorted(found, key=lambda one: (order[one.layer], _iterations(one)))
-            ]
-    return rows
+def rows(study: Study, records: Records) -> list[Row]:
+    """Return a row for each layer, moment and policy of three; nothing for an attack that failed."""
+    return [
+        row
+        for name, defence in three_defences(study).items()
+        for record in attacks.cells(study, records, attacks.PATH).where(defence=defence).done
+        for row in _rows({**place_of(study.focus), "policy": name}, record)
+    ]
+
+
+def checks(rows: Sequence[Row]) -> list[Check]:
+    """Compare the first and the last layer at the end of the attack."""
+    verdicts = []
+    for key, own in groups(rows, *PLACE):
+        place = ", ".join(key)
+        last = max(number(row, "iterations") or 0 for row in own)
+        ended = [row for row in own if number(row, "iterations") == last]
+        deepest = max(int(number(row, "layer") or 0) for row in own)
+        first_gap, last_gap = (
+            difference(*(value_at(ended, "similarity", layer=layer, policy=name) for name in (NONE, HYBRID)))
+            for layer in (1, deepest)
+        )
+        verdicts += [
+            above(f"Similarity(none) - similarity(hybrid), first layer, {place}", first_gap, 0),
+            within(f"Similarity(none) - similarity(hybrid), last layer, {place}", last_gap, SAME),
+        ]
+    return verdicts
+
+
+def _rows(place: Row, record: Record) -> list[Row]:
+    readings = [reading for reading in record.readings if reading.name.startswith(AFTER)]
+    # The trained layers in the order of the network, as the first moment has them.
+    order = {layer: number for number, layer in enumerate(dict.fromkeys(reading.layer for reading in readings), start=1)}
+    return [
+        {
+            **place,
+            "layer": order[reading.layer],
+            "name": reading.layer,
+            "iterations": _iterations(reading),
+            **columns("similarity", reading),
+        }
+        for reading in sorted(readings, key=lambda reading: (order[reading.layer], _iterations(reading)))
+    ]
 
 
 def _iterations(reading: Reading) -> int:
-    return int(reading.name.removeprefix(_START))
+    return int(reading.name.removeprefix(AFTER))
+
+
+EXPERIMENT = Experiment(
+    table="similarity",
+    keys=(*PLACE, "policy", "layer", "iterations"),
+    plans=attacks.plans,
+    rows=rows,
+    published=PUBLISHED,
+    checks=checks,
+)

@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from leaktight.attacks import GanAttack
+from leaktight.data import ByClass
+from leaktight.learning import Federated
+from leaktight.papers import Check, Tables
+from leaktight.papers.paper import Plans
+from leaktight.papers.row import rows_where
+
+
+@pytest.mark.parametrize(
+    ("words", "column"), [("the victim's class", "recognised"), ("any class of the victim", "recognised_any")]
+)
+def test_several_attackers_must_fail_too(tables: Tables, words: str, column: str, find_check: Callable[..., Check]) -> None:
+    start = f"Samples recognised as {words}, 2 attackers with random keys"
+    assert find_check(start).holds
+    rows_where(tables["several_attackers"], framework="keys of 4,096")[0][column] = 0.5
+    assert not find_check(start).holds
+
+
+def test_several_attackers_must_succeed_on_the_plain_framework(tables: Tables, find_check: Callable[..., Check]) -> None:
+    start = "Samples recognised as the victim's class, 2 attackers on the plain framework"
+    assert find_check(start).holds
+    rows_where(tables["several_attackers"], framework="plain")[0]["recognised"] = 0.5
+    assert not find_check(start).holds
+
+
+def test_in_a_crowd_everybody_but_the_victim_attacks(
+    plans: Plans, scenario: Callable[..., Federated], attacks: Callable[..., dict[str, GanAttack]]
+) -> None:
+    [attack] = attacks(plans, "digits-crowd").values()
+    assert attack.accomplices == ("client-2",)
+    found = scenario(plans, "digits-crowd")
+    assert found.partition == ByClass(owned=((0, 1, 2, 3, 4), (5, 6), (7, 8, 9)))
+    assert plans["digits-crowd"].grid.victims == 3

@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from leaktight.papers import Order, Records, Tables
+from leaktight.papers.layer_leakage import FLAGS, INTERVALS, PAPER
+from leaktight.papers.layer_leakage.audits import audit_name
+from leaktight.papers.layer_leakage.inversion import SINGLE
+from leaktight.papers.layer_leakage.layers import SPREAD
+from leaktight.papers.layer_leakage.scales import Study, study_of
+from leaktight.papers.paper import Plans
+from leaktight.papers.row import CLAIM, rows_where
+
+
+def notes_of(study: Study) -> list[str]:
+    return PAPER.remarks(Order(), study)
+
+
+def test_each_claim_is_checked_once(tables: Tables) -> None:
+    names = [check.name for check in PAPER.checks(tables)]
+    # Nine correlations; places of 4 layers, twice, 3 properties and 10 tasks; 2 classifiers; 12 of information; 3 of
+    # inversion.
+    assert len(set(names)) == len(names) == 9 + 21 + 2 + 12 + 3
+
+
+def test_gaps_never_hold(tables: Tables, answered: Callable[..., Records], setup: Any) -> None:
+    checks = PAPER.checks(PAPER.tables(setup, answered(lambda cell: True)))
+    assert [check.name for check in checks] == [check.name for check in PAPER.checks(tables)]
+    assert not any(check.holds for check in checks)
+    assert all(check.value is None for check in checks)
+
+
+def test_what_is_always_so_is_always_told(study: Study, sets: str) -> None:
+    for one in (study, study_of(Order()), study_of(Order(scale="paper", data=sets))):
+        assert {INTERVALS, SPREAD, SINGLE} <= set(notes_of(one))
+
+
+def test_faces_have_flags_and_a_size(study: Study, sets: str) -> None:
+    told = notes_of(study)
+    assert FLAGS in told
+    assert any("brought to 32 pixels a side; the paper's are 62x47" in note for note in told)
+    whole = notes_of(study_of(Order(scale="paper", data=sets)))
+    assert FLAGS in whole
+    assert not any("62x47" in note for note in whole)
+    assert FLAGS not in notes_of(study_of(Order()))
+
+
+def test_what_differs_from_the_paper_s_attack_is_told(study: Study) -> None:
+    told = " ".join(notes_of(study))
+    assert "a share of 0.5 of a batch with the property has it" in told
+    assert "The attacker sits at the server" in told
+    assert "compared on AlexNet alone" in told
+
+
+def test_the_full_experiment_has_the_paper_s_attack(sets: str) -> None:
+    told = " ".join(notes_of(study_of(Order(scale="paper", data=sets))))
+    assert "The attacker sits" not in told
+    assert "alone." not in told
+
+
+def test_each_part_has_a_plan_in_a_folder_of_its_own(plans: Plans) -> None:
+    assert list(plans) == [
+        *(
+            f"lfw-{subject}-{part}"
+            for part in ("leak", "model", "mixed", "compared")
+            for subject in ("gender-race-black", "glasses-gender-male")
+        ),
+        "lfw-glasses-age-senior-leak",
+        "lfw-glasses-hair-black-leak",
+        *(f"lfw-{task}-gender-male-model" for task in ("race", "hair", "age")),
+        "inversion",
+    ]
+    assert all(name == name.lower() and " " not in name and ":" not in name for name in plans)
+
+
+def test_what_is_repeated_by_seed(plans: Plans, study: Study) -> None:
+    for name, plan in plans.items():
+        often = any(name.startswith(audit_name(subject, "")) for subject in study.subjects)
+        assert plan.grid.seeds == ((5, 6, 7) if often else (5,))
+
+
+def test_no_two_plans_share_a_folder_at_any_scale(sets: str) -> None:
+    for scale in ("smoke", "small", "paper"):
+        order = Order.model_validate({"scale": scale, "data": sets})
+        study = study_of(order)
+        wanted = len(study.subjects) * 4 + len(study.properties) + len(study.tasks) + 1
+        assert len(PAPER.plans(study)) == wanted
+
+
+def test_figures_are_told_in_sentences_with_their_source() -> None:
+    for name, rows in PAPER.published_tables().items():
+        if name != "correlation":
+            assert rows
+            for row in rows:
+                assert str(row[CLAIM]).endswith(".")
+                assert row["source"]
+
+
+def test_every_table_has_its_keys_once(tables: Tables) -> None:
+    assert list(tables) == list(PAPER.keys)
+    # Mixed batches are ours, so that nothing published stands beside them.
+    assert [name for name in tables if name != "mixed"] == list(PAPER.published_tables())
+    for name, rows in tables.items():
+        found = [tuple(row[key] for key in PAPER.keys[name]) for row in rows]
+        assert len(set(found)) == len(found) > 0
+        assert len({tuple(row) for row in rows}) == 1
+
+
+def test_what_failed_leaves_gaps_and_no_other_numbers(tables: Tables, answered: Callable[..., Records], setup: Any) -> None:
+    nothing = PAPER.tables(setup, answered(lambda cell: True))
+    assert {name: len(rows) for name, rows in nothing.items()} == {name: len(rows) for name, rows in tables.items()}
+    assert all(row["property_auc"] is None and row["accuracy"] is None for row in nothing["layers"])
+    assert {(row["r"], row["n"]) for row in nothing["correlation"]} == {(None, 0)}
+    some = PAPER.tables(setup, answered(lambda cell: cell.label == "sensitivity"))
+    assert rows_where(some["correlation"], network="All", measure="sensitivity")[0]["r"] is None
+    assert rows_where(some["correlation"], network="All", measure="V-information")[0]["n"] == 50

@@ -3,6 +3,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from leaktight.transforms.published import PUBLISHED
 
 from leaktight.core.defence import Undefended
 from leaktight.defences import Transformation
@@ -17,7 +18,6 @@ from leaktight.papers.transformation_search.policies import FOUND, TABLE_1
 from leaktight.papers.transformation_search.scales import VARIANTS, Study, study_of
 from leaktight.papers.transformation_search.transfer import TABLE_4
 from leaktight.transforms.policy import Policy
-from leaktight.transforms.published import PUBLISHED
 
 HYBRID = Transformation(policy=Policy.of("3-1+18-15"))
 

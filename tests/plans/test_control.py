@@ -23,7 +23,8 @@ from leaktight.learning.split import Split
 from leaktight.metrics import PSNR, LeakAUC
 from leaktight.models import MLP
 from leaktight.plans.control import control_cells, exposed, null_cells, nulled, proof
-from leaktight.running.audit_task import AuditTask, perform
+from leaktight.running.audit_task import AuditTask
+from leaktight.running.audit_worker import AuditWorker
 from leaktight.running.training_cache import TrainingCache
 
 
@@ -143,7 +144,7 @@ def test_split_learning_is_exposed_by_a_linear_top(toys: ModuleType) -> None:
 def test_the_control_of_split_learning_tells_every_label(form: str, tmp_path: Any) -> None:
     (cell,) = control_cells(split(form), (3,), 4, (LeakAUC(),))
     assert (cell.label, cell.purpose, cell.batch_size) == ("direction", "control", 64)
-    record = perform(AuditTask(cell), TrainingCache(tmp_path)).record
+    record = AuditWorker(TrainingCache(tmp_path))(AuditTask(cell)).record
     assert record is not None
     reading = record.reading("leak_auc")
     assert reading is not None
@@ -162,7 +163,7 @@ def test_a_null_view_of_split_learning_is_scored_at_the_cut_alone(attack: Any, t
     (cell,) = null_cells([measured])
     assert (cell.purpose, cell.label, cell.stage, cell.probe.attack.layer) == ("null", "it", "training", "cut")
     assert measured.probe.attack.layer == attack.layer
-    record = perform(AuditTask(cell), TrainingCache(tmp_path)).record
+    record = AuditWorker(TrainingCache(tmp_path))(AuditTask(cell)).record
     assert record is not None
     assert {reading.layer for reading in record.readings} == {None}
     assert abs(record.reading("leak_auc").value - record.reading("leak_auc").chance) < 0.1

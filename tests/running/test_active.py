@@ -199,7 +199,7 @@ def test_a_defence_is_priced_against_a_training_with_the_same_attacker(plan: Any
     [
         (
             {"seat": "server"},
-            "The attack x must take a participant's chair, as it takes part in training. Got `server` instead.",
+            "The attack x must take a participant's seat, as it takes part in training. Got `server` instead.",
         ),
         ({"seat": "wire"}, "Got `wire` instead."),
         ({"seat": "client-9"}, "There is no seat `client-9` for x in this scenario."),

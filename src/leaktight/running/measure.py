@@ -5,7 +5,7 @@ from __future__ import annotations
 from leaktight.core.random import Stream, stream
 from leaktight.core.record import Cell, Record, Status
 from leaktight.core.scenario import Observation
-from leaktight.plans.control import nulled
+from leaktight.plans.control import nullify
 from leaktight.running.gallery import Gallery, gallery_of
 from leaktight.running.training_cache import TrainingCache
 
@@ -24,7 +24,7 @@ def measure(cell: Cell, trainings: TrainingCache) -> tuple[Record, Gallery]:
     observation = Observation(cell.stage, cell.batch_size, cell.victims, cell.seed)
     run = cell.scenario.observe(training, cell.defence, observation, cell.probe.enter)
     if cell.purpose == "null":
-        run = nulled(run, _stream(cell, "null"))
+        run = nullify(run, _stream(cell, "null"))
     finding = cell.probe.read(run, _stream(cell, "probe"))
     record = Record(
         cell=cell,

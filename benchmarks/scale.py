@@ -37,7 +37,8 @@ from leaktight.data import Columns
 from leaktight.learning import FeatureParty, LabelParty, Order
 from leaktight.models import WideDeep, halves
 from leaktight.running.audit_task import AuditTask
-from leaktight.running.backend import backend_of
+from leaktight.running.audit_worker import audit_setup
+from leaktight.running.processes import start_pool
 from leaktight.running.store import Store
 from leaktight.running.training_cache import TrainingCache
 
@@ -151,27 +152,28 @@ def audit_units(iterations: int, rounds: int, victims: int) -> tuple[float, floa
     cell = _measured(plan)
     with tempfile.TemporaryDirectory() as folder:
         trainings = TrainingCache(Path(folder))
-        courses = [trainings.course(_measured(planned(2, iterations, times * rounds, victims))) for times in (0, 1, 9)]
+        specs = [trainings.spec(_measured(planned(2, iterations, times * rounds, victims))) for times in (0, 1, 9)]
         # The first one warms up; of the others, what both take is the data, the model and its test.
-        _, short, long = (seconds(partial(trainings.get, course)) for course in courses)
+        _, short, long = (seconds(partial(trainings.get, spec)) for spec in specs)
         round_cost = max(0.0, long - short) / (8 * max(1, rounds) * PARTICIPANTS)
-        with backend_of(1, Path(folder)) as here:
+        with start_pool(1, audit_setup(Path(folder))) as here:
             attacked = []
             for _ in range(2):
                 here.submit(AuditTask(cell))
-                attacked.append(here.next(lambda *_: None).record)
+                result = here.next(lambda *_: None).value
+                attacked.append(result and result.record)
         first = attacked[-1]
         attack = (first.seconds if first else 0.0) / (victims * iterations)
-        with backend_of(2, Path(folder)) as crew:
-            crew.submit(AuditTask(cell))
-            start = seconds(lambda: crew.next(lambda *_: None)) - (first.seconds if first else 0.0)
+        with start_pool(2, audit_setup(Path(folder))) as pool:
+            pool.submit(AuditTask(cell))
+            start = seconds(lambda: pool.next(lambda *_: None)) - (first.seconds if first else 0.0)
         with Store.create(Path(folder) / "store") as store:
             store.begin(plan)
             many = [first.model_copy(update={"seconds": float(number)}) for number in range(50)] if first else []
 
             def recorded() -> None:
                 for one in many:
-                    trainings.course(one.cell)
+                    trainings.spec(one.cell)
                     store.write(one)
 
             driver = seconds(recorded) / max(1, len(many))

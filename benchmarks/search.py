@@ -29,13 +29,14 @@ from leaktight.core.random import stream
 from leaktight.data import Photos
 from leaktight.learning import Adam
 from leaktight.models import DLNet
+from leaktight.running.file_cache import Folder
 from leaktight.search import Result, Search, search
 from leaktight.search.candidates import Candidate, drawn
 from leaktight.search.material import Material, material
 from leaktight.search.run import MODEL
 from leaktight.search.score_task import ScoreTask
+from leaktight.search.score_worker import load_scorer
 from leaktight.search.scorer import Scorer
-from leaktight.search.scoring import scorer_of
 from leaktight.transforms import LIBRARY, OPERATIONS
 
 
@@ -109,8 +110,8 @@ def literal_rows(literal: Literal, scorer: Scorer, some: list[Candidate], images
     apart = 0.0
     for one, (privacy, accuracy) in zip(some, slow, strict=True):
         ours = (
-            scorer.answer(ScoreTask("privacy", 0, images, one.acts)),
-            scorer.answer(ScoreTask("accuracy", 0, images, one.acts)),
+            scorer.score(ScoreTask("privacy", 0, images, one.acts)),
+            scorer.score(ScoreTask("accuracy", 0, images, one.acts)),
         )
         apart = max(apart, abs(statistics.fmean(ours[0]) - privacy), abs(ours[1][0] / accuracy - 1))
     return seconds, [
@@ -143,7 +144,7 @@ def main() -> None:
         small = wanted.model_copy(update={"candidates": 8, "policies": 1, "threshold": 1e9})
         search(small, Path(folder) / "policy.toml")
         model = Path(folder) / "policy.search" / MODEL
-        scorer, made = scorer_of(wanted, model), material(wanted)
+        scorer, made = load_scorer(wanted, Folder(model.parent), model.name), material(wanted)
         some = list(drawn(chosen.literal, wanted.library, wanted.functions, stream(0, "benchmark")))
         seconds, rows = literal_rows(Literal(made, scorer.trained), scorer, some, wanted.images)
         found: dict[str, Result] = {}

@@ -47,8 +47,8 @@ def test_output_and_second_derivative_are_the_convolution_s(case):
 
 def test_only_what_is_small_and_plain_is_taken(monkeypatch):
     taken = []
-    apply = columns._Unfold.apply
-    monkeypatch.setattr(columns._Unfold, "apply", lambda *inputs: taken.append(1) or apply(*inputs))
+    unfold = columns._unfold
+    monkeypatch.setattr(columns, "_unfold", lambda *inputs: taken.append(1) or unfold(*inputs))
     wide, narrow = torch.randn(1, 5, 8, 8), torch.randn(1, 4, 8, 8)
     with AsColumns():
         F.conv2d(wide, torch.randn(2, 5, 3, 3))

@@ -29,7 +29,7 @@ from leaktight.defences import (
 from leaktight.learning import FedAvg, Federated
 from leaktight.metrics import PSNR
 from leaktight.models import MLP
-from leaktight.plans.control import nulled
+from leaktight.plans.control import nullify
 from leaktight.testing import toy_batch, toy_run, toy_task
 
 THREAT = ThreatModel(knows=frozenset({Knows.AUXILIARY, Knows.DEFENCE, Knows.LOCAL_STEPS}))
@@ -61,7 +61,7 @@ def test_it_reads_more_by_knowing_the_defence_and_nothing_from_noise():
     run = observe(DIGITS, TopK(share=0.01), victims=50)
     read, unaware = (psnr(run, LearnedInverter(models_defence=aware)) for aware in (True, False))
     assert read.value > unaware.value + 1
-    assert not psnr(nulled(run, stream(0)), LearnedInverter()).beats_chance()
+    assert not psnr(nullify(run, stream(0)), LearnedInverter()).beats_chance()
 
 
 DEFENCES = [

@@ -16,8 +16,7 @@ from leaktight.findings.redaction import redacted, without_outcomes
 from leaktight.findings.rows import rows_of
 from leaktight.findings.utility import Price, lost
 from leaktight.learning import Federated, Split
-from leaktight.learning.evaluate import accuracy_reading
-from leaktight.learning.split import grade
+from leaktight.learning.evaluate import accuracy_reading, grade_scores
 from leaktight.metrics import PSNR
 from leaktight.models import MLP
 from leaktight.plans.plan import Grid, Plan
@@ -86,7 +85,7 @@ def test_an_auc_is_priced_by_its_ranks():
     labels = (torch.rand(300, generator=rng) < 0.3).long()
     latent = labels + torch.randn(300, generator=rng)
     models = [torch.stack([-latent, latent + 0.4 * torch.randn(300, generator=rng)], 1) for _ in range(2)]
-    (one, share), (other, _) = (grade(scores, labels, 2, keep=True) for scores in models)
+    (one, share), (other, _) = (grade_scores(scores, labels, 2, keep=True) for scores in models)
     price = lost([(one, other)])
     assert (price.name, price.paired, unpack(one.outcomes).kind, unpack(share.outcomes).kind) == (
         "auc_loss",
@@ -95,7 +94,7 @@ def test_an_auc_is_priced_by_its_ranks():
         "hits",
     )
     assert price.value == pytest.approx(one.value - other.value)
-    assert not any(reading.outcomes for reading in grade(models[0], labels, 2))
+    assert not any(reading.outcomes for reading in grade_scores(models[0], labels, 2))
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from leaktight.models import MLP
 from leaktight.plans import Grid, Plan
 from leaktight.probes import Utility
 from leaktight.running import run
-from leaktight.running.content import Content, contents
+from leaktight.running.content import ContentDigest, digest_content
 
 FEDERATION = Federated(data=Digits(), model=MLP(), participants=3, protocol=FedAvg(local_steps=2), rounds=2)
 
@@ -70,7 +70,8 @@ def test_what_is_observed_is_the_start_of_the_federation() -> None:
 
 def test_it_runs_in_an_audit_and_is_made_from_the_federation(tmp_path: Path) -> None:
     scenario = Standalone(federation=FEDERATION, sample=1)
-    assert contents(scenario, 0) == contents(FEDERATION, 0) != Content()
+    made, other = (digest_content(one.content(0)) for one in (scenario, FEDERATION))
+    assert made == other != ContentDigest()
     plan = Plan(scenarios={"1": scenario}, probes={"utility": Utility()}, grid=Grid(victims=1))
     records = run(plan, tmp_path)
     assert {record.cell.purpose for record in records} == {"measure"}

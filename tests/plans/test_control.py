@@ -22,8 +22,9 @@ from leaktight.learning.federated import Federated
 from leaktight.learning.split import Split
 from leaktight.metrics import PSNR, LeakAUC
 from leaktight.models import MLP
-from leaktight.plans.control import control_cells, exposed, null_cells, nulled, proof
-from leaktight.running.audit_task import AuditTask, perform
+from leaktight.plans.control import control_cells, null_cells, nullify
+from leaktight.running.audit_task import AuditTask
+from leaktight.running.audit_worker import AuditWorker
 from leaktight.running.training_cache import TrainingCache
 
 
@@ -34,7 +35,7 @@ def run(toys: ModuleType) -> Run:
 
 
 def test_noise_of_the_same_norm_and_shape_in_every_honest_message(run: Run) -> None:
-    null = nulled(run, stream(0, "null"))
+    null = nullify(run, stream(0, "null"))
     honest = 0
     for before, after in zip(run.transcript, null.transcript, strict=True):
         if before.kind is Kind.PARAMETERS:
@@ -51,7 +52,7 @@ def test_noise_of_the_same_norm_and_shape_in_every_honest_message(run: Run) -> N
 
 
 def test_the_noise_does_not_follow_the_message(run: Run) -> None:
-    null = nulled(run, stream(0, "null"))
+    null = nullify(run, stream(0, "null"))
     pairs = zip(run.transcript, null.transcript, strict=True)
     cosines = [
         torch.cosine_similarity(a.tensors["body.1.weight"].flatten(), b.tensors["body.1.weight"].flatten(), dim=0)
@@ -62,7 +63,7 @@ def test_the_noise_does_not_follow_the_message(run: Run) -> None:
 
 
 def test_the_truth_stays_and_sent_is_what_was_sent(run: Run) -> None:
-    null = nulled(run, stream(0, "null"))
+    null = nullify(run, stream(0, "null"))
     for message in null.transcript:
         if message.key in null.truths:
             ground_truth = null.truths[message.key]
@@ -73,7 +74,7 @@ def test_the_truth_stays_and_sent_is_what_was_sent(run: Run) -> None:
 
 def test_the_same_stream_gives_the_same_noise_and_the_run_is_unchanged(run: Run) -> None:
     before = [message.tensors["body.1.weight"].clone() for message in run.transcript]
-    one, two = nulled(run, stream(1, "null")), nulled(run, stream(1, "null"))
+    one, two = nullify(run, stream(1, "null")), nullify(run, stream(1, "null"))
     assert all(
         torch.equal(a.tensors["head.bias"], b.tensors["head.bias"]) for a, b in zip(one.transcript, two.transcript, strict=True)
     )
@@ -82,7 +83,7 @@ def test_the_same_stream_gives_the_same_noise_and_the_run_is_unchanged(run: Run)
 
 def test_a_tensor_of_zeros_stays_zero(run: Run) -> None:
     flat = run.transcript[1].map(torch.zeros_like)
-    null = nulled(Run((flat,), run.public, run.defence, {flat.key: run.truths[flat.key]}), stream(0))
+    null = nullify(Run((flat,), run.public, run.defence, {flat.key: run.inside[flat.key]}), stream(0))
     assert all(tensor.abs().sum() == 0 for tensor in null.transcript[0].tensors.values())
 
 
@@ -101,7 +102,7 @@ def test_one_null_cell_for_each_probe_and_seed(toy_plan: Callable[..., Any], toy
     assert null_cells([]) == []
 
 
-def test_a_federation_has_an_exposed_form_and_a_toy_has_none(toys: ModuleType) -> None:
+def test_a_federation_has_a_control_and_a_toy_has_none(toys: ModuleType) -> None:
     scenario = Federated.model_validate(
         {
             "data": {"kind": "digits"},
@@ -110,11 +111,11 @@ def test_a_federation_has_an_exposed_form_and_a_toy_has_none(toys: ModuleType) -
             "protocol": {"kind": "fedavg", "local_steps": 5, "aggregation": "secure"},
         }
     )
-    control = exposed(scenario)
+    control = scenario.control().scenario
     assert isinstance(control, Federated)
     assert (control.model.kind, control.protocol.kind, control.protocol.aggregation) == ("mlp", "fedsgd", "mean")
     assert (control.rounds, control.participants, control.data) == (0, 3, scenario.data)
-    assert exposed(toys.ToyScenario()) is None
+    assert toys.ToyScenario().control() is None
     assert control_cells(toys.ToyScenario(), (0,), 4, ()) == []
     cells = control_cells(scenario, (0, 7), 4, (PSNR(),))
     assert [(cell.seed, cell.purpose, cell.batch_size) for cell in cells] == [(0, "control", 1), (7, "control", 1)]
@@ -127,23 +128,23 @@ def split(form: str = "numbers", **settings: Any) -> Split:
     return Split.model_validate({"data": data, "model": model, "rounds": 20, "batch_size": 64, **own, **settings})
 
 
-def test_split_learning_is_exposed_by_a_linear_top(toys: ModuleType) -> None:
+def test_the_control_of_split_learning_has_a_linear_top() -> None:
     scenario = split(cut="relu1", feature_defence={"kind": "gaussian_noise", "std": 0.1})
-    control = exposed(scenario)
+    found = scenario.control()
+    control = found.scenario
     assert isinstance(control, Split)
     assert (control.model, control.cut, control.rounds) == (scenario.model, "", 0)
     assert (control.feature_defence.kind, control.data, control.label_party) == ("none", scenario.data, ("r0*",))
-    assert exposed(split("image")).model.kind == "mlp"
-    attack, threat, batch_size = proof(control)
-    assert (attack.kind, threat.seat, threat.knows, batch_size) == ("direction", "feature-party", {Knows.HINTS}, 64)
-    assert proof(toys.ToyScenario())[0].kind == "analytic"
+    assert split("image").control().scenario.model.kind == "mlp"
+    assert (found.attack, found.batch_size) == ("direction", 64)
+    assert (found.threat.seat, found.threat.knows) == ("feature-party", {Knows.HINTS})
 
 
 @pytest.mark.parametrize("form", ["numbers", "levels", "image"])
 def test_the_control_of_split_learning_tells_every_label(form: str, tmp_path: Any) -> None:
     (cell,) = control_cells(split(form), (3,), 4, (LeakAUC(),))
     assert (cell.label, cell.purpose, cell.batch_size) == ("direction", "control", 64)
-    record = perform(AuditTask(cell), TrainingCache(tmp_path)).record
+    record = AuditWorker(TrainingCache(tmp_path))(AuditTask(cell)).record
     assert record is not None
     reading = record.reading("leak_auc")
     assert reading is not None
@@ -162,7 +163,7 @@ def test_a_null_view_of_split_learning_is_scored_at_the_cut_alone(attack: Any, t
     (cell,) = null_cells([measured])
     assert (cell.purpose, cell.label, cell.stage, cell.probe.attack.layer) == ("null", "it", "training", "cut")
     assert measured.probe.attack.layer == attack.layer
-    record = perform(AuditTask(cell), TrainingCache(tmp_path)).record
+    record = AuditWorker(TrainingCache(tmp_path))(AuditTask(cell)).record
     assert record is not None
     assert {reading.layer for reading in record.readings} == {None}
     assert abs(record.reading("leak_auc").value - record.reading("leak_auc").chance) < 0.1
@@ -172,7 +173,7 @@ def test_a_null_view_of_split_learning_is_scored_at_the_cut_alone(attack: Any, t
 def test_in_a_null_view_a_participant_can_tell_nothing_of_the_others() -> None:
     scenario = Federated(data=Digits(), model=MLP(hidden=(8,)), participants=3, rounds=8, moments=2)
     run = scenario.observe(scenario.train(Undefended(), 0), Undefended(), Observation("training", 4, 12, 0))
-    null = nulled(run, stream(0, "null"))
+    null = nullify(run, stream(0, "null"))
     seat = ThreatModel(seat="client-1")
     told, noise = (seat.view(one).exchanges() for one in (run, null))
     assert len(told) == len(noise) == 4

@@ -25,9 +25,7 @@ from leaktight.models import MLP
 from leaktight.plans.plan import Grid, Plan
 from leaktight.plans.validation import validate_plan
 from leaktight.running import fingerprint
-from leaktight.running.audit_task import AuditTask, TaskOutcome
-from leaktight.running.backend import Advance, SerialBackend
-from leaktight.running.scheduler import described
+from leaktight.running.audit_task import AuditTask
 from leaktight.running.store import TRAINING_FOLDER, Store
 from leaktight.running.training_cache import TrainingCache
 
@@ -82,7 +80,7 @@ def test_the_attacker_plays_every_round_and_finds_what_it_learned(plan: Any, tmp
     assert found["sitter"].reading("turns").value == TURNS
     last = (
         TrainingCache(tmp_path / "out" / TRAINING_FOLDER)
-        .get(TrainingCache(tmp_path).course(found["sitter"].cell))
+        .get(TrainingCache(tmp_path).spec(found["sitter"].cell))
         .snapshots["end"]
     )
     assert last.memories["client-1"]["sitter"]["turns"] == ROUNDS
@@ -102,26 +100,14 @@ def test_observers_share_a_training_among_the_honest_and_an_attacker_has_one_of_
     assert found["first"].reading("accuracy") == found["second"].reading("accuracy") != found["sitter"].reading("accuracy")
 
 
-class Interrupted(SerialBackend):
-    """Stops after some jobs, as Ctrl-C would."""
-
-    def __init__(self, folder: Path, after: int) -> None:
-        super().__init__(folder)
-        self.left = after
-
-    def next(self, advance: Advance) -> TaskOutcome:
-        if self.left == 0:
-            raise KeyboardInterrupt
-        self.left -= 1
-        return super().next(advance)
-
-
-def test_an_interrupted_audit_goes_on_from_the_attackers_kept_training(sitter: Any, plan: Any, tmp_path: Path) -> None:
+def test_an_interrupted_audit_resumes_from_the_attackers_kept_training(
+    sitter: Any, plan: Any, tmp_path: Path, interrupted: Any
+) -> None:
     log = tmp_path / "log"
     probes = {"sitter": sitter(stretch=3.0, log=str(log))}
     out = tmp_path / "out"
     with pytest.raises(KeyboardInterrupt):
-        running.run(plan(probes), out, engine=Interrupted(out / TRAINING_FOLDER, 3))
+        running.run(plan(probes), out, workers=interrupted(3))
     assert (kept(out), len(log.read_text().splitlines())) == (3, 2 * ROUNDS)
     resumed = running.run(plan(probes), out)
     # Two cells have one turn each; no round of a training is played again.
@@ -139,7 +125,7 @@ def test_one_worker_or_two_give_identical_records(plan: Any, tmp_path: Path) -> 
 
 def test_the_key_of_a_training_holds_the_attack_and_the_seat_and_no_metric(plan: Any, sitter: Any, tmp_path: Path) -> None:
     trainings = TrainingCache(tmp_path)
-    [passive, *_, active] = [trainings.course(cell) for cell in plan().cells() if cell.purpose == "measure"]
+    [passive, *_, active] = [trainings.spec(cell) for cell in plan().cells() if cell.purpose == "measure"]
     assert (passive.entrant, "entrant" in passive.to_dict(), "null" in passive.to_dict()) == (None, False, False)
     others = [sitter(), sitter(stretch=3.0, seat="client-2"), sitter(stretch=3.0, accomplices=("client-2",))]
     keys = {active.key, passive.key}
@@ -148,7 +134,7 @@ def test_the_key_of_a_training_holds_the_attack_and_the_seat_and_no_metric(plan:
     assert len(keys) == 6
     cell = next(cell for cell in plan().cells() if cell.label == "sitter" and cell.purpose == "measure")
     ungraded = cell.model_copy(update={"probe": cell.probe.model_copy(update={"metrics": ()}), "label": "renamed"})
-    assert trainings.course(ungraded) == active
+    assert trainings.spec(ungraded) == active
     assert type(active).model_validate(active.to_dict()) == active
 
 
@@ -156,7 +142,7 @@ def test_an_attackers_own_code_is_part_of_what_its_training_is_made_from(
     plan: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cells = [cell for cell in plan().cells() if cell.purpose == "measure"]
-    before = {cell.label: TrainingCache(tmp_path).course(cell).fingerprint for cell in cells}
+    before = {cell.label: TrainingCache(tmp_path).spec(cell).fingerprint for cell in cells}
     plain = fingerprint.trace
 
     def edited(modules: Any, *others: Any) -> dict[str, str]:
@@ -164,15 +150,15 @@ def test_an_attackers_own_code_is_part_of_what_its_training_is_made_from(
         return {**found, "leaktight_toys.py": "edited"} if "leaktight_toys.py" in found else found
 
     monkeypatch.setattr(fingerprint, "trace", edited)
-    after = {cell.label: TrainingCache(tmp_path).course(cell).fingerprint for cell in cells}
+    after = {cell.label: TrainingCache(tmp_path).spec(cell).fingerprint for cell in cells}
     assert [label for label in before if before[label] != after[label]] == ["sitter"]
 
 
 def test_accomplices_sit_in_the_training_too(sitter: Any, plan: Any, tmp_path: Path) -> None:
     both = sitter(seat="client-0", accomplices=("client-1",))
     found = measured(running.run(plan({"sitter": both}), tmp_path / "out"))["sitter"]
-    course = TrainingCache(tmp_path).course(found.cell)
-    end = TrainingCache(tmp_path / "out" / TRAINING_FOLDER).get(course).snapshots["end"]
+    spec = TrainingCache(tmp_path).spec(found.cell)
+    end = TrainingCache(tmp_path / "out" / TRAINING_FOLDER).get(spec).snapshots["end"]
     turns = {name: memory["sitter"]["turns"] for name, memory in end.memories.items() if "sitter" in memory}
     assert turns == {"client-0": ROUNDS, "client-1": ROUNDS}
     assert found.reading("turns").value == TURNS
@@ -182,9 +168,9 @@ def test_in_the_null_cell_the_training_itself_had_nothing_to_learn_from(plan: An
     records = running.run(plan({"sitter": sitter()}), tmp_path / "out")
     [null] = [record for record in records if record.cell.purpose == "null"]
     trainings = TrainingCache(tmp_path / "out" / TRAINING_FOLDER)
-    course = trainings.course(null.cell)
-    assert course.null
-    assert course.key != course.model_copy(update={"null": False}).key
+    spec = trainings.spec(null.cell)
+    assert spec.null
+    assert spec.key != spec.model_copy(update={"null": False}).key
     assert null.reading("turns").value == TURNS
     real, noise = measured(records)["sitter"].reading("accuracy"), null.reading("accuracy")
     assert noise.value < real.value
@@ -195,7 +181,7 @@ def test_in_the_null_cell_the_training_itself_had_nothing_to_learn_from(plan: An
 def test_null_cells_of_observers_stand_on_the_training_of_all(plan: Any, tmp_path: Path) -> None:
     cells = [cell for cell in plan().cells() if cell.label == "first"]
     assert [cell.purpose for cell in cells] == ["measure", "null"]
-    assert TrainingCache(tmp_path).course(cells[0]) == TrainingCache(tmp_path).course(cells[1])
+    assert TrainingCache(tmp_path).spec(cells[0]) == TrainingCache(tmp_path).spec(cells[1])
 
 
 def test_a_defence_is_priced_against_a_training_with_the_same_attacker(plan: Any, tmp_path: Path) -> None:
@@ -248,7 +234,7 @@ def test_where_nobody_can_sit_in_the_cell_is_refused(
 
 def test_a_training_with_an_attacker_is_described(plan: Any, tmp_path: Path) -> None:
     cells = [cell for cell in plan().cells() if cell.label in ("first", "sitter")]
-    told = {(cell.label, cell.purpose): described(AuditTask(TrainingCache(tmp_path).course(cell))) for cell in cells}
+    told = {(cell.label, cell.purpose): str(AuditTask(TrainingCache(tmp_path).spec(cell))) for cell in cells}
     assert told["first", "measure"] == told["first", "null"] == f"training with {Undefended()}"
     assert told["sitter", "measure"] == "training with none and toy_sitter inside"
     assert told["sitter", "null"] == "training with none and toy_sitter inside, on noise"

@@ -12,16 +12,15 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-import torch
 
 from leaktight.core.errors import LeaktightError
 from leaktight.core.record import Status
 from leaktight.running import processes
-from leaktight.running.audit_task import AuditTask, TaskOutcome
-from leaktight.running.backend import PoolBackend, SerialBackend, work_of
+from leaktight.running.audit_task import AuditResult, AuditTask
+from leaktight.running.audit_worker import audit_setup
 from leaktight.running.processes import Processes, _Worker
 from leaktight.running.training_cache import TrainingCache
-from leaktight.running.worker_pool import PoolResult, PoolTask, WorkerSetup
+from leaktight.running.worker_pool import PoolResult, WorkerSetup
 
 Plans = Callable[..., Any]
 TOYS = Path(__file__).parents[1] / "toys"
@@ -31,11 +30,11 @@ def unheard(*_: object) -> None:
     """Take in progress and do nothing about it."""
 
 
-def outcomes(engine: Any, jobs: list[AuditTask], advance: Callable[..., None] = unheard) -> dict[str, TaskOutcome]:
-    for job in jobs:
-        engine.submit(job)
-    found = [engine.next(advance) for _ in jobs]
-    return {outcome.job.key: outcome for outcome in found}
+def do(pool: Any, tasks: list[AuditTask], advance: Callable[..., None]) -> dict[str, AuditResult]:
+    for task in tasks:
+        pool.submit(task)
+    results = [pool.next(advance) for _ in tasks]
+    return {result.task.name: result.value for result in results}
 
 
 def alive(pid: int) -> bool:
@@ -55,23 +54,6 @@ def gone(pids: list[int], seconds: float = 10) -> bool:
     return False
 
 
-def test_in_process_uses_one_thread_and_gives_the_others_back(toy_plan: Plans, tmp_path: Path, monkeypatch: Any) -> None:
-    from leaktight.running import backend as module
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(2)
-    used = []
-    monkeypatch.setattr(module, "perform", lambda *_: used.append(torch.get_num_threads()))
-    try:
-        with SerialBackend(tmp_path) as engine:
-            engine.submit(AuditTask(toy_plan().cells()[0]))
-            engine.next(unheard)
-        assert used == [1]
-        assert torch.get_num_threads() == 2
-    finally:
-        torch.set_num_threads(before)
-
-
 def test_two_processes_share_the_work_survive_a_death_and_end_when_interrupted(toy_plan: Plans, tmp_path: Path) -> None:
     """One start of two processes serves many questions, because each start imports torch."""
     log = tmp_path / "log"
@@ -84,26 +66,26 @@ def test_two_processes_share_the_work_survive_a_death_and_end_when_interrupted(t
             "is broken": {"trouble": "bug", "log": str(tmp_path / "broken")},
         }
     )
-    jobs = {cell.label: AuditTask(cell) for cell in plan.cells() if cell.purpose == "measure"}
+    tasks = {cell.label: AuditTask(cell) for cell in plan.cells() if cell.purpose == "measure"}
     long = toy_plan(scenario={"rounds": 4, "pause": 0.2}).cells()[0]
     training_folder = tmp_path / "training"
-    training = AuditTask(TrainingCache(training_folder).course(long))
-    with pytest.raises(KeyboardInterrupt), PoolBackend(Processes(2, work_of(training_folder)), training_folder) as engine:
+    training = AuditTask(TrainingCache(training_folder).spec(long))
+    with pytest.raises(KeyboardInterrupt), Processes(2, audit_setup(training_folder)) as pool:
         heard: list[tuple[AuditTask, int, int]] = []
-        found = outcomes(engine, [training, *jobs.values()], lambda *said: heard.append(said))
-        workers = [worker.process.pid for worker in engine._crew._workers]
+        found = do(pool, [training, *tasks.values()], lambda *said: heard.append(said))
+        workers = [worker.process.pid for worker in pool._workers]
         for _ in range(4):
-            engine.submit(jobs["slow one"])
+            pool.submit(tasks["slow one"])
         raise KeyboardInterrupt
-    by_label = {label: found[job.key] for label, job in jobs.items()}
+    by_label = {label: found[task.name] for label, task in tasks.items()}
     assert {by_label[label].status for label in ("slow one", "slow two", "dies once")} == {Status.DONE}
     assert by_label["refuses"].status is Status.REFUSED
     assert by_label["is broken"].status is Status.FAILED
     assert by_label["is broken"].reason.startswith("TypeError: a fault of the program (leaktight_toys.py:")
     assert len((tmp_path / "broken").read_text().split()) == 1
     assert by_label["slow one"].pictures
-    assert found[training.key].status is Status.DONE
-    assert {job for job, _, _ in heard} == {training}
+    assert found[training.name].status is Status.DONE
+    assert {task for task, _, _ in heard} == {training}
     assert heard[0][1:] == (1, 4)
     assert 2 <= len(heard) < 4
     first, second = (tmp_path / "once").read_text().split()
@@ -124,26 +106,21 @@ class Dead:
         return False
 
 
-def test_an_errand_that_takes_its_process_down_again_is_given_up(toy_plan: Plans, tmp_path: Path) -> None:
-    job = AuditTask(toy_plan().cells()[0])
-    crew = Processes(1, work_of(tmp_path))
-    errand = PoolTask(job.key, job.encode())
-    for expected in (None, job.key):
+def test_a_task_that_takes_its_process_down_again_is_given_up(toy_plan: Plans, tmp_path: Path) -> None:
+    task = AuditTask(toy_plan().cells()[0])
+    pool = Processes(1, audit_setup(tmp_path))
+    for expected in (None, task):
         here, there = multiprocessing.Pipe()
         there.close()
-        crew._workers = [_Worker(Dead(), here, ready=True, errand=errand)]
-        crew._waiting.clear()
-        answer = crew._heard(unheard)
-        assert (answer and answer.name) == expected
-        assert len(crew._waiting) == (0 if expected else 1)
-        assert crew._workers == []
-    engine = PoolBackend(crew, tmp_path)
-    engine._jobs[job.key] = job
-    crew.next = lambda advance: answer
-    outcome = engine.next(unheard)
-    assert outcome.status is Status.FAILED
-    assert outcome.record.reason == (
-        "The worker process died 2 times (signal SIGKILL). If memory is short, use fewer workers or fewer victims."
+        pool._workers = [_Worker(Dead(), here, ready=True, task=task)]
+        pool._waiting.clear()
+        result = pool._receive(unheard)
+        assert (result and result.task) == expected
+        assert len(pool._waiting) == (0 if expected else 1)
+        assert pool._workers == []
+    assert result == PoolResult(
+        task,
+        lost="The worker process died 2 times (signal SIGKILL). If memory is short, use fewer workers or fewer victims.",
     )
 
 
@@ -154,7 +131,7 @@ from pathlib import Path
 sys.path.insert(0, {str(TOYS)!r})
 import leaktight_toys as toys
 from leaktight.running.audit_task import AuditTask
-from leaktight.running.backend import PoolBackend, work_of
+from leaktight.running.audit_worker import audit_setup
 from leaktight.running.processes import Processes
 from leaktight.core.defence import Undefended
 from leaktight.core.probe import Attempt
@@ -163,11 +140,11 @@ if __name__ == "__main__":
     toys_log = {str(tmp_path / "log")!r}
     probe = Attempt(attack=toys.ToyAttack(trouble="slow", log=toys_log))
     folder = Path({str(tmp_path)!r})
-    with PoolBackend(Processes(1, work_of(folder)), folder) as engine:
+    with Processes(1, audit_setup(folder)) as pool:
         for seed in range(1000):
-            engine.submit(AuditTask(Cell(scenario=toys.ToyScenario(), defence=Undefended(), probe=probe, seed=seed)))
+            pool.submit(AuditTask(Cell(scenario=toys.ToyScenario(), defence=Undefended(), probe=probe, seed=seed)))
         while True:
-            engine.next(lambda *_: None)
+            pool.next(lambda *_: None)
 """
     script = tmp_path / "script.py"
     script.write_text(code)
@@ -185,15 +162,16 @@ if __name__ == "__main__":
     assert gone([worker])
 
 
-def test_a_process_that_is_killed_while_it_starts_is_started_again(toys: ModuleType, tmp_path: Path) -> None:
+def test_a_process_that_is_killed_while_it_starts_is_started_again(toys: ModuleType, tmp_path: Path, byte_task: Any) -> None:
     log = tmp_path / "log"
-    with Processes(1, WorkerSetup(toys.mortal, tmp_path, {"log": str(log), "deaths": 2})) as crew:
-        crew.submit(PoolTask("one", b"asked"))
-        assert crew.next(unheard) == PoolResult("one", (b"asked",))
+    task = byte_task("one", b"asked")
+    with Processes(1, WorkerSetup(toys.mortal, tmp_path, {"log": str(log), "deaths": 2})) as pool:
+        pool.submit(task)
+        assert pool.next(unheard) == PoolResult(task, (b"asked",))
         pids = [int(pid) for pid in log.read_text().split()]
         assert len(set(pids)) == 3
         # A start that went well makes up for those before it.
-        assert crew._failed_starts == 0
+        assert pool._failed_starts == 0
     assert gone(pids)
 
 
@@ -205,10 +183,10 @@ def test_a_process_that_cannot_start_is_one_sentence(toy_plan: Plans, tmp_path: 
         context, "Process", lambda target, args, **rest: type(context).Process(target=os._exit, args=(3,), **rest)
     )
     starts: list[int] = []
-    started = processes._started
-    monkeypatch.setattr(processes, "_started", lambda work: starts.append(1) or started(work))
-    with Processes(1, work_of(tmp_path)) as engine:
-        engine.submit(PoolTask("one", AuditTask(toy_plan().cells()[0]).encode()))
+    start = processes._start_worker
+    monkeypatch.setattr(processes, "_start_worker", lambda setup: starts.append(1) or start(setup))
+    with Processes(1, audit_setup(tmp_path)) as pool:
+        pool.submit(AuditTask(toy_plan().cells()[0]))
         with pytest.raises(LeaktightError, match=r"A worker process could not start \(exit code 3\). In a script"):
-            engine.next(unheard)
+            pool.next(unheard)
     assert len(starts) == processes.STARTS

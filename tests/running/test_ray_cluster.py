@@ -19,7 +19,7 @@ from leaktight.running import ray_cluster
 from leaktight.running.file_cache import FileCache
 from leaktight.running.ray_cluster import LOOPBACK, Cluster
 from leaktight.running.ray_workers import RayWorker, RayWorkers
-from leaktight.running.worker_pool import PoolTask, WorkerSetup
+from leaktight.running.worker_pool import WorkerSetup
 
 
 class RayError(Exception):
@@ -51,49 +51,49 @@ class Mortal:
         self.killed += 1
 
 
-def made(shelf: FileCache, settings: Any) -> Any:
-    """Return a hand that says how far it is, leaves a file and answers with what it was given."""
+def make_worker(cache: FileCache, options: Any) -> Any:
+    """Return a worker function that says how far it is, leaves a file and answers with what it was given."""
 
-    def hand(content: bytes, progress: Any) -> list[bytes]:
+    def answer(content: bytes, progress: Any) -> list[bytes]:
         if content == b"fail":
-            raise ValueError("no such errand")
+            raise ValueError("no such task")
         progress(1, 2)
-        shelf.write("made", b"new")
-        return [content, *(shelf.read(name) or b"" for name in ("first", "sent", "old"))]
+        cache.write("made", b"new")
+        return [content, *(cache.read(name) or b"" for name in ("first", "sent", "old"))]
 
-    return hand
+    return SimpleNamespace(answer=answer)
 
 
-def test_an_errand_whose_workers_all_die_is_given_up(tmp_path: Path) -> None:
+def test_a_task_whose_workers_all_die_is_given_up(tmp_path: Path, byte_task: Any) -> None:
     ray: Any = Mortal(ready=True)
-    with RayWorkers(ray, 1, WorkerSetup(made, tmp_path)) as crew:
-        crew.submit(PoolTask("one", b""))
-        answer = crew.next(lambda *_: None)
+    with RayWorkers(ray, 1, WorkerSetup(make_worker, tmp_path)) as pool:
+        pool.submit(byte_task("one"))
+        result = pool.next(lambda *_: None)
     assert (
-        answer.lost == "The worker process died 2 times (lost by Ray). If memory is short, use fewer workers or fewer victims."
+        result.lost == "The worker process died 2 times (lost by Ray). If memory is short, use fewer workers or fewer victims."
     )
     assert (ray.made, ray.killed) == (2, 2)
 
 
-def test_workers_that_cannot_start_end_the_work_after_some(tmp_path: Path) -> None:
+def test_workers_that_cannot_start_end_the_work_after_some(tmp_path: Path, byte_task: Any) -> None:
     ray: Any = Mortal(ready=False)
-    with RayWorkers(ray, 1, WorkerSetup(made, tmp_path)) as crew:
-        crew.submit(PoolTask("one", b""))
+    with RayWorkers(ray, 1, WorkerSetup(make_worker, tmp_path)) as pool:
+        pool.submit(byte_task("one"))
         with pytest.raises(
             LeaktightError, match=r"could not start on Ray \(ImportError: no leaktight here\). Install the same"
         ):
-            crew.next(lambda *_: None)
+            pool.next(lambda *_: None)
     assert ray.made == 3
 
 
 def test_an_actor_holds_in_memory_what_it_was_sent_and_returns_what_it_made(tmp_path: Path) -> None:
     before = list(sys.path)
-    actor = RayWorker(WorkerSetup(made, tmp_path / "elsewhere"), str(tmp_path / "gone"), before, ["first"], b"a")
+    actor = RayWorker(WorkerSetup(make_worker, tmp_path / "elsewhere"), str(tmp_path / "gone"), before, ["first"], b"a")
     assert sys.path == before
     list(actor.do(b"one", (), ["old"], b"c"))
     told = list(actor.do(b"two", ("made", "not made"), ["sent"], b"b"))
-    assert told == [(1, 2), {"parts": [b"two", b"a", b"b", b""], "made": {"made": b"new"}}]
-    with pytest.raises(ValueError, match="no such errand"):
+    assert told == [(1, 2), {"parts": [b"two", b"a", b"b", b""], "files": {"made": b"new"}}]
+    with pytest.raises(ValueError, match="no such task"):
         list(actor.do(b"fail", (), []))
     assert list(tmp_path.iterdir()) == []
 
@@ -101,7 +101,7 @@ def test_an_actor_holds_in_memory_what_it_was_sent_and_returns_what_it_made(tmp_
 def test_without_ray_one_sentence_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     with Cluster(2) as cluster, pytest.raises(InvalidValue, match=r"needs the package ray.*Install `leaktight\[ray\]`"):
-        cluster(WorkerSetup(made, tmp_path))
+        cluster(WorkerSetup(make_worker, tmp_path))
 
 
 class Reachable:
@@ -169,11 +169,11 @@ def address() -> Iterator[str]:
 def test_several_machines_must_speak_tls(installed: Any, address: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     ray = installed(Reachable(2))
     with Cluster(address=address) as cluster, pytest.raises(InvalidValue, match=r"is 2 machines that speak without TLS"):
-        cluster(WorkerSetup(made, tmp_path))
+        cluster(WorkerSetup(make_worker, tmp_path))
     assert ray.stopped
     monkeypatch.setenv("RAY_USE_TLS", "1")
     with Cluster(8, address) as cluster:
-        assert cluster(WorkerSetup(made, tmp_path))._size == 3
+        assert cluster(WorkerSetup(make_worker, tmp_path))._size == 3
     assert ray.asked["address"] == address
 
 
@@ -183,7 +183,7 @@ def test_an_address_where_no_ray_is(installed: Any, address: str, tmp_path: Path
         Cluster(address=address) as cluster,
         pytest.raises(InvalidValue, match=r"no Ray to be reached at `127.*: ray.init\(\) found"),
     ):
-        cluster(WorkerSetup(made, tmp_path))
+        cluster(WorkerSetup(make_worker, tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -198,13 +198,13 @@ def test_an_address_where_no_ray_is(installed: Any, address: str, tmp_path: Path
 def test_an_address_where_nobody_is(installed: Any, tmp_path: Path, address: str, message: str) -> None:
     installed(Reachable(1))
     with Cluster(address=address) as cluster, pytest.raises(InvalidValue, match=message):
-        cluster(WorkerSetup(made, tmp_path))
+        cluster(WorkerSetup(make_worker, tmp_path))
 
 
 def test_a_ray_that_listens_beyond_loopback_is_stopped(installed: Any, tmp_path: Path) -> None:
     ray = installed(Reachable(1))
     with Cluster(1) as cluster, pytest.raises(LeaktightError, match="Ray must listen on loopback alone"):
-        cluster(WorkerSetup(made, tmp_path))
+        cluster(WorkerSetup(make_worker, tmp_path))
     assert ray.stopped
     assert ray.asked["address"] == "local"
 

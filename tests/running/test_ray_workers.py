@@ -20,15 +20,15 @@ from leaktight import plans, running
 from leaktight.core.record import Record, Status
 from leaktight.data import Digits
 from leaktight.models import MLP
-from leaktight.running.audit_task import ELSEWHERE, AuditTask
-from leaktight.running.backend import work_of
+from leaktight.running.audit_task import AuditResult, AuditTask
+from leaktight.running.audit_worker import ELSEWHERE, audit_setup
 from leaktight.running.fingerprint import Fingerprint
 from leaktight.running.ray_cluster import LOOPBACK, Cluster
 from leaktight.running.ray_workers import RayWorkers, _Worker
 from leaktight.running.scheduler import Step
 from leaktight.running.store import TRAINING_FOLDER
 from leaktight.running.training_cache import TrainingCache
-from leaktight.running.worker_pool import PoolResult, PoolTask, WorkerSetup
+from leaktight.running.worker_pool import PoolResult, WorkerSetup
 from leaktight.search import Search, search
 
 pytestmark = [pytest.mark.ray, pytest.mark.skipif(find_spec("ray") is None, reason="the package ray is not installed")]
@@ -83,17 +83,18 @@ def listening(pids: set[int]) -> set[tuple[str, int]]:
     return {(address, int(port, 16)) for address, _, port in found}
 
 
-def test_a_worker_has_no_say_in_which_files_are_written(tmp_path: Path) -> None:
+def test_a_worker_has_no_say_in_which_files_are_written(tmp_path: Path, byte_task: Any) -> None:
     """A machine of a cluster that answers with more than was asked for, without a Ray."""
-    said = {"parts": [b"done"], "made": {"asked": b"1", "other": b"2", "../beyond": b"3"}}
+    said = {"parts": [b"done"], "files": {"asked": b"1", "other": b"2", "../beyond": b"3"}}
     ray: Any = SimpleNamespace(
-        wait=lambda speaks, num_returns: (speaks[:1], speaks[1:]),
+        wait=lambda streams, num_returns: (streams[:1], streams[1:]),
         get=lambda found: found,
         exceptions=SimpleNamespace(RayError=RuntimeError),
     )
-    crew = RayWorkers(ray, 1, WorkerSetup(make=lambda shelf, settings: lambda content, told: [], folder=tmp_path / "files"))
-    crew._workers.append(_Worker(None, iter([said]), ready=True, errand=PoolTask("one", b"", makes=("asked",))))
-    assert crew.next(lambda *_: None) == PoolResult("one", (b"done",))
+    pool = RayWorkers(ray, 1, WorkerSetup(make=lambda cache, options: None, folder=tmp_path / "files"))
+    task = byte_task("one", makes=("asked",))
+    pool._workers.append(_Worker(None, iter([said]), ready=True, task=task))
+    assert pool.next(lambda *_: None) == PoolResult(task, (b"done",))
     assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["asked"]
 
 
@@ -226,30 +227,31 @@ def test_another_user_who_knows_the_ports_can_neither_submit_nor_join(
             assert token not in Path(f"/proc/{pid}/cmdline").read_bytes()
 
 
-def test_a_worker_that_is_killed_while_it_starts_is_started_again(cluster: Cluster, tmp_path: Path) -> None:
+def test_a_worker_that_is_killed_while_it_starts_is_started_again(cluster: Cluster, tmp_path: Path, byte_task: Any) -> None:
     log = tmp_path / "log"
 
     # Here, because Ray carries a function as it is that cannot be imported.
-    def mortal(shelf: object, settings: Any) -> Any:
+    def mortal(cache: object, options: Any) -> Any:
         with log.open("a") as file:
             file.write(f"{os.getpid()}\n")
         if len(log.read_text().split()) <= 2:
             os.kill(os.getpid(), signal.SIGKILL)
-        return lambda content, progress: [content]
+        return SimpleNamespace(answer=lambda content, progress: [content])
 
-    with cluster(WorkerSetup(mortal, tmp_path)) as crew:
-        crew.submit(PoolTask("one", b"asked"))
-        assert crew.next(lambda *_: None) == PoolResult("one", (b"asked",))
+    task = byte_task("one", b"asked")
+    with cluster(WorkerSetup(mortal, tmp_path)) as pool:
+        pool.submit(task)
+        assert pool.next(lambda *_: None) == PoolResult(task, (b"asked",))
     assert len(set(log.read_text().split())) == 3
 
 
 def test_a_worker_with_other_data_or_code_says_so(cluster: Cluster, toy_plan: Plans, tmp_path: Path) -> None:
     cell = toy_plan().cells()[0]
     own = TrainingCache(tmp_path).fingerprint(cell)
-    with cluster(work_of(tmp_path)) as crew:
-        crew.submit(PoolTask("one", AuditTask(cell).encode(Fingerprint({**own.parts, "the data": "others"}))))
-        answer: PoolResult = crew.next(lambda *_: None)
-    assert ELSEWHERE.format(what="the data") in answer.parts[0].decode()
+    with cluster(audit_setup(tmp_path)) as pool:
+        pool.submit(AuditTask(cell, Fingerprint({**own.parts, "the data": "others"})))
+        result: PoolResult[AuditTask, AuditResult] = pool.next(lambda *_: None)
+    assert result.value.reason == ELSEWHERE.format(what="the data")
 
 
 def test_a_training_is_told_of_while_it_lasts_and_comes_back_as_a_file(
@@ -259,4 +261,4 @@ def test_a_training_is_told_of_while_it_lasts_and_comes_back_as_a_file(
     plan = toy_plan(scenario={"rounds": 4, "pause": 0.2})
     running.run(plan, tmp_path / "out", workers=cluster, progress=steps.append)
     assert steps[0].text == "training with none, 1 of 4"
-    assert TrainingCache(tmp_path / "out" / TRAINING_FOLDER).has(TrainingCache(tmp_path).course(plan.cells()[0]))
+    assert TrainingCache(tmp_path / "out" / TRAINING_FOLDER).has(TrainingCache(tmp_path).spec(plan.cells()[0]))

@@ -27,8 +27,6 @@ from leaktight.defences import GaussianNoise
 from leaktight.learning import Federated
 from leaktight.metrics import PSNR
 from leaktight.models import Factory
-from leaktight.running.audit_task import TaskOutcome
-from leaktight.running.backend import Advance, SerialBackend
 from leaktight.running.content import RESPONSE
 from leaktight.running.store import STORE_FILE, TRAINING_FOLDER
 
@@ -259,24 +257,12 @@ def test_a_flipped_byte_in_a_training_run_is_named_and_computed_again(
     assert path.read_bytes() == content
 
 
-class Interrupted(SerialBackend):
-    """An engine that is interrupted after some jobs."""
-
-    left = 1
-
-    def next(self, advance: Advance) -> TaskOutcome:
-        if self.left == 0:
-            raise KeyboardInterrupt
-        self.left -= 1
-        return super().next(advance)
-
-
 def test_a_changed_training_run_without_cells_is_told_of_too(
-    toy: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    toy: Any, tmp_path: Path, interrupted: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     out, before = tmp_path / "out", leaktight.__version__
     with pytest.raises(KeyboardInterrupt):
-        running.run(toy, out, engine=Interrupted(out / TRAINING_FOLDER))
+        running.run(toy, out, workers=interrupted(1))
     monkeypatch.setattr(leaktight, "__version__", "99.0")
     running.run(toy, out)
     assert said(caplog) == [

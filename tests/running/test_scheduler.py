@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 import torch
@@ -14,11 +14,13 @@ from leaktight.core.errors import InvalidValue, LeaktightError
 from leaktight.core.record import Record, Status
 from leaktight.findings.summary import summarise
 from leaktight.plans.plan import on_device
-from leaktight.running import audit_task
-from leaktight.running.audit_task import AuditTask, TaskOutcome
-from leaktight.running.backend import Advance, SerialBackend
+from leaktight.running import audit_worker
+from leaktight.running.audit_task import AuditResult, AuditTask, without_record
+from leaktight.running.audit_worker import AuditWorker
+from leaktight.running.serial import Serial
 from leaktight.running.store import STORE_FILE, TRAINING_FOLDER, Store
-from leaktight.running.training_cache import TrainingCache
+from leaktight.running.training_cache import TrainingSpec
+from leaktight.running.worker_pool import PoolResult
 
 Plans = Callable[..., Any]
 
@@ -71,26 +73,12 @@ def test_a_wider_plan_computes_only_what_is_new(plan: Any, toy_plan: Plans, tmp_
     assert lines(tmp_path / "trained") == 3
 
 
-class Interrupted(SerialBackend):
-    """An engine that is interrupted after some jobs."""
-
-    def __init__(self, folder: Path, after: int) -> None:
-        super().__init__(folder)
-        self.left = after
-
-    def next(self, advance: Advance) -> TaskOutcome:
-        if self.left == 0:
-            raise KeyboardInterrupt
-        self.left -= 1
-        return super().next(advance)
-
-
 # Without a defence there are one training and six cells; two trainings and their cells come after these.
 @pytest.mark.parametrize(("after", "cells"), [(0, 0), (1, 0), (3, 2), (9, 6), (12, 9)])
-def test_an_interruption_keeps_what_is_finished(plan: Any, tmp_path: Path, after: int, cells: int) -> None:
+def test_an_interruption_keeps_what_is_finished(plan: Any, tmp_path: Path, interrupted: Any, after: int, cells: int) -> None:
     out = tmp_path / "out"
     with pytest.raises(KeyboardInterrupt):
-        running.run(plan, out, engine=Interrupted(out / TRAINING_FOLDER, after))
+        running.run(plan, out, workers=interrupted(after))
     with Store.read(out) as store:
         assert len(store.records()) == cells
         assert store.missing() == 14 - cells
@@ -126,7 +114,7 @@ def test_a_training_that_cannot_be_done_gives_each_of_its_cells_the_reason(
 
 
 def test_the_bar_moves_while_a_training_lasts(toy_plan: Plans, tmp_path: Path, monkeypatch: Any) -> None:
-    monkeypatch.setattr(audit_task, "PACE", 0.0)
+    monkeypatch.setattr(audit_worker, "PACE", 0.0)
     steps: list[running.Step] = []
     running.run(toy_plan(scenario={"rounds": 4}), tmp_path / "out", progress=steps.append)
     assert [(step.done, step.total, step.status) for step in steps] == [
@@ -176,13 +164,13 @@ def test_cells_made_from_something_else_are_computed_again_and_it_is_said(
 
 
 def test_a_report_in_between_shows_nothing_that_was_made_from_something_else(
-    plan: Any, tmp_path: Path, monkeypatch: Any
+    plan: Any, tmp_path: Path, monkeypatch: Any, interrupted: Any
 ) -> None:
     out = tmp_path / "out"
     running.run(plan, out)
     monkeypatch.setattr(torch, "__version__", "99.0")
     with pytest.raises(KeyboardInterrupt):
-        running.run(plan, out, engine=Interrupted(out / TRAINING_FOLDER, 5))
+        running.run(plan, out, workers=interrupted(5))
     with Store.read(out) as store:
         assert len(store.records()) == 4
         assert store.versions()["torch"] == "99.0"
@@ -259,43 +247,46 @@ def test_workers_must_be_a_number_of_processes(plan: Any, tmp_path: Path) -> Non
     assert not (tmp_path / "out").exists()
 
 
-def test_jobs_are_described(plan: Any, tmp_path: Path) -> None:
-    from leaktight.running.scheduler import described
+class Recorder(Serial[AuditTask, AuditResult]):
+    """A pool that keeps what it was given, in order."""
 
-    cell = plan.cells()[0]
-    assert described(AuditTask(cell)) == "a against none, batch 1, initial"
-    assert described(AuditTask(TrainingCache(tmp_path).course(cell))) == "training with none"
+    given: ClassVar[list[AuditTask]] = []
 
-
-class Noted(SerialBackend):
-    """An engine that keeps what it was given, in order."""
-
-    def __init__(self, folder: Path) -> None:
-        super().__init__(folder)
-        self.given: list[AuditTask] = []
-
-    def submit(self, job: AuditTask) -> None:
-        self.given.append(job)
-        super().submit(job)
+    def submit(self, task: AuditTask) -> None:
+        self.given.append(task)
+        super().submit(task)
 
 
 def test_nothing_under_a_defence_begins_before_the_messages_without_one_are_under_way(plan: Any, tmp_path: Path) -> None:
-    engine = Noted(tmp_path / "out" / TRAINING_FOLDER)
-    running.run(plan, tmp_path / "out", engine=engine)
-    bare = [job.task.defence.kind == "none" for job in engine.given]
+    running.run(plan, tmp_path / "out", workers=Recorder)
+    bare = [task.work.defence.kind == "none" for task in Recorder.given]
     assert bare == sorted(bare, reverse=True)
     assert 0 < sum(bare) < len(bare) == 17
 
 
+class Deadly(Serial[AuditTask, AuditResult]):
+    """A pool whose workers die of every cell."""
+
+    def next(self, advance: Callable[[AuditTask, int, int], None]) -> PoolResult[AuditTask, AuditResult]:
+        result = super().next(advance)
+        return result if isinstance(result.task.work, TrainingSpec) else PoolResult(result.task, lost="All workers died.")
+
+
+def test_a_cell_whose_workers_die_is_failed_with_the_reason(plan: Any, tmp_path: Path) -> None:
+    records = running.run(plan, tmp_path / "out", workers=Deadly)
+    assert [record.cell for record in records] == plan.cells()
+    assert {(record.status, record.reason) for record in records} == {(Status.FAILED, "All workers died.")}
+
+
 def test_a_defence_is_measured_although_nothing_could_be_without_one(plan: Any, tmp_path: Path, monkeypatch: Any) -> None:
-    perform = audit_task.perform
+    perform = AuditWorker.__call__
 
-    def fail(one: AuditTask, *rest: Any) -> TaskOutcome:
-        if one.task.defence.kind == "none":
-            return audit_task.without_record(one, Status.FAILED, "no luck")
-        return perform(one, *rest)
+    def fail(worker: AuditWorker, task: AuditTask, progress: Any) -> AuditResult:
+        if task.work.defence.kind == "none":
+            return without_record(task, Status.FAILED, "no luck")
+        return perform(worker, task, progress)
 
-    monkeypatch.setattr("leaktight.running.backend.perform", fail)
+    monkeypatch.setattr(AuditWorker, "__call__", fail)
     records = running.run(plan, tmp_path / "out")
     found = {record.cell.defence.kind: record.status for record in records}
     assert found == {"none": Status.FAILED, "toy_noise": Status.DONE}

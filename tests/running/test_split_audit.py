@@ -20,7 +20,8 @@ from leaktight.defences import GaussianNoise
 from leaktight.learning import Federated, Split
 from leaktight.plans.plan_file import parse_plan
 from leaktight.plans.validation import validate_plan
-from leaktight.running.audit_task import AuditTask, perform
+from leaktight.running.audit_task import AuditTask
+from leaktight.running.audit_worker import AuditWorker
 from leaktight.running.fingerprint import Fingerprints
 from leaktight.running.training_cache import TrainingCache, decode, encode
 from leaktight.statistics.auc import auc
@@ -119,9 +120,9 @@ def test_a_plan_of_split_learning_is_built_from_toml():
 def test_every_cell_yields_a_record_and_the_leak_is_there_only_undefended(tmp_path):
     trainings = TrainingCache(tmp_path)
     plan = parse_plan(document())
-    outcomes = {cell: perform(AuditTask(cell), trainings) for cell in plan.cells()}
+    results = {cell: AuditWorker(trainings)(AuditTask(cell)) for cell in plan.cells()}
     leaks = {}
-    for cell, outcome in outcomes.items():
+    for cell, outcome in results.items():
         if cell.defence.kind == "dp_sgd":
             assert (outcome.status, "no place for that" in outcome.reason) == (Status.REFUSED, True)
             continue

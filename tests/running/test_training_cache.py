@@ -30,7 +30,7 @@ def same(one: Any, other: Any) -> bool:
 
 
 @pytest.fixture
-def course(toys: ModuleType, tmp_path: Path) -> TrainingSpec:
+def spec(toys: ModuleType, tmp_path: Path) -> TrainingSpec:
     return TrainingSpec(scenario=toys.ToyScenario(log=str(tmp_path / "log")), defence=Undefended(), seed=3)
 
 
@@ -73,79 +73,79 @@ def test_an_infinite_note_survives() -> None:
     assert math.isinf(decode(encode(Training({}, notes={"epsilon": math.inf}))).notes["epsilon"])
 
 
-def test_done_once_then_kept_for_everyone(course: TrainingSpec, tmp_path: Path) -> None:
+def test_done_once_then_kept_for_everyone(spec: TrainingSpec, tmp_path: Path) -> None:
     trainings = TrainingCache(tmp_path / "training")
-    first = trainings.get(course)
-    again, elsewhere = trainings.get(course), TrainingCache(tmp_path / "training").get(course)
+    first = trainings.get(spec)
+    again, elsewhere = trainings.get(spec), TrainingCache(tmp_path / "training").get(spec)
     assert count(tmp_path) == 1
     assert again is first
     assert torch.equal(
         elsewhere.snapshots["end"].parameters["body.1.weight"], first.snapshots["end"].parameters["body.1.weight"]
     )
     assert elsewhere.utility == first.utility
-    assert (tmp_path / "training" / trainings.name(course)).stat().st_mode & 0o777 == 0o600
+    assert (tmp_path / "training" / spec.file_name).stat().st_mode & 0o777 == 0o600
 
 
-def test_a_training_made_from_something_else_is_not_taken_and_makes_room(course: TrainingSpec, tmp_path: Path) -> None:
+def test_a_training_made_from_something_else_is_not_taken_and_makes_room(spec: TrainingSpec, tmp_path: Path) -> None:
     trainings = TrainingCache(tmp_path / "training")
-    other = course.model_copy(update={"seed": 4})
-    for one in (course, other):
+    other = spec.model_copy(update={"seed": 4})
+    for one in (spec, other):
         trainings.get(one)
-    edited = course.model_copy(update={"fingerprint": "edited"})
+    edited = spec.model_copy(update={"fingerprint": "edited"})
     assert not trainings.has(edited)
     trainings.get(edited)
     assert count(tmp_path) == 3
-    assert trainings.shelf.names() == {trainings.name(edited), trainings.name(other)}
+    assert trainings.files.names() == {edited.file_name, other.file_name}
 
 
 def test_a_cells_training_carries_what_it_is_made_from(
-    course: TrainingSpec, toys: ModuleType, tmp_path: Path, monkeypatch: Any
+    spec: TrainingSpec, toys: ModuleType, tmp_path: Path, monkeypatch: Any
 ) -> None:
-    cell = Cell(scenario=course.scenario, defence=course.defence, probe=Attempt(attack=toys.ToyAttack()), seed=3)
-    found = TrainingCache(tmp_path).course(cell)
-    assert found.model_copy(update={"fingerprint": ""}) == course
+    cell = Cell(scenario=spec.scenario, defence=spec.defence, probe=Attempt(attack=toys.ToyAttack()), seed=3)
+    found = TrainingCache(tmp_path).spec(cell)
+    assert found.model_copy(update={"fingerprint": ""}) == spec
     monkeypatch.setattr(torch, "__version__", "99.0")
-    assert TrainingCache(tmp_path).course(cell).fingerprint != found.fingerprint
+    assert TrainingCache(tmp_path).spec(cell).fingerprint != found.fingerprint
 
 
-def test_the_key_follows_everything_that_decides(course: TrainingSpec, toys: ModuleType) -> None:
+def test_the_key_follows_everything_that_decides(spec: TrainingSpec, toys: ModuleType) -> None:
     others = [
-        course.model_copy(update={"fingerprint": "edited"}),
-        course.model_copy(update={"seed": 4}),
-        course.model_copy(update={"defence": toys.ToyNoise()}),
-        course.model_copy(update={"defence": toys.ToyNoise(std=0.2)}),
-        course.model_copy(update={"scenario": toys.ToyScenario(log="elsewhere")}),
+        spec.model_copy(update={"fingerprint": "edited"}),
+        spec.model_copy(update={"seed": 4}),
+        spec.model_copy(update={"defence": toys.ToyNoise()}),
+        spec.model_copy(update={"defence": toys.ToyNoise(std=0.2)}),
+        spec.model_copy(update={"scenario": toys.ToyScenario(log="elsewhere")}),
     ]
-    assert len({course.key, *(other.key for other in others)}) == 6
-    assert TrainingSpec.model_validate(course.to_dict()).key == course.key
+    assert len({spec.key, *(other.key for other in others)}) == 6
+    assert TrainingSpec.model_validate(spec.to_dict()).key == spec.key
 
 
 @pytest.mark.parametrize("keep", [0, 7, 8, 100, -1])
 def test_a_truncated_file_is_trained_again_with_a_warning(
-    course: TrainingSpec, tmp_path: Path, keep: int, caplog: pytest.LogCaptureFixture
+    spec: TrainingSpec, tmp_path: Path, keep: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     folder = tmp_path / "training"
-    whole = TrainingCache(folder).get(course)
-    path = folder / TrainingCache(folder).name(course)
+    whole = TrainingCache(folder).get(spec)
+    path = folder / spec.file_name
     path.write_bytes(path.read_bytes()[:keep])
     with caplog.at_level(logging.WARNING):
-        mended = TrainingCache(folder).get(course)
+        mended = TrainingCache(folder).get(spec)
     assert count(tmp_path) == 2
     assert "is damaged and is computed again" in caplog.text
     assert mended.utility == whole.utility
-    TrainingCache(folder).get(course)
+    TrainingCache(folder).get(spec)
     assert count(tmp_path) == 2
 
 
-def test_an_unreadable_file_is_trained_again(course: TrainingSpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreadable_file_is_trained_again(spec: TrainingSpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     trainings = TrainingCache(tmp_path / "training")
-    trainings.get(course)
+    trainings.get(spec)
 
     def refused(*_: Any) -> bytes:
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr("leaktight.running.file_cache.read_input", refused)
-    TrainingCache(tmp_path / "training").get(course)
+    TrainingCache(tmp_path / "training").get(spec)
     assert count(tmp_path) == 2
 
 
@@ -179,29 +179,29 @@ def test_any_flipped_byte_is_noticed(tmp_path: Path) -> None:
 
 
 def test_a_flipped_byte_is_named_and_trained_again(
-    course: TrainingSpec, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    spec: TrainingSpec, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     trainings = TrainingCache(tmp_path / "training")
-    whole = trainings.get(course)
-    path = tmp_path / "training" / trainings.name(course)
+    whole = trainings.get(spec)
+    path = tmp_path / "training" / spec.file_name
     content = path.read_bytes()
     path.write_bytes(content[:-3] + bytes([content[-3] ^ 64]) + content[-2:])
-    assert not TrainingCache(tmp_path / "training").has(course)
+    assert not TrainingCache(tmp_path / "training").has(spec)
     assert [said.message for said in caplog.records] == [f"The training run `{path}` is damaged and is computed again."]
     assert not path.exists()
-    mended = TrainingCache(tmp_path / "training").get(course)
+    mended = TrainingCache(tmp_path / "training").get(spec)
     assert same(dict(mended.snapshots["end"].parameters), dict(whole.snapshots["end"].parameters))
     assert path.read_bytes() == content
     assert count(tmp_path) == 2
 
 
-def test_a_training_knows_what_it_was_made_from(course: TrainingSpec, tmp_path: Path) -> None:
+def test_a_training_knows_what_it_was_made_from(spec: TrainingSpec, tmp_path: Path) -> None:
     trainings = TrainingCache(tmp_path / "training")
-    own = course.model_copy(update={"fingerprint": trainings.fingerprint(course).digest})
+    own = spec.model_copy(update={"fingerprint": trainings.fingerprint(spec).digest})
     trainings.get(own)
     assert trainings.outdated(own) is None
-    edited = course.model_copy(update={"fingerprint": "edited"})
-    assert trainings.outdated(edited) == trainings.fingerprint(course)
-    path = tmp_path / "training" / trainings.name(own)
+    edited = spec.model_copy(update={"fingerprint": "edited"})
+    assert trainings.outdated(edited) == trainings.fingerprint(spec)
+    path = tmp_path / "training" / own.file_name
     path.write_bytes(b"rubbish")
     assert trainings.outdated(edited) == Fingerprint()

@@ -18,8 +18,8 @@ BOTH = {ONE: (0.1, 1 / 3, 1e-300), TWO: (-1.25,)}
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     with Journal(tmp_path / "sub" / "journal.jsonl", "settings", MADE) as journal:
-        for job, answer in BOTH.items():
-            journal.add(job, answer)
+        for task, answer in BOTH.items():
+            journal.add(task, answer)
     return tmp_path / "sub" / "journal.jsonl"
 
 

@@ -6,6 +6,7 @@ import json
 import shutil
 import tomllib
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,16 +19,18 @@ from leaktight.data import Digits, Npz
 from leaktight.defences import Transformation
 from leaktight.models import MLP
 from leaktight.running import fingerprint
+from leaktight.running.file_cache import Folder
 from leaktight.running.processes import Processes
 from leaktight.running.scheduler import Step
+from leaktight.running.serial import Serial
 from leaktight.running.store import locked
-from leaktight.running.worker_pool import Answer, PoolTask
+from leaktight.running.worker_pool import PoolResult
 from leaktight.search import Result, Search, search, write_policy
 from leaktight.search.candidates import candidate
 from leaktight.search.material import material
-from leaktight.search.score_task import ScoreTask
+from leaktight.search.score_task import ImageScores, ScoreTask
+from leaktight.search.score_worker import ScoreWorker, load_scorer, search_setup
 from leaktight.search.scorer import Scorer
-from leaktight.search.scoring import PoolBackend, scorer_of, work_of
 
 SETTINGS = Search(data=Digits(), model=MLP(hidden=(8,)), images=16, candidates=24, epochs=2, threshold=2.0)
 
@@ -120,32 +123,39 @@ def test_a_worker_that_cannot_start_is_one_sentence(tmp_path: Path, found: tuple
     torn.write_bytes((out.with_suffix(".search") / "model.safetensors").read_bytes()[:-10])
     with (
         pytest.raises(LeaktightError, match=r"A worker process could not start \(exit code 1\)."),
-        PoolBackend(Processes(1, work_of(SETTINGS, torn))) as engine,
+        Processes(1, search_setup(SETTINGS, torn)) as pool,
     ):
-        list(engine.answers([ScoreTask("accuracy", 0, 16, ())]))
+        pool.submit(ScoreTask("accuracy", 0, 16, ()))
+        pool.next(lambda *_: None)
 
 
-class WorkerPool:
-    """A crew whose workers always answer the same."""
+class Deadly(Serial[ScoreTask, ImageScores]):
+    """A pool whose workers die of every task but the first few."""
 
-    def __init__(self, **answer: object) -> None:
-        self.names: list[str] = []
-        self.answer = answer
+    left = 3
 
-    def submit(self, errand: PoolTask) -> None:
-        self.names.append(errand.name)
+    def next(self, advance: Any) -> PoolResult[ScoreTask, ImageScores]:
+        result = super().next(advance)
+        self.left -= 1
+        return result if self.left >= 0 else PoolResult(result.task, lost="The worker process died 2 times.")
 
-    def next(self, advance: object) -> Answer:
-        return Answer(self.names.pop(), **self.answer)
+
+def test_scores_are_kept_if_the_workers_of_a_task_die(tmp_path: Path) -> None:
+    with pytest.raises(LeaktightError, match=r"^The worker process died 2 times. Finished scores are kept.$"):
+        search(SETTINGS, tmp_path / "policy.toml", workers=Deadly)
+    assert len(lines(tmp_path / "policy.toml")) == 3
 
 
 def test_what_goes_wrong_in_a_worker_is_said_here() -> None:
-    jobs = [ScoreTask("accuracy", 0, 16, ())]
-    with pytest.raises(LeaktightError, match=r"^The worker process died 2 times. Finished scores are kept.$"):
-        list(PoolBackend(WorkerPool(lost="The worker process died 2 times.")).answers(jobs))
+    def fail(task: ScoreTask) -> ImageScores:
+        raise LeaktightError("The images are too large.")
+
+    task = ScoreTask("accuracy", 0, 16, ())
+    assert ScoreTask.from_bytes(task.encode()) == task
+    answers = [ScoreWorker(SimpleNamespace(score=score)).answer(task.encode()) for score in (fail, lambda task: (0.1, -2.5))]
     with pytest.raises(LeaktightError, match=r"^The images are too large.$"):
-        list(PoolBackend(WorkerPool(parts=(b'{"reason": "The images are too large."}',))).answers(jobs))
-    assert list(PoolBackend(WorkerPool(parts=(b'{"scores": [0.1, -2.5]}',))).answers(jobs)) == [(jobs[0], (0.1, -2.5))]
+        task.decode(answers[0])
+    assert task.decode(answers[1]) == (0.1, -2.5)
 
 
 def test_progress_says_how_far_and_what_at_most_is_left(tmp_path: Path) -> None:
@@ -258,7 +268,7 @@ def test_scores_of_other_code_are_computed_again_and_it_is_said(
 
 
 def test_the_scorer_of_a_file_has_its_parameters(found: tuple[Path, Result]) -> None:
-    scorer = scorer_of(SETTINGS, found[0].with_suffix(".search") / "model.safetensors")
+    scorer = load_scorer(SETTINGS, Folder(found[0].with_suffix(".search")), "model.safetensors")
     made = material(SETTINGS)
     assert isinstance(scorer, Scorer)
     assert scorer.trained.keys() == made.task.model.tensors().keys()

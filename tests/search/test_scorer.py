@@ -85,43 +85,43 @@ def test_a_policys_images_depend_on_seed_policy_and_image_alone(made: Material, 
 
 
 def test_scores_are_those_of_the_probes_functions(scorer: Scorer, made: Material) -> None:
-    job = ScoreTask("privacy", 4, 9, (3, 1))
+    task = ScoreTask("privacy", 4, 9, (3, 1))
     images = torch.from_numpy(by_pillow(made, "3-1")).float() / 255
     wanted = privacy_scores(made.task, scorer.trained, images[4:9], made.examples.labels[4:9], made.noise[4:9])
-    assert scorer.answer(job) == pytest.approx(wanted.tolist(), abs=1e-6)
-    [accuracy] = scorer.answer(ScoreTask("accuracy", 0, 12, (3, 1)))
+    assert scorer.score(task) == pytest.approx(wanted.tolist(), abs=1e-6)
+    [accuracy] = scorer.score(ScoreTask("accuracy", 0, 12, (3, 1)))
     # The model of the accuracy score is untrained.
     assert accuracy == pytest.approx(accuracy_score(made.task, made.task.model.tensors(), images))
     assert accuracy != pytest.approx(accuracy_score(made.task, scorer.trained, images))
 
 
 def test_images_that_come_out_the_same_are_scored_once(scorer: Scorer) -> None:
-    once = scorer.answer(ScoreTask("privacy", 0, 4, (11,)))
+    once = scorer.score(ScoreTask("privacy", 0, 4, (11,)))
     assert scorer.scored == 1
     # Dropping bits twice is dropping them once, and inverting twice is nothing at all.
-    assert scorer.answer(ScoreTask("privacy", 0, 4, (11, 11))) == once
+    assert scorer.score(ScoreTask("privacy", 0, 4, (11, 11))) == once
     assert scorer.scored == 1
-    plain = scorer.answer(ScoreTask("privacy", 0, 4, ()))
-    assert scorer.answer(ScoreTask("privacy", 0, 4, (0, 0))) == plain != once
+    plain = scorer.score(ScoreTask("privacy", 0, 4, ()))
+    assert scorer.score(ScoreTask("privacy", 0, 4, (0, 0))) == plain != once
     assert scorer.scored == 2
     # Other images, or another question, are asked anew.
-    scorer.answer(ScoreTask("privacy", 4, 8, (11,)))
-    scorer.answer(ScoreTask("accuracy", 0, 4, (11,)))
+    scorer.score(ScoreTask("privacy", 4, 8, (11,)))
+    scorer.score(ScoreTask("accuracy", 0, 4, (11,)))
     assert scorer.scored == 4
 
 
 def test_whatever_was_asked_before_the_answer_has_the_same_bits(made: Material, scorer: Scorer) -> None:
     fresh = Scorer(SEARCH, made, scorer.trained)
     for acts in ((3,), (3, 1), (0, 0)):
-        scorer.answer(ScoreTask("privacy", 0, 8, acts))
-    assert scorer.answer(ScoreTask("privacy", 8, 12, (3, 1))) == fresh.answer(ScoreTask("privacy", 8, 12, (3, 1)))
+        scorer.score(ScoreTask("privacy", 0, 8, acts))
+    assert scorer.score(ScoreTask("privacy", 8, 12, (3, 1))) == fresh.score(ScoreTask("privacy", 8, 12, (3, 1)))
 
 
 def test_settings_of_the_score_count(made: Material, scorer: Scorer) -> None:
-    job = ScoreTask("privacy", 0, 4, (3,))
+    task = ScoreTask("privacy", 0, 4, (3,))
     for change in ({"similarity": "per_tensor"}, {"blends": 5}):
         other = Scorer(SEARCH.model_copy(update=change), made, scorer.trained)
-        assert other.answer(job) != pytest.approx(scorer.answer(job), abs=1e-6)
+        assert other.score(task) != pytest.approx(scorer.score(task), abs=1e-6)
 
 
 def test_blocks_cover_all_images_once_and_are_whole_groups() -> None:
@@ -137,5 +137,5 @@ def test_grey_images(made: Material) -> None:
     own = material(search)
     scorer = Scorer(search, own, own.task.model.tensors())
     assert scorer.images((3, 1, 7)).shape == (8, 1, 8, 8)
-    assert len(scorer.answer(ScoreTask("privacy", 0, 8, (3, 1, 7)))) == 8
+    assert len(scorer.score(ScoreTask("privacy", 0, 8, (3, 1, 7)))) == 8
     assert dataclasses.astuple(ScoreTask("privacy", 0, 8, (3,))) == ("privacy", 0, 8, (3,))

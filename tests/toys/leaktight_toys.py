@@ -8,6 +8,7 @@ import signal
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, ClassVar, Literal
 
 import torch
@@ -25,7 +26,6 @@ from leaktight.core.run import GroundTruth, Run
 from leaktight.core.scenario import Enter, Observation, Progress, Scenario, Snapshot, Training
 from leaktight.core.task import Batch, Model, Task
 from leaktight.core.threat import Knows, View
-from leaktight.running.worker_pool import WorkerFunction
 
 SHAPE = (1, 2, 2)
 Trouble = Literal["none", "refuse", "error", "numeric", "memory", "bug", "die", "die_once", "slow"]
@@ -53,14 +53,14 @@ def happen(trouble: Trouble, log: str = "") -> None:
         time.sleep(0.4)
 
 
-def mortal(shelf: object, settings: Mapping[str, Any]) -> WorkerFunction:
+def mortal(cache: object, options: Mapping[str, Any]) -> SimpleNamespace:
     """Make a worker that answers with what it was given; the first processes that make one are killed meanwhile."""
-    log = Path(settings["log"])
+    log = Path(options["log"])
     with log.open("a") as file:
         file.write(f"{os.getpid()}\n")
-    if len(log.read_text().split()) <= settings["deaths"]:
+    if len(log.read_text().split()) <= options["deaths"]:
         os.kill(os.getpid(), signal.SIGKILL)
-    return lambda content, progress: [content]
+    return SimpleNamespace(answer=lambda content, progress: [content])
 
 
 def squared(outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:

@@ -52,8 +52,8 @@ def _convolve(
     dilation: int | Sequence[int] = 1,
     groups: int = 1,
 ) -> Tensor:
-    plain = groups == 1 and not isinstance(padding, str) and _pair(dilation) == (1, 1)
-    if not plain or input.ndim != 4 or weight.shape[1] > MOST_CHANNELS:
+    plain = groups == 1 and _pair(dilation) == (1, 1) and input.ndim == 4 and weight.shape[1] <= MOST_CHANNELS
+    if not plain or isinstance(padding, str):
         return torch.conv2d(input, weight, bias, stride, padding, dilation, groups)
     window = (_pair(weight.shape[2:]), _pair(stride), _pair(padding))
     height, width = _places(input.shape[2:], window)
@@ -61,7 +61,7 @@ def _convolve(
         return torch.conv2d(input, weight, bias, stride, padding)
     # A product for each example: torch folds one for all into shapes that double its cost.
     every = weight.flatten(1).expand(len(input), -1, -1)
-    output = _Multiply.apply(every, _Unfold.apply(input, window)).unflatten(2, (height, width))
+    output = _multiply(every, _unfold(input, window)).reshape(len(input), -1, height, width)
     return output if bias is None else output + bias[:, None, None]
 
 
@@ -85,11 +85,11 @@ class _Unfold(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, gradients: Tensor) -> tuple[Tensor, None]:
-        return _Fold.apply(gradients, ctx.size, ctx.window), None
+        return _fold(gradients, ctx.size, ctx.window), None
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int, None], images: Tensor, window: _Window) -> tuple[Tensor, int]:
-        return _mapped(lambda every: _Unfold.apply(every, window), images, in_dims[0])
+        return _map_rows(lambda every: _unfold(every, window), images, in_dims[0])
 
 
 class _Fold(torch.autograd.Function):
@@ -106,13 +106,13 @@ class _Fold(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, gradients: Tensor) -> tuple[Tensor, None, None]:
-        return _Unfold.apply(gradients, ctx.window), None, None
+        return _unfold(gradients, ctx.window), None, None
 
     @staticmethod
     def vmap(
         info: Any, in_dims: tuple[int, None, None], columns: Tensor, size: tuple[int, int], window: _Window
     ) -> tuple[Tensor, int]:
-        return _mapped(lambda every: _Fold.apply(every, size, window), columns, in_dims[0])
+        return _map_rows(lambda every: _fold(every, size, window), columns, in_dims[0])
 
 
 class _Multiply(torch.autograd.Function):
@@ -135,7 +135,7 @@ class _Multiply(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradients: Tensor) -> tuple[Tensor, Tensor]:
         weights, columns = ctx.saved_tensors
-        return _MultiplyTransposed.apply(gradients, columns), _Multiply.apply(weights.mT, gradients)
+        return _multiply_transposed(gradients, columns), _multiply(weights.mT, gradients)
 
 
 class _MultiplyTransposed(torch.autograd.Function):
@@ -154,13 +154,34 @@ class _MultiplyTransposed(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradients: Tensor) -> tuple[Tensor, Tensor]:
         outputs, columns = ctx.saved_tensors
-        return _Multiply.apply(gradients, columns), _Multiply.apply(gradients.mT, outputs)
+        return _multiply(gradients, columns), _multiply(gradients.mT, outputs)
 
 
-def _mapped(work: Callable[[Tensor], Tensor], tensors: Tensor, where: int) -> tuple[Tensor, int]:
+def _unfold(images: Tensor, window: _Window) -> Tensor:
+    columns: Tensor = _Unfold.apply(images, window)  # type: ignore[no-untyped-call]
+    return columns
+
+
+def _fold(columns: Tensor, size: tuple[int, int], window: _Window) -> Tensor:
+    images: Tensor = _Fold.apply(columns, size, window)  # type: ignore[no-untyped-call]
+    return images
+
+
+def _multiply(weights: Tensor, columns: Tensor) -> Tensor:
+    outputs: Tensor = _Multiply.apply(weights, columns)  # type: ignore[no-untyped-call]
+    return outputs
+
+
+def _multiply_transposed(outputs: Tensor, columns: Tensor) -> Tensor:
+    weights: Tensor = _MultiplyTransposed.apply(outputs, columns)  # type: ignore[no-untyped-call]
+    return weights
+
+
+def _map_rows(work: Callable[[Tensor], Tensor], tensors: Tensor, where: int) -> tuple[Tensor, int]:
     """Let all rows of a map be examples of one call."""
     rows = tensors.movedim(where, 0)
-    return work(rows.flatten(0, 1)).unflatten(0, rows.shape[:2]), 0
+    results = work(rows.flatten(0, 1))
+    return results.view(*rows.shape[:2], *results.shape[1:]), 0
 
 
 def _places(size: Sequence[int], window: _Window) -> tuple[int, int]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
+import torch
 from pydantic import SerializeAsAny
 from torch import nn
 
@@ -15,20 +16,29 @@ from leaktight.captures.capture import Capture, read_captures
 from leaktight.captures.manifest import ENDING
 from leaktight.captures.sender import exchange, undefended
 from leaktight.captures.task import loaded, mixing_layers, outputs_in, random_layers, task_of
+from leaktight.captures.tensors import LARGEST_FILE
 from leaktight.captures.truth import read_truth
 from leaktight.captures.vanishing import vanished
 from leaktight.core.defence import Defence, Undefended
 from leaktight.core.device import DeviceName, device_of
+from leaktight.core.digest import digest
 from leaktight.core.errors import InvalidValue, Refusal
 from leaktight.core.factory import call_object
+from leaktight.core.input_file import digest_input
 from leaktight.core.message import Message, Tensors
 from leaktight.core.random import global_seed
 from leaktight.core.run import GroundTruth, MessageKey, Run
-from leaktight.core.scenario import Enter, Observation, Progress, Scenario, Snapshot, Training
+from leaktight.core.scenario import Content, Control, Enter, Observation, Progress, Scenario, Snapshot, Training
 from leaktight.core.task import Batch, Task
+from leaktight.data import Digits
 from leaktight.data.files import Location
 from leaktight.data.source import Source
+from leaktight.learning.federated import Federated
+from leaktight.learning.protocol import FedSGD
 from leaktight.models.factory import Factory
+from leaktight.models.trial import trial_inputs
+
+CAPTURES = "the captured messages"
 
 
 class Captured(Scenario):
@@ -118,6 +128,25 @@ class Captured(Scenario):
         classes = outputs_in(module, shape) or _classes(capture, module.state_dict())
         made = task_of(module, shape, classes, self.model.head, (manifest.mean, manifest.std) if manifest.mean else None)
         return dataclasses.replace(made, model=made.model.to(device_of(self.device)))
+
+    def content(self, seed: int) -> Content:
+        """The files of the captures, and the model with what was sent first."""
+        files = [part for path in self.files() for part in (path.name, digest_input(path, LARGEST_FILE).hex())]
+        task = self.task(self.captures()[0])
+        inputs = trial_inputs(task.model, task.shape).cpu()
+        return Content(task.model, (inputs,), torch.zeros(len(inputs), dtype=torch.long), {CAPTURES: digest(*files)})
+
+    def seats(self, seeds: Sequence[int], batch_sizes: Sequence[int]) -> frozenset[str]:
+        """Whoever received a capture; each is opened once, because a damaged one is better named now than in every cell."""
+        captures = self.captures()
+        task = self.task(captures[0])
+        for capture in captures:
+            exchange(capture, task)
+        return frozenset(capture.manifest.receiver for capture in captures)
+
+    def control(self) -> Control:
+        """A federation: of captured messages no answer is known, but the same instruments must be exact where one is."""
+        return Control(Federated(data=Digits(), model={"kind": "mlp"}, protocol=FedSGD(), rounds=0))
 
     def train(self, defence: Defence, seed: int, progress: Progress | None = None, enter: Enter | None = None) -> Training:
         """Train nothing: that happened elsewhere."""

@@ -31,6 +31,14 @@ class Guess:
 
     keys: tuple[MessageKey, ...]
 
+    def check(self, attack: str, shape: tuple[int, ...]) -> None:
+        """Raise a `LeaktightError` if it does not have the form that it promises.
+
+        Args:
+            attack: whose guess it is.
+            shape: that of one example.
+        """
+
 
 @dataclasses.dataclass(frozen=True)
 class Reconstruction(Guess):
@@ -52,6 +60,16 @@ class Reconstruction(Guess):
     objective: Tensor | None = None
     judge: Callable[[Sequence[GroundTruth]], Tensor] | None = dataclasses.field(default=None, repr=False, compare=False)
     certified: tuple[Tensor, ...] | None = None
+
+    def check(self, attack: str, shape: tuple[int, ...]) -> None:
+        """Examples have the task's shape and are finite."""
+        for key, inputs in zip(self.keys, self.inputs, strict=True):
+            if tuple(inputs.shape[1:]) != shape:
+                raise LeaktightError(
+                    f"{attack} must guess inputs of shape {shape} for {key}. Got {tuple(inputs.shape[1:])} instead."
+                )
+            if not torch.isfinite(inputs).all():
+                raise LeaktightError(f"{attack} guessed inputs for {key} that are not finite numbers.")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,6 +123,15 @@ class LabelScores(Scores):
     blind: tuple[Tensor, ...] = ()
     passes: RowScores | None = None
 
+    def check(self, attack: str, shape: tuple[int, ...]) -> None:
+        """There is a row of scores for each layer; no score is infinite."""
+        for key, scores in zip(self.keys, self.values, strict=True):
+            if scores.dim() != 2 or len(scores) != len(self.layers) or torch.isinf(scores).any():
+                raise LeaktightError(
+                    f"{attack} must score {key} by finite numbers, one row for each of {len(self.layers)} layers. "
+                    f"Got shape {tuple(scores.shape)}{' with infinities' if torch.isinf(scores).any() else ''} instead."
+                )
+
 
 @dataclasses.dataclass(frozen=True)
 class PropertyScores(Guess):
@@ -118,6 +145,14 @@ class PropertyScores(Guess):
 
     values: Tensor
     layers: tuple[str | None, ...] = (None,)
+
+    def check(self, attack: str, shape: tuple[int, ...]) -> None:
+        """There is a probability for each layer and message."""
+        wanted = (len(self.layers), len(self.keys))
+        if tuple(self.values.shape) != wanted or not ((self.values >= 0) & (self.values <= 1)).all():
+            raise LeaktightError(
+                f"{attack} must give probabilities of shape {wanted}. Got shape {tuple(self.values.shape)}, or others."
+            )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -138,6 +173,17 @@ class Samples(Guess):
     history: Tensor
     rounds: tuple[int, ...]
     estimates: Tensor | None = None
+
+    def check(self, attack: str, shape: tuple[int, ...]) -> None:
+        """Samples have the task's shape, now and in each round, and are finite."""
+        shapes = self.inputs.shape[1:], self.history.shape[2:]
+        if any(tuple(each) != shape for each in shapes) or len(self.history) != len(self.rounds):
+            raise LeaktightError(
+                f"{attack} must make samples of shape {shape}, now and in {len(self.rounds)} rounds. "
+                f"Got {tuple(self.inputs.shape)} and {tuple(self.history.shape)} instead."
+            )
+        if not torch.isfinite(self.inputs).all():
+            raise LeaktightError(f"{attack} made samples that are not finite numbers.")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -227,38 +273,9 @@ class Attack(Registered):
 
     @final
     def __call__(self, view: View, rng: Stream) -> Guess:
-        """Run the attack and check that its guess has the promised form."""
+        """Run the attack and let its guess check that it has the promised form."""
         guess = self.run(view, rng)
-        if isinstance(guess, Reconstruction):
-            for key, inputs in zip(guess.keys, guess.inputs, strict=True):
-                if tuple(inputs.shape[1:]) != view.task.shape:
-                    raise LeaktightError(
-                        f"{self.kind} must guess inputs of shape {view.task.shape} for {key}. Got {tuple(inputs.shape[1:])} instead."
-                    )
-                if not torch.isfinite(inputs).all():
-                    raise LeaktightError(f"{self.kind} guessed inputs for {key} that are not finite numbers.")
-        if isinstance(guess, Samples):
-            wanted, shapes = view.task.shape, (guess.inputs.shape[1:], guess.history.shape[2:])
-            if any(tuple(each) != wanted for each in shapes) or len(guess.history) != len(guess.rounds):
-                raise LeaktightError(
-                    f"{self.kind} must make samples of shape {wanted}, now and in {len(guess.rounds)} rounds. "
-                    f"Got {tuple(guess.inputs.shape)} and {tuple(guess.history.shape)} instead."
-                )
-            if not torch.isfinite(guess.inputs).all():
-                raise LeaktightError(f"{self.kind} made samples that are not finite numbers.")
-        if isinstance(guess, LabelScores):
-            for key, scores in zip(guess.keys, guess.values, strict=True):
-                if scores.dim() != 2 or len(scores) != len(guess.layers) or torch.isinf(scores).any():
-                    raise LeaktightError(
-                        f"{self.kind} must score {key} by finite numbers, one row for each of {len(guess.layers)} layers. "
-                        f"Got shape {tuple(scores.shape)}{' with infinities' if torch.isinf(scores).any() else ''} instead."
-                    )
-        if isinstance(guess, PropertyScores):
-            wanted = (len(guess.layers), len(guess.keys))
-            if tuple(guess.values.shape) != wanted or not ((guess.values >= 0) & (guess.values <= 1)).all():
-                raise LeaktightError(
-                    f"{self.kind} must give probabilities of shape {wanted}. Got shape {tuple(guess.values.shape)}, or others."
-                )
+        guess.check(self.kind, view.task.shape)
         return guess
 
     @final

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from leaktight.core.defence import Defence, Undefended
 from leaktight.core.local import Memory
@@ -15,10 +15,13 @@ from leaktight.core.message import Tensors
 from leaktight.core.metric import Reading
 from leaktight.core.party import Party, Seat
 from leaktight.core.run import Run
+from leaktight.core.threat import ThreatModel
 from leaktight.core.value import Registered
 
 Enter = Callable[[Seat], Party]
 Progress = Callable[[int, int], None]
+FEW = 4
+"""How many examples a model is asked about for its fingerprint."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,8 +57,46 @@ class Observation:
     seed: int
 
 
+@dataclasses.dataclass(frozen=True)
+class Content:
+    """What the settings of a scenario only name, beside data and code: its fingerprint is taken of it.
+
+    Args:
+        model: the network that they make, with its initial parameters; None if they make none.
+        inputs: what it is called with: a few examples.
+        labels: a class for each of them.
+        digests: a digest of each other thing that they name, by a name that a person knows.
+    """
+
+    model: nn.Module | None = None
+    inputs: tuple[Tensor, ...] = ()
+    labels: Tensor | None = None
+    digests: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True)
+class Control:
+    """Where an attack must be exact, because the answer follows from the message by arithmetic alone.
+
+    Args:
+        scenario: how the messages come about.
+        attack: the kind of the attack; `analytic` reads a batch of one off a linear layer with bias.
+        threat: where it sits and what it knows.
+        batch_size: how many examples are behind a message.
+    """
+
+    scenario: Scenario
+    attack: str = "analytic"
+    threat: ThreatModel = dataclasses.field(default_factory=ThreatModel)
+    batch_size: int = 1
+
+
 class Scenario(Registered):
-    """Data, model, parties and protocol."""
+    """Data, model, parties and protocol.
+
+    Write `train` and `observe`. `content`, `seats`, `check` and `control` let an audit notice what changed, find mistakes before it starts
+    and check itself; a kind that leaves them out is run all the same.
+    """
 
     family: ClassVar[str] = "scenario"
 
@@ -82,6 +123,25 @@ class Scenario(Registered):
     def baseline(self) -> Defence:
         """What other defences are compared with, and where an attack is tried on noise: no defence, unless messages come from elsewhere."""
         return Undefended()
+
+    def content(self, seed: int) -> Content:
+        """Return what its settings only name; the seed is what the model's initial parameters derive from."""
+        return Content()
+
+    def seats(self, seeds: Sequence[int], batch_sizes: Sequence[int]) -> frozenset[str]:
+        """Return the names of the parties that send messages of such batches; empty if nothing is known of them.
+
+        Raises:
+            InvalidValue: the parties cannot be made, or have too few examples.
+        """
+        return frozenset()
+
+    def check(self, defences: Sequence[Defence], stages: Sequence[str], victims: int | None, seed: int) -> None:
+        """Raise an `InvalidValue` for what must go wrong in every cell under these defences; None means all victims there are."""
+
+    def control(self) -> Control | None:
+        """Return where an audit of it can check itself; None if no answer is known beforehand."""
+        return None
 
     @abc.abstractmethod
     def train(self, defence: Defence, seed: int, progress: Progress | None = None, enter: Enter | None = None) -> Training:

@@ -12,8 +12,9 @@ from leaktight.core.errors import InvalidValue
 from leaktight.core.message import Tensors
 from leaktight.core.metric import Reading
 from leaktight.core.task import Batch, Task
+from leaktight.statistics.auc import delong, placements
 from leaktight.statistics.interval import wilson
-from leaktight.statistics.outcomes import pack_hits
+from leaktight.statistics.outcomes import pack_hits, pack_ranks
 
 
 def hits(scores: Tensor, labels: Tensor) -> Tensor:
@@ -50,6 +51,29 @@ def majority(labels: Tensor) -> float:
     """
     _check_some(labels)
     return int(torch.unique(labels, return_counts=True)[1].max()) / len(labels)
+
+
+def grade_scores(scores: Tensor, labels: Tensor, classes: int, keep: bool = False) -> tuple[Reading, ...]:
+    """Return AUC, for two classes, and accuracy of class scores.
+
+    Args:
+        scores: one row of class scores for each example.
+        labels: the true classes.
+        classes: how many classes there are.
+        keep: whether readings say what became of each example, for a comparison with another model on the same ones.
+
+    Example:
+        >>> [reading.name for reading in grade_scores(torch.eye(2), torch.tensor([0, 1]), classes=2)]
+        ['auc', 'accuracy']
+    """
+    share = accuracy_reading(hits(scores, labels), labels, keep)
+    if classes != 2 or len(torch.unique(labels)) < 2:
+        return (share,)
+    # A model that has diverged ranks nobody.
+    ranked = (scores[:, 1] - scores[:, 0]).nan_to_num(0.0, 1e30, -1e30)
+    value, (low, high) = delong(ranked, labels)
+    outcomes = pack_ranks(*placements(ranked, labels)) if keep else ""
+    return Reading(name="auc", value=value, low=low, high=high, n=len(labels), chance=0.5, outcomes=outcomes), share
 
 
 def utility(task: Task, parameters: Tensors, batch: Batch, chunk: int = 512, keep: bool = False) -> tuple[Reading, ...]:

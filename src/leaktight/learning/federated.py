@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import copy
-import dataclasses
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Literal
 
 import torch
@@ -13,22 +13,22 @@ from torch import Tensor
 
 from leaktight.core.defence import Defence, Undefended, bind_key
 from leaktight.core.device import DeviceName, device_of
-from leaktight.core.errors import InvalidValue
+from leaktight.core.errors import InvalidValue, Refusal
 from leaktight.core.local import Local, Memory
 from leaktight.core.message import Message
 from leaktight.core.party import Party, Seat
 from leaktight.core.random import seed_of, stream
 from leaktight.core.run import GroundTruth, MessageKey, Run, largest
-from leaktight.core.scenario import Enter, Observation, Progress, Snapshot, Training, flatten, unflatten
+from leaktight.core.scenario import FEW, Content, Control, Enter, Observation, Progress, Snapshot, Training, flatten, unflatten
 from leaktight.core.secure import SecretKey
 from leaktight.core.task import Batch, Task
 from leaktight.core.threat import Knows
 from leaktight.data.partition import Equal, Partition
 from leaktight.data.source import Data, Source
-from leaktight.learning.aggregate import secure_sum
 from leaktight.learning.client import Batching, Client
+from leaktight.learning.client_truth import join_truth, owned_together, take_truth, watch
 from leaktight.learning.evaluate import utility
-from leaktight.learning.protocol import FedSGD, Protocol, Server, federate
+from leaktight.learning.protocol import SERVER, FedSGD, Protocol, Server, federate
 from leaktight.learning.schedule import Schedule, Shuffled
 from leaktight.learning.staged import Staged, moment
 from leaktight.learning.task import classification
@@ -76,6 +76,38 @@ class Federated(Staged):
         model = self.model.build(data.shape, classes, seed_of(seed, "model"), statistics)
         return classification(model.to(device_of(self.device)), data.shape, classes)
 
+    def content(self, seed: int) -> Content:
+        """The model, and what it makes of a few test examples."""
+        data = self.data.load()
+        return Content(self.task(data, seed).model, (data.test.inputs[:FEW],), data.test.labels[:FEW])
+
+    def seats(self, seeds: Sequence[int], batch_sizes: Sequence[int]) -> frozenset[str]:
+        """The server and the participants, who must own enough examples for the largest batch."""
+        data, largest_batch = self.data.load(), max(batch_sizes)
+        clients = [
+            client
+            for seed in seeds
+            for client in self.clients(self.task(data, seed), data, Undefended(), seed, batch_size=largest_batch)
+        ]
+        return frozenset({SERVER, *(client.name for client in clients)})
+
+    def check(self, defences: Sequence[Defence], stages: Sequence[str], victims: int | None, seed: int) -> None:
+        """Let participants agree on each defence, and draw a batch: what they cannot do, no cell could."""
+        if "training" in stages and victims is not None:
+            self.rounds_per_moment(victims)
+        data = self.data.load()
+        task = self.task(data, seed)
+        for defence in defences:
+            # A refusal is a cell's own result.
+            with suppress(Refusal):
+                defence.on_agree(task)
+        self.clients(task, data, Undefended(), seed)[0].batches(0)
+
+    def control(self) -> Control:
+        """A plain network, untrained: the gradient of a well trained model is small, and what is exact drowns in rounding."""
+        plain = {"model": {"kind": "mlp"}, "protocol": FedSGD(), "rounds": 0}
+        return Control(Federated.model_validate({**dict(self), **plain}))
+
     def train(self, defence: Defence, seed: int, progress: Progress | None = None, enter: Enter | None = None) -> Training:
         """Train all rounds under a defence; keep the stages, the utility on test data and the parties' notes."""
         data = self.data.load()
@@ -105,7 +137,7 @@ class Federated(Staged):
         def restore_parties(stage: str) -> tuple[Server, list[Party]]:
             snapshot = _on(task.device, training.snapshots[stage])
             clients[:] = self.clients(task, data, defence, observation.seed, snapshot.memories, observation.batch_size)
-            parties = [_occupant(seat, enter, truths) for seat in _seats(clients)]
+            parties = [watch(seat, enter, truths) for seat in _seats(clients)]
             return Server(dict(snapshot.parameters), self.protocol.optimiser, observation.seed), parties
 
         if observation.stage == "training":
@@ -138,8 +170,8 @@ class Federated(Staged):
         transcript: list[Message] = []
         for number in range(first, first + rounds):
             messages = self.protocol.round(server, parties, number)
-            if self.protocol.aggregation == "secure" and (parts := _honest(parties, number, truths)):
-                truths[messages[-1].key] = _join_truths(parts, messages[-1], None)
+            if self.protocol.aggregation == "secure" and (parts := take_truth(parties, number, truths)):
+                truths[messages[-1].key] = join_truth(parts, messages[-1], None)
             transcript += messages
         return transcript + [server.ask(party.name, first + rounds) for party in parties]
 
@@ -152,10 +184,10 @@ class Federated(Staged):
             owned: Batch | None = None
             for number in range(self.rounds, self.rounds + observation.victims):
                 messages, _ = self.protocol.collect(server, parties, number)
-                if parts := _honest(parties, number, truths):
+                if parts := take_truth(parties, number, truths):
                     # What everybody owns is the same in all rounds: one copy of it serves all.
-                    owned = owned or _join_owned(parts)
-                    truths[messages[-1].key] = _join_truths(parts, messages[-1], owned)
+                    owned = owned or owned_together(parts)
+                    truths[messages[-1].key] = join_truth(parts, messages[-1], owned)
                 transcript += messages
             return transcript
         for victim in range(observation.victims):
@@ -243,39 +275,6 @@ def _on(device: torch.device, snapshot: Snapshot) -> Snapshot:
     return Snapshot({name: tensor.to(device) for name, tensor in snapshot.parameters.items()}, memories)
 
 
-@dataclasses.dataclass(frozen=True)
-class _WatchedParty:
-    """An honest participant whose ground truth is recorded, out of reach of itself and of whoever takes its seat."""
-
-    client: Client
-    truths: dict[MessageKey, GroundTruth]
-
-    @property
-    def name(self) -> str:
-        return self.client.name
-
-    def respond(self, message: Message) -> Message:
-        twin = None if isinstance(self.client.defence, Undefended) else _twin(self.client)
-        ground_truth = self.client.answer(message)
-        plain = ground_truth.clean if twin is None else twin.respond(message)
-        self.truths[ground_truth.sent.key] = dataclasses.replace(
-            ground_truth, plain=plain, owned=self.client.data, revealed=self.client.reveals()
-        )
-        return ground_truth.sent
-
-    def close(self) -> Message | None:
-        return self.client.close()
-
-
-def _twin(client: Client) -> Client:
-    """Return who would answer in a participant's place without a defence: the same examples, the agreed task, no secrets.
-
-    Of what the participant remembers it has only the parameters that it did not take from the server.
-    """
-    kept = {name: copy.deepcopy(value) for name, value in client.local.memory.items() if name == "download"}
-    return dataclasses.replace(client, defence=Undefended(), local=Local(client.local.party, client.local.seed, memory=kept))
-
-
 def _seats(clients: Sequence[Client]) -> list[Seat]:
     """Return the participants' seats, each with what the others keep secret until they reveal it."""
     reveals = {client.name: client.close() for client in clients}
@@ -288,34 +287,4 @@ def _seats(clients: Sequence[Client]) -> list[Seat]:
         }
         for client in clients
     }
-    return [Seat(client.name, client.public, client.data, client.local, client, known[client.name]) for client in clients]
-
-
-def _occupant(seat: Seat, enter: Enter | None, truths: dict[MessageKey, GroundTruth]) -> Party:
-    party = enter(seat) if enter else seat.honest
-    return _WatchedParty(party, truths) if isinstance(party, Client) and party is seat.honest else party
-
-
-def _honest(parties: Sequence[Party], number: int, truths: dict[MessageKey, GroundTruth]) -> list[GroundTruth]:
-    """Take out the other sides of a round's messages, of all who were honest."""
-    return [truths.pop((party.name, number)) for party in parties if (party.name, number) in truths]
-
-
-def _join_owned(parts: list[GroundTruth]) -> Batch | None:
-    owned = [part.owned for part in parts if part.owned is not None]
-    return Batch.join(owned) if len(owned) == len(parts) else None
-
-
-def _join_truths(parts: list[GroundTruth], sent: Message, owned: Batch | None) -> GroundTruth:
-    """Return the ground truth of a secure sum: everybody's examples, and the sum without any defence."""
-    plain = [part.plain for part in parts if part.plain is not None]
-    return dataclasses.replace(
-        parts[0],
-        raw=Batch.join([part.raw for part in parts]),
-        used=Batch.join([part.used for part in parts]),
-        clean=secure_sum([part.clean for part in parts]),
-        sent=sent,
-        plain=secure_sum(plain) if len(plain) == len(parts) else None,
-        owned=owned,
-        revealed={f"{part.sent.sender}/{name}": key for part in parts for name, key in part.revealed.items()},
-    )
+    return [Seat(one.name, one.public, one.data, one.local, one, known[one.name]) for one in clients]

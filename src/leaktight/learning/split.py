@@ -8,7 +8,7 @@ from typing import Any, Literal, Self
 
 import torch
 from pydantic import Field, SerializeAsAny, model_validator
-from torch import Tensor
+from torch import Tensor, nn
 
 from leaktight.core.defence import Defence, Undefended
 from leaktight.core.device import DeviceName, device_of
@@ -19,22 +19,22 @@ from leaktight.core.message import Message
 from leaktight.core.metric import Reading
 from leaktight.core.random import seed_of
 from leaktight.core.run import Run, largest
-from leaktight.core.scenario import Enter, Observation, Progress, Snapshot, Training
+from leaktight.core.scenario import FEW, Content, Control, Enter, Observation, Progress, Snapshot, Training
 from leaktight.core.task import Batch
-from leaktight.data.columns import Columns
+from leaktight.core.threat import Knows, ThreatModel
 from leaktight.data.source import Data, Source
 from leaktight.learning.boundary import FEATURE_PARTY, LABEL_PARTY
-from leaktight.learning.evaluate import accuracy_reading, hits
+from leaktight.learning.column_split import ColumnSplit, columns_of
+from leaktight.learning.evaluate import grade_scores
 from leaktight.learning.exchange import Watch, play, public_task
 from leaktight.learning.feature_party import FeatureParty
 from leaktight.learning.label_party import LabelParty
 from leaktight.learning.optimiser import Adam, Optimiser
 from leaktight.learning.order import Order
 from leaktight.learning.staged import Staged, moment
-from leaktight.models.halves import Halves, Statistics, halves
+from leaktight.models.halves import Halves, halves
 from leaktight.models.network import Network
-from leaktight.statistics.auc import delong, placements
-from leaktight.statistics.outcomes import pack_ranks
+from leaktight.models.wide_deep import WideDeep
 
 PASSES_TRAINED, PASSES_SEEN = "split.passes_trained", "split.passes_seen"
 """The notes that say how often a training run went through its rows, and how often the messages did that were attacked."""
@@ -142,21 +142,17 @@ class Split(Staged):
 
     def halves(self, data: Data, root: Root) -> Halves:
         """Return the model in two halves, on the device, with its initial weights."""
-        ours, theirs = self.deal_columns(data)
+        columns = self.columns(data)
         statistics = data.statistics() if self.normalise else None
-        if ours is None:
-            inputs: Columns | tuple[int, ...] = data.shape
-        else:
-            inputs = _columns_of(data).take(ours)
         cut = halves(
             self.model,
-            inputs,
+            data.shape if columns.ours is None else columns_of(data).take(columns.ours),
             data.classes,
             root.derive("model"),
             cut=self.cut,
-            own=_columns_of(data).take(theirs) if theirs else None,
-            statistics=_take_statistics(statistics, ours),
-            own_statistics=_take_statistics(statistics, theirs),
+            own=columns_of(data).take(columns.theirs) if columns.theirs else None,
+            statistics=columns.of_features(statistics),
+            own_statistics=columns.of_labels(statistics),
         )
         device = device_of(self.device)
         return Halves(cut.bottom.to(device), cut.top.to(device), cut.shape)
@@ -193,11 +189,48 @@ class Split(Staged):
         return feature, label
 
     def divide_rows(self, inputs: Tensor) -> tuple[Tensor, Tensor | None]:
-        """Return the feature party's and the label party's columns of rows; None for a label party without features."""
-        ours, theirs = self.deal_columns(self.data.load())
-        if ours is None:
+        """Return what the feature party and what the label party holds of rows; None for a label party without features."""
+        columns = self.columns(self.data.load())
+        if columns.ours is None:
             return inputs, None
-        return inputs[:, list(ours)], inputs[:, list(theirs)] if theirs else None
+        return inputs[:, list(columns.ours)], inputs[:, list(columns.theirs)] if columns.theirs else None
+
+    def columns(self, data: Data) -> ColumnSplit:
+        """Return who holds which columns."""
+        return ColumnSplit.of(data, self.feature_party, self.label_party)
+
+    def content(self, seed: int) -> Content:
+        """Both halves of the model, and what they make of a few test examples."""
+        data = self.data.load()
+        features, own = self.divide_rows(data.test.inputs[:FEW])
+        inputs = (features,) if own is None else (features, own)
+        return Content(_Joined(self.halves(data, PublicSeed(seed))), inputs, data.test.labels[:FEW])
+
+    def seats(self, seeds: Sequence[int], batch_sizes: Sequence[int]) -> frozenset[str]:
+        """The two parties."""
+        data = self.data.load()
+        if min(batch_sizes) < 2:
+            raise InvalidValue(
+                "The `batch_sizes` of the grid must be at least 2 in split learning, which tells examples of a batch apart. "
+                f"Got {min(batch_sizes)} instead."
+            )
+        return frozenset(
+            party.name
+            for seed in seeds
+            for size in batch_sizes
+            for party in self.parties(data, Undefended(), seed, batch_size=size)
+        )
+
+    def control(self) -> Control:
+        """Cut before the head, so that the top is linear; untrained, because a sure model's gradients drown in rounding.
+
+        Below a linear top every cut gradient is (p - y) times one vector: its cosine with a known positive's is 1 or -1. A table with
+        categories is for embeddings alone, and below its head Wide & Deep is as good as a plain network.
+        """
+        model = self.model if isinstance(self.model, WideDeep) else {"kind": "mlp"}
+        plain = {"model": model, "cut": "", "rounds": 0, "passes": 0, "moments": 1, "feature_defence": Undefended()}
+        threat = ThreatModel(seat=FEATURE_PARTY, knows=frozenset({Knows.HINTS}))
+        return Control(Split.model_validate({**dict(self), **plain}), "direction", threat, self.batch_size)
 
     def train(self, defence: Defence, seed: int, progress: Progress | None = None, enter: Enter | None = None) -> Training:
         """Train all steps under the label party's defence; keep the stages, the utility on test data and the parties' notes."""
@@ -226,7 +259,7 @@ class Split(Staged):
         device = device_of(self.device)
         activations = feature.features(features.to(device))
         scores = label.scores(activations, None if own is None else own.to(device)).cpu()
-        return grade(scores, data.test.labels, data.classes, keep=True)
+        return grade_scores(scores, data.test.labels, data.classes, keep=True)
 
     def observe(self, training: Training, defence: Defence, observation: Observation, enter: Enter | None = None) -> Run:
         """Resume a training run from a stage, one step for each victim, and record both sides of every gradient."""
@@ -270,43 +303,17 @@ class Split(Staged):
         for number, steps in self.continuations(observation.victims).items():
             yield training.snapshots[moment(number)], steps
 
-    def deal_columns(self, data: Data) -> tuple[tuple[int, ...] | None, tuple[int, ...]]:
-        """Return the positions of the feature party's and of the label party's columns; None for images, which stay whole."""
-        if len(data.shape) != 1:
-            if self.label_party or self.feature_party:
-                raise InvalidValue(f"The columns of split must be left out for images. Got data of shape {data.shape} instead.")
-            return None, ()
-        columns = _columns_of(data)
-        theirs = columns.find(self.label_party, "the label party")
-        ours = columns.find(self.feature_party, "the feature party")
-        if not self.feature_party:
-            ours = tuple(at for at in range(len(columns)) if at not in set(theirs))
-        if not ours:
-            raise InvalidValue("The `label_party` of split must leave the feature party a column. Got all columns instead.")
-        return ours, theirs
 
+class _Joined(nn.Module):
+    """Two halves of a network as one."""
 
-def grade(scores: Tensor, labels: Tensor, classes: int, keep: bool = False) -> tuple[Reading, ...]:
-    """Return AUC, for two classes, and accuracy of class scores.
+    def __init__(self, parts: Halves) -> None:
+        super().__init__()
+        self.bottom, self.top = parts.bottom, parts.top
 
-    Args:
-        scores: one row of class scores for each example.
-        labels: the true classes.
-        classes: how many classes there are.
-        keep: whether readings say what became of each example, for a comparison with another model on the same ones.
-
-    Example:
-        >>> [reading.name for reading in grade(torch.eye(2), torch.tensor([0, 1]), classes=2)]
-        ['auc', 'accuracy']
-    """
-    share = accuracy_reading(hits(scores, labels), labels, keep)
-    if classes != 2 or len(torch.unique(labels)) < 2:
-        return (share,)
-    # A model that has diverged ranks nobody.
-    ranked = (scores[:, 1] - scores[:, 0]).nan_to_num(0.0, 1e30, -1e30)
-    value, (low, high) = delong(ranked, labels)
-    outcomes = pack_ranks(*placements(ranked, labels)) if keep else ""
-    return Reading(name="auc", value=value, low=low, high=high, n=len(labels), chance=0.5, outcomes=outcomes), share
+    def forward(self, features: Tensor, own: Tensor | None = None) -> Tensor:
+        scores: Tensor = self.top(self.bottom(features), own)
+        return scores
 
 
 def _require_room(feature: FeatureParty, label: LabelParty, observation: Observation) -> None:
@@ -336,14 +343,3 @@ def _training_loss(losses: Sequence[Tensor]) -> list[Reading]:
         return []
     last = torch.stack(list(losses))[-max(1, len(losses) // 10) :]
     return [Reading(name="training_loss", value=last.mean().item(), n=len(last))] if torch.isfinite(last).all() else []
-
-
-def _columns_of(data: Data) -> Columns:
-    return data.columns or Columns.plain(data.shape[0])
-
-
-def _take_statistics(statistics: Statistics | None, positions: tuple[int, ...] | None) -> Statistics | None:
-    if statistics is None or positions is None:
-        return statistics
-    mean, std = statistics
-    return tuple(mean[at] for at in positions), tuple(std[at] for at in positions)

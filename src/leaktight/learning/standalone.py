@@ -15,7 +15,7 @@ from leaktight.core.message import Kind
 from leaktight.core.metric import Reading
 from leaktight.core.random import stream
 from leaktight.core.run import Run
-from leaktight.core.scenario import Enter, Observation, Progress, Scenario, Snapshot, Training
+from leaktight.core.scenario import Content, Enter, Observation, Progress, Scenario, Snapshot, Training
 from leaktight.learning.evaluate import utility
 from leaktight.learning.federated import Federated
 from leaktight.learning.protocol import FedAvg, Server, federate
@@ -69,6 +69,10 @@ class Standalone(Scenario):
     def untrained(self) -> bool:
         """Whether there are no rounds."""
         return self.federation.rounds == 0
+
+    def content(self, seed: int) -> Content:
+        """That of the federation."""
+        return self.federation.content(seed)
 
     def train(self, defence: Defence, seed: int, progress: Progress | None = None, enter: Enter | None = None) -> Training:
         """Train participants one after the other."""

@@ -15,13 +15,9 @@ from leaktight.core.errors import InvalidValue
 from leaktight.core.probe import Attempt
 from leaktight.core.scenario import Scenario
 from leaktight.core.threat import Knows, ThreatModel
-from leaktight.data import Digits
 from leaktight.data.source import Source
-from leaktight.learning.federated import Federated
-from leaktight.learning.protocol import FedSGD
 from leaktight.metrics import standard
 from leaktight.models import Factory
-from leaktight.plans.control import exposed
 from leaktight.plans.plan import Grid, Plan
 
 THOROUGH = 4
@@ -107,9 +103,3 @@ def _scenarios(scenario: Captured, captures: list[Capture]) -> dict[str, Scenari
     if all(torch.equal(start[name], other[name]) for other in others for name in names if name in start and name in other):
         return {"captured": scenario}
     return {f"round {number}": scenario.model_copy(update={"rounds": (number,)}) for number in first}
-
-
-@exposed.register
-def _(scenario: Captured) -> Scenario:
-    # Of captured messages no answer is known. The same instruments must at least be exact where one is.
-    return Federated(data=Digits(), model={"kind": "mlp"}, protocol=FedSGD(), rounds=0)

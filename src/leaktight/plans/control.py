@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from functools import singledispatch
 
 from torch import Tensor
 
@@ -21,69 +20,21 @@ from leaktight.core.random import Stream, normal_like
 from leaktight.core.record import Cell
 from leaktight.core.run import Run
 from leaktight.core.scenario import Enter, Scenario
-from leaktight.core.threat import Knows, ThreatModel
-from leaktight.learning.boundary import FEATURE_PARTY
-from leaktight.learning.federated import Federated
-from leaktight.learning.protocol import FedSGD
-from leaktight.learning.split import Split
-from leaktight.models.wide_deep import WideDeep
-
-
-@singledispatch
-def exposed(scenario: Scenario) -> Scenario | None:
-    """Return the scenario in which the attack of `proof` must be exact, or None if this kind of scenario has none.
-
-    A scenario of a new kind registers its own answer with `exposed.register`.
-    """
-    return None
-
-
-@exposed.register
-def _(scenario: Federated) -> Scenario:
-    # Untrained, because the gradient of a well trained model is small and what is exact drowns in rounding.
-    plain = {"kind": "mlp"}
-    return Federated.model_validate({**dict(scenario), "model": plain, "protocol": FedSGD(), "rounds": 0})
-
-
-@exposed.register
-def _(scenario: Split) -> Scenario:
-    # Cut before the head, so that the top is linear; untrained, because a sure model's gradients drown in rounding.
-    # A table with categories is for embeddings alone, and below its head Wide & Deep is as good.
-    plain = scenario.model if isinstance(scenario.model, WideDeep) else {"kind": "mlp"}
-    return Split.model_validate(
-        {**dict(scenario), "model": plain, "cut": "", "rounds": 0, "passes": 0, "moments": 1, "feature_defence": Undefended()}
-    )
-
-
-@singledispatch
-def proof(scenario: Scenario) -> tuple[Attack, ThreatModel, int]:
-    """Return the attack that must be exact in an exposed scenario, its threat model, and the batch size.
-
-    Unless a kind of scenario registers another with `proof.register`: a batch of one, read off a linear layer with bias.
-    """
-    return Attack.model_validate({"kind": "analytic"}), ThreatModel(), 1
-
-
-@proof.register
-def _(scenario: Split) -> tuple[Attack, ThreatModel, int]:
-    # Below a linear top every cut gradient is (p - y) times one vector: its cosine with a known positive's is 1 or -1.
-    known = ThreatModel(seat=FEATURE_PARTY, knows=frozenset({Knows.HINTS}))
-    return Attack.model_validate({"kind": "direction"}), known, scenario.batch_size
 
 
 def control_cells(scenario: Scenario, seeds: Sequence[int], victims: int, metrics: Sequence[Metric]) -> list[Cell]:
     """Return for each seed the cell that must succeed, because the answer follows from the message by arithmetic alone."""
-    control = exposed(scenario)
+    control = scenario.control()
     if control is None:
         return []
-    attack, threat, batch_size = proof(control)
-    probe = Attempt(attack=attack, threat=threat, metrics=tuple(metrics))
+    attack = Attack.model_validate({"kind": control.attack})
+    probe = Attempt(attack=attack, threat=control.threat, metrics=tuple(metrics))
     return [
         Cell(
-            scenario=control,
+            scenario=control.scenario,
             defence=Undefended(),
             probe=probe,
-            batch_size=batch_size,
+            batch_size=control.batch_size,
             victims=victims,
             seed=seed,
             purpose="control",
@@ -127,7 +78,7 @@ def _by_message(attack: Attack) -> Attack:
     return attack
 
 
-def nulled(run: Run, rng: Stream) -> Run:
+def nullify(run: Run, rng: Stream) -> Run:
     r"""Return a run whose honest messages carry noise instead of anything about the examples behind them.
 
     Each tensor \(g\) is replaced by \(\lVert g \rVert_2 \cdot z / \lVert z \rVert_2\) with \(z \sim N(0, I)\): same shape,
@@ -142,7 +93,7 @@ def nulled(run: Run, rng: Stream) -> Run:
     honest = set(run.truths) or {message.key for message in run.transcript if message.kind in (Kind.GRADIENT, Kind.UPDATE)}
     replaced = {id(message): _noise(message, rng) for message in run.transcript if message.key in honest}
     by_key = {message.key: message for message in replaced.values()}
-    replaced |= _aimless(run, rng)
+    replaced |= _random_steps(run, rng)
     return dataclasses.replace(
         run,
         transcript=tuple(replaced.get(id(message), message) for message in run.transcript),
@@ -154,9 +105,9 @@ def nulled(run: Run, rng: Stream) -> Run:
 
 
 def among_noise(enter: Enter, rng: Stream) -> Enter:
-    """Return who sits where in a training in which honest parties send noise in place of what they learned, as in `nulled`.
+    """Return who sits where in a training run in which honest parties send noise in place of what they learned, as in `nullify`.
 
-    An attacker who sits in a training learns from all its rounds, so noise in the messages that are observed at its end is not enough: in
+    An attacker who sits in a training run learns from all its rounds, so noise in the messages that are observed at its end is not enough: in
     this one there was nothing to learn.
 
     Args:
@@ -164,11 +115,11 @@ def among_noise(enter: Enter, rng: Stream) -> Enter:
         rng: where the noise comes from.
     """
 
-    def seated(seat: Seat) -> Party:
+    def take(seat: Seat) -> Party:
         party = enter(seat)
         return _Noisy(party, rng) if party is seat.honest else party
 
-    return seated
+    return take
 
 
 @dataclasses.dataclass(frozen=True)
@@ -193,7 +144,7 @@ def _noise(message: Message, rng: Stream) -> Message:
     return message.map(lambda tensor: _same_norm(tensor, rng))
 
 
-def _aimless(run: Run, rng: Stream) -> dict[int, Message]:
+def _random_steps(run: Run, rng: Stream) -> dict[int, Message]:
     """Return parameters that follow on those of the round before, moved as far as they were but in a direction of chance."""
     last: dict[str, Message] = {}
     found: dict[int, Message] = {}

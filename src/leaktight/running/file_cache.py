@@ -1,4 +1,4 @@
-"""Shelves: where a worker finds files and leaves those it makes: a folder, or the memory of a process that owns no disk here."""
+"""File caches: where a worker finds files and leaves those it makes: a folder, or the memory of a process that owns no disk here."""
 
 from __future__ import annotations
 
@@ -62,9 +62,9 @@ class MemoryCache:
     """Files in memory: nothing private stays on a machine that only lends its processor.
 
     Example:
-        >>> shelf = MemoryCache()
-        >>> shelf.write("model", b"abc")
-        >>> shelf.read("model"), shelf.read("other"), shelf.names()
+        >>> cache = MemoryCache()
+        >>> cache.write("model", b"abc")
+        >>> cache.read("model"), cache.read("other"), cache.names()
         (b'abc', None, {'model'})
     """
 

@@ -20,7 +20,7 @@ from leaktight.core.factory import load_object, references
 from leaktight.core.scenario import Scenario
 from leaktight.core.value import Value
 from leaktight.data.source import Source
-from leaktight.running.content import MODEL, RESPONSE, Content, contents, digest_data
+from leaktight.running.content import MODEL, RESPONSE, ContentDigest, digest_content, digest_data
 from leaktight.running.dependencies import NUMERIC_PACKAGES, VERSION, digest_loaded, trace
 from leaktight.running.live_code import reach
 
@@ -100,7 +100,7 @@ class Fingerprints:
     """Fingerprints for one run of an audit or a search: data, models and files are looked at once."""
 
     def __init__(self) -> None:
-        self._contents: dict[tuple[str, int], Content] = {}
+        self._contents: dict[tuple[str, int], ContentDigest] = {}
         self._data: dict[tuple[type, str], str] = {}
         self._files: dict[tuple[frozenset[str], tuple[str, ...]], dict[str, str]] = {}
         self._reached: dict[frozenset[Any], dict[str, str]] = {}
@@ -133,7 +133,7 @@ class Fingerprints:
         self, scenario: Scenario, seed: int, values: tuple[Value, ...], through: tuple[str, ...], alone: tuple[str, ...]
     ) -> dict[str, str]:
         if (scenario.key, seed) not in self._contents:
-            self._contents[scenario.key, seed] = contents(scenario, seed)
+            self._contents[scenario.key, seed] = digest_content(scenario.content(seed))
         content = self._contents[scenario.key, seed]
         data = [self._of_source(source) for source in _sources((scenario, *values))]
         # After what a person's functions load is loaded.

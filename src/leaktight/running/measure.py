@@ -1,11 +1,11 @@
-"""The runner: one cell is measured."""
+"""Measure one cell."""
 
 from __future__ import annotations
 
 from leaktight.core.random import Stream, stream
 from leaktight.core.record import Cell, Record, Status
 from leaktight.core.scenario import Observation
-from leaktight.plans.control import nulled
+from leaktight.plans.control import nullify
 from leaktight.running.gallery import Gallery, gallery_of
 from leaktight.running.training_cache import TrainingCache
 
@@ -13,18 +13,18 @@ from leaktight.running.training_cache import TrainingCache
 def measure(cell: Cell, trainings: TrainingCache) -> tuple[Record, Gallery]:
     """Measure one cell; return its record and, for its owner's eyes, pictures.
 
-    What parties noted counts their training. What they noted while they were observed counts messages that only the audit
-    asked for, so it is taken only where the training noted nothing of that name.
+    What parties noted counts their training run. What they noted while they were observed counts messages that only the audit
+    asked for, so it is taken only where the training run noted nothing of that name.
 
     Args:
         cell: what to measure.
-        trainings: where the training it needs is kept, or done.
+        trainings: where the training run it needs is kept, or done.
     """
-    training = trainings.get(trainings.course(cell))
+    training = trainings.get(trainings.spec(cell))
     observation = Observation(cell.stage, cell.batch_size, cell.victims, cell.seed)
     run = cell.scenario.observe(training, cell.defence, observation, cell.probe.enter)
     if cell.purpose == "null":
-        run = nulled(run, _stream(cell, "null"))
+        run = nullify(run, _stream(cell, "null"))
     finding = cell.probe.read(run, _stream(cell, "probe"))
     record = Record(
         cell=cell,

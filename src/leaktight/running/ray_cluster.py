@@ -20,7 +20,7 @@ from leaktight.core.errors import InvalidValue, LeaktightError
 from leaktight.core.private import reason, write_private
 from leaktight.core.temporary import private_temporary
 from leaktight.core.threads import cores
-from leaktight.running.worker_pool import WorkerPool, WorkerSetup
+from leaktight.running.worker_pool import Result, Task, WorkerPool, WorkerSetup
 
 LOOPBACK = "127.0.0.1"
 _PATIENCE = 10.0
@@ -59,11 +59,11 @@ def write_token(path: Path) -> Path:
 
 
 class Cluster:
-    """Hires workers on Ray: hand it to an audit or a search as its `workers`.
+    """Starts workers on Ray: pass it to an audit or a search as its `workers`.
 
     Without an address, a Ray of our own is started when it is first needed, with sockets on loopback and files for their owner alone,
     and is stopped and removed at the end of the block. Each of its ports asks for a secret that is in one of those files, so that other
-    users of the machine can neither submit a job nor join. With an address nothing is started or stopped but workers. What goes to a worker and comes back
+    users of the machine can neither submit a task nor join. With an address nothing is started or stopped but workers. What goes to a worker and comes back
     is JSON and safetensors; nothing is written on its machine, and the caller alone writes results down. Every machine needs the same Leaktight
     and data under the same paths; a worker that has something else fails its cells with a sentence that says so.
 
@@ -86,16 +86,16 @@ class Cluster:
         self._started = ExitStack()
         self._ours = False
 
-    def __call__(self, work: WorkerSetup) -> WorkerPool:
-        """Return a crew for some work."""
+    def __call__(self, setup: WorkerSetup[Task, Result]) -> WorkerPool[Task, Result]:
+        """Return a pool of workers with a setup."""
         from leaktight.running.ray_workers import RayWorkers
 
         ray = self.start()
         most = int(ray.cluster_resources().get("CPU", 1)) or 1
-        return RayWorkers(ray, min(self._workers or most, most), work)
+        return RayWorkers(ray, min(self._workers or most, most), setup)
 
     def start(self) -> ModuleType:
-        """Start Ray or join the cluster, if that was not done yet, and return the package; hiring workers does it, too."""
+        """Start Ray or join the cluster, if that was not done yet, and return the package; starting workers does it, too."""
         if self._ray is None:
             ray = _imported(local=self._address is None)
             # A Ray that the caller's own program uses is used too, and is the caller's to stop.

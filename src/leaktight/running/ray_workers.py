@@ -9,13 +9,13 @@ import queue
 import sys
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import ModuleType, TracebackType
-from typing import Any, Self
+from typing import Any, Generic, Self
 
 from leaktight.core.errors import LeaktightError
 from leaktight.running.file_cache import Folder, MemoryCache
-from leaktight.running.worker_pool import Advance, PoolResult, PoolTask, TaskQueue, Worker, WorkerSetup
+from leaktight.running.worker_pool import PoolResult, Result, Task, TaskQueue, Worker, WorkerSetup
 
 STARTS = 3
 """How many workers in a row may die before they are ready; a machine may be lost meanwhile, but not every time."""
@@ -24,43 +24,43 @@ KEPT = 8
 
 
 @dataclasses.dataclass
-class _Worker(Worker):
+class _Worker(Worker[Any]):
     actor: Any
-    speaks: Any
+    stream: Any
 
 
-class RayWorkers:
-    """Does errands on Ray; see `ray_cluster.Cluster`, which makes it.
+class RayWorkers(Generic[Task, Result]):
+    """Does tasks on Ray; see `ray_cluster.Cluster`, which makes it.
 
-    An actor that dies, alone or with its machine, costs its errand another attempt by a fresh one; an errand that this happens to
-    twice is given up. Files that errands need go out through Ray's store, once for each machine; those that they make come back with the answer.
+    An actor that dies, alone or with its machine, costs its task another attempt by a fresh one; a task that this happens to twice is
+    given up. Files that tasks need go out through Ray's store, once for each machine; those that they make come back with the result.
 
     Args:
         ray: the package, connected.
         workers: how many actors at most; they start as there is work and room for them.
-        work: what they do.
+        setup: what they do.
     """
 
-    def __init__(self, ray: ModuleType, workers: int, work: WorkerSetup) -> None:
-        self._ray, self._size, self._work = ray, workers, work
-        self._folder = Folder(work.folder)
-        self._waiting = TaskQueue()
+    def __init__(self, ray: ModuleType, workers: int, setup: WorkerSetup[Task, Result]) -> None:
+        self._ray, self._size, self._setup = ray, workers, setup
+        self._folder = Folder(setup.folder)
+        self._waiting: TaskQueue[Task] = TaskQueue()
         self._workers: list[_Worker] = []
         self._stored: OrderedDict[str, Any] = OrderedDict()
         self._failed_starts = 0
 
-    def submit(self, errand: PoolTask) -> None:
-        """Take an errand."""
-        self._waiting.add(errand)
-        self._deal()
+    def submit(self, task: Task) -> None:
+        """Take a task."""
+        self._waiting.add(task)
+        self._assign()
 
-    def next(self, advance: Advance) -> PoolResult:
-        """Wait for the first answer of any worker."""
+    def next(self, advance: Callable[[Task, int, int], None]) -> PoolResult[Task, Result]:
+        """Wait for the first result of any worker."""
         while True:
-            self._deal()
-            answer = self._heard(advance)
-            if answer is not None:
-                return answer
+            self._assign()
+            result = self._receive(advance)
+            if result is not None:
+                return result
 
     def __enter__(self) -> Self:
         return self
@@ -73,70 +73,70 @@ class RayWorkers:
         self._stored.clear()
         self._waiting.clear()
 
-    def _deal(self) -> None:
-        self._waiting.deal(self._workers, self._size, self._started, self._give)
+    def _assign(self) -> None:
+        self._waiting.assign(self._workers, self._size, self._start_worker, self._give)
 
-    def _started(self) -> _Worker:
+    def _start_worker(self) -> _Worker:
         make = self._ray.remote(RayWorker).options(num_cpus=1, max_restarts=0, max_task_retries=0)
-        files = self._sent(self._work.needs)
-        spec = dataclasses.replace(self._work, folder=self._work.folder.absolute())
-        actor = make.remote(spec, os.getcwd(), list(sys.path), list(files), *files.values())
+        files = self._store(self._setup.needs)
+        setup = dataclasses.replace(self._setup, folder=self._setup.folder.absolute())
+        actor = make.remote(setup, os.getcwd(), list(sys.path), list(files), *files.values())
         return _Worker(actor, actor.ready.remote())
 
-    def _give(self, worker: _Worker, errand: PoolTask) -> None:
-        files = self._sent(errand.needs)
-        worker.errand = errand
+    def _give(self, worker: _Worker, task: Task) -> None:
+        files = self._store(task.needs)
+        worker.task = task
         do = worker.actor.do.options(num_returns="streaming")
-        worker.speaks = do.remote(errand.content, errand.makes, list(files), *files.values())
+        worker.stream = do.remote(task.encode(), task.makes, list(files), *files.values())
 
-    def _sent(self, names: tuple[str, ...]) -> dict[str, Any]:
-        """Put files into Ray's store; what is not there, the worker does without."""
-        found = {}
+    def _store(self, names: tuple[str, ...]) -> dict[str, Any]:
+        """Put files into Ray's store; a worker does without one that is not there."""
+        files = {}
         for name in names:
             if name not in self._stored and (content := self._folder.read(name)) is not None:
                 self._stored[name] = self._ray.put(content)
             if name in self._stored:
-                found[name] = self._stored[name]
+                files[name] = self._stored[name]
                 self._stored.move_to_end(name)
         while len(self._stored) > KEPT:
             self._stored.popitem(last=False)
-        return found
+        return files
 
-    def _heard(self, advance: Advance) -> PoolResult | None:
-        """Listen until a worker speaks or dies; return the answer, if that is what it was."""
-        listened = {id(worker.speaks): worker for worker in self._workers if worker.speaks is not None}
-        [spoken], _ = self._ray.wait([worker.speaks for worker in listened.values()], num_returns=1)
-        worker = listened[id(spoken)]
+    def _receive(self, advance: Callable[[Task, int, int], None]) -> PoolResult[Task, Result] | None:
+        """Wait until a worker sends something or dies; return the result, if that is what it sent."""
+        streams = {id(worker.stream): worker for worker in self._workers if worker.stream is not None}
+        [readable], _ = self._ray.wait([worker.stream for worker in streams.values()], num_returns=1)
+        worker = streams[id(readable)]
         try:
-            said = self._ray.get(next(spoken) if worker.ready else spoken)
+            item = self._ray.get(next(readable) if worker.ready else readable)
         except (self._ray.exceptions.RayError, StopIteration) as error:
             return self._reap_worker(worker, error)
         if not worker.ready:
-            worker.ready, worker.speaks, self._failed_starts = True, None, 0
+            worker.ready, worker.stream, self._failed_starts = True, None, 0
             return None
-        if worker.errand is None:
+        if worker.task is None:
             return None
-        if isinstance(said, tuple):
-            advance(worker.errand.name, *said)
+        if isinstance(item, tuple):
+            advance(worker.task, *item)
             return None
         # Only what was asked for: a machine elsewhere has no say in which files are written here.
-        for name in worker.errand.makes:
-            if name in said["made"]:
-                self._folder.write(name, said["made"][name])
-        errand, worker.errand, worker.speaks = worker.errand, None, None
-        return PoolResult(errand.name, tuple(said["parts"]))
+        for name in worker.task.makes:
+            if name in item["files"]:
+                self._folder.write(name, item["files"][name])
+        task, worker.task, worker.stream = worker.task, None, None
+        return PoolResult(task, task.decode(item["parts"]))
 
-    def _reap_worker(self, worker: _Worker, error: BaseException) -> PoolResult | None:
-        """Remove a dead worker; its errand is tried again, or given up."""
+    def _reap_worker(self, worker: _Worker, error: BaseException) -> PoolResult[Task, Result] | None:
+        """Remove a dead worker; its task is tried again, or given up."""
         self._workers.remove(worker)
         self._kill(worker)
         if not worker.ready:
             self._failed_starts += 1
             if self._failed_starts >= STARTS:
                 raise LeaktightError(
-                    f"A worker could not start on Ray ({_told(error)}). Install the same Leaktight on every machine."
+                    f"A worker could not start on Ray ({_last_line(error)}). Install the same Leaktight on every machine."
                 ) from error
-        return None if worker.errand is None else self._waiting.again(worker.errand, "lost by Ray")
+        return None if worker.task is None else self._waiting.retry(worker.task, "lost by Ray")
 
     def _kill(self, worker: _Worker) -> None:
         with contextlib.suppress(self._ray.exceptions.RayError, ValueError):
@@ -144,26 +144,26 @@ class RayWorkers:
 
 
 class RayWorker:
-    """What runs on Ray: a hand, and the files it was sent in memory.
+    """What runs on Ray: a worker function, and the files it was sent in memory.
 
     Args:
-        work: what it does.
+        setup: what it does.
         folder: where the caller works, for a person's own modules.
         path: where the caller looks for modules.
         names: the names of the files that follow.
-        files: what the work needs from the start.
+        files: what a worker needs from the start.
     """
 
-    def __init__(self, work: WorkerSetup, folder: str, path: list[str], names: list[str], *files: bytes) -> None:
+    def __init__(self, setup: WorkerSetup[Any, Any], folder: str, path: list[str], names: list[str], *files: bytes) -> None:
         import torch
 
         with contextlib.suppress(OSError):
             os.chdir(folder)
         sys.path[:] = [*path, *(place for place in sys.path if place not in path)]
         torch.set_num_threads(1)
-        self._shelf = MemoryCache(dict(zip(names, files, strict=True)))
+        self._cache = MemoryCache(dict(zip(names, files, strict=True)))
         self._first = frozenset(names)
-        self._hand = work.make(self._shelf, work.settings)
+        self._function = setup.make(self._cache, setup.options)
 
     def ready(self) -> None:
         """Answer once everything is made ready."""
@@ -171,34 +171,34 @@ class RayWorker:
     def do(
         self, content: bytes, makes: tuple[str, ...], names: list[str], *files: bytes
     ) -> Iterator[tuple[int, int] | Mapping[str, Any]]:
-        """Do an errand: yield how much is done and of how much, now and then, and its answer at the end."""
-        for name in self._shelf.names() - self._first - set(names):
-            self._shelf.drop(name)
+        """Do a task: yield how much is done and of how much, now and then, and its result at the end."""
+        for name in self._cache.names() - self._first - set(names):
+            self._cache.drop(name)
         for name, file in zip(names, files, strict=True):
-            self._shelf.write(name, file)
-        told: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        thread = threading.Thread(target=self._work, args=(content, makes, told), daemon=True)
+            self._cache.write(name, file)
+        items: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        thread = threading.Thread(target=self._work, args=(content, makes, items), daemon=True)
         thread.start()
-        while isinstance(said := told.get(), tuple):
-            yield said
+        while isinstance(item := items.get(), tuple):
+            yield item
         thread.join()
-        if isinstance(said, BaseException):
-            raise said
-        yield said
+        if isinstance(item, BaseException):
+            raise item
+        yield item
 
-    def _work(self, content: bytes, makes: tuple[str, ...], told: queue.SimpleQueue[Any]) -> None:
+    def _work(self, content: bytes, makes: tuple[str, ...], items: queue.SimpleQueue[Any]) -> None:
         import torch
 
         torch.set_num_threads(1)
         try:
-            parts = self._hand(content, lambda done, total: told.put((done, total)))
-            made = {name: file for name in makes if (file := self._shelf.read(name)) is not None}
-            told.put({"parts": list(parts), "made": made})
-        # Whatever it is: `do` would listen forever, and raises it to end this worker, as it would end a process.
+            parts = self._function.answer(content, lambda done, total: items.put((done, total)))
+            files = {name: file for name in makes if (file := self._cache.read(name)) is not None}
+            items.put({"parts": list(parts), "files": files})
+        # Whatever it is: `do` would wait forever, and raises it to end this worker, as it would end a process.
         except BaseException as error:
-            told.put(error)
+            items.put(error)
 
 
-def _told(error: BaseException) -> str:
+def _last_line(error: BaseException) -> str:
     lines = [line.strip() for line in str(error).strip().splitlines() if line.strip()]
     return lines[-1].rstrip(".") if lines else type(error).__name__

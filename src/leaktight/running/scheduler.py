@@ -1,42 +1,42 @@
-"""The driver: a plan in, records out. It alone writes the store; engines do the work."""
+"""The scheduler: a plan in, records out. It alone writes the store; a pool does the work."""
 
 from __future__ import annotations
 
 import dataclasses
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from pathlib import Path
 
 from leaktight.core.defence import is_undefended
 from leaktight.core.display import count
 from leaktight.core.errors import InvalidValue
-from leaktight.core.probe import attack_of
 from leaktight.core.record import Cell, Record, Status
 from leaktight.data import Factory
 from leaktight.plans.plan import Plan, on_device
 from leaktight.plans.validation import validate_plan
-from leaktight.running.audit_task import AuditTask, TaskOutcome, refused, without_record
-from leaktight.running.backend import Backend, backend_of
+from leaktight.running.audit_task import AuditResult, AuditTask, refusal, without_record
+from leaktight.running.audit_worker import audit_setup
 from leaktight.running.fingerprint import Fingerprint, explain
+from leaktight.running.processes import start_pool
 from leaktight.running.store import TRAINING_FOLDER, Store
 from leaktight.running.time_budget import fit_budget
 from leaktight.running.training_cache import TrainingCache, TrainingSpec
-from leaktight.running.worker_pool import Workers
+from leaktight.running.worker_pool import PoolResult, WorkerPool, Workers
 
 _log = logging.getLogger(__name__)
 
 
 @dataclasses.dataclass(frozen=True)
 class Step:
-    """How far an audit is, for whoever shows progress: told when a job has ended, and now and then while a training lasts.
+    """How far an audit is, for whoever shows progress: when a task has ended, and now and then while a training run lasts.
 
     Args:
-        done: how many jobs have ended; a training that is under way counts in part.
-        total: how many there are: trainings and cells that were not there before.
+        done: how many tasks have ended; a training run that is under way counts in part.
+        total: how many there are: training runs and cells that were not there before.
         kept: how many cells were there before.
-        text: what has ended or goes on.
-        status: what came of it; None while it goes on.
+        text: what has ended or is under way.
+        status: what came of it; None while it is under way.
     """
 
     done: float
@@ -55,7 +55,6 @@ def run(
     workers: Workers = 1,
     device: str | None = None,
     progress: Progress | None = None,
-    engine: Backend | None = None,
     budget: float | None = None,
 ) -> list[Record]:
     """Run an audit and return a record for every cell of its plan, in the plan's order.
@@ -69,8 +68,7 @@ def run(
         out: the audit's folder; made if need be. What is in it can be read by its owner only.
         workers: how many processes do the work, at least 1; 1 means this process. Or who else does it: a `Cluster` of Ray.
         device: `cpu`, `cuda`, `mps`, or `auto` for the fastest there is; None leaves the plan as it is.
-        progress: called after each job, and now and then while a training lasts.
-        engine: who does the jobs, in place of `workers`.
+        progress: called after each task, and now and then while a training run lasts.
         budget: how many seconds there are; None for no limit. The suite `strongest` then tries what fits, by costs that are measured once.
 
     Raises:
@@ -100,18 +98,25 @@ def run(
             plan = fit_budget(plan, budget, workers if isinstance(workers, int) else 1, folder)
         store.begin(plan)
         trainings = folder / TRAINING_FOLDER
-        with engine or backend_of(workers, trainings) as at_work:
-            _Drive(store, at_work, TrainingCache(trainings), progress).run(plan)
+        with start_pool(workers, audit_setup(trainings)) as pool:
+            _Scheduler(store, pool, TrainingCache(trainings), progress).run(plan)
         return store.records()
 
 
-class _Drive:
-    """One run through a plan's jobs: trainings first, and each cell as soon as its training is there."""
+class _Scheduler:
+    """One run through a plan's tasks: training runs first, and each cell as soon as its training run is there."""
 
-    def __init__(self, store: Store, engine: Backend, trainings: TrainingCache, progress: Progress | None) -> None:
-        self._store, self._engine, self._trainings, self._progress = store, engine, trainings, progress
+    def __init__(
+        self,
+        store: Store,
+        pool: WorkerPool[AuditTask, AuditResult],
+        trainings: TrainingCache,
+        progress: Progress | None,
+    ) -> None:
+        self._store, self._pool, self._trainings, self._progress = store, pool, trainings, progress
         self._fingerprints: dict[str, Fingerprint] = {}
         self._waiting: dict[str, list[Cell]] = {}
+        self._specs: dict[str, TrainingSpec] = {}
         self._parts: dict[str, float] = {}
         self._out = self._done = self._total = self._kept = 0
 
@@ -120,38 +125,40 @@ class _Drive:
         self._fingerprints = {key: self._trainings.fingerprint(cell) for key, cell in planned.items()}
         self._remove_damaged(planned)
         changes, cells = self._remove_outdated(planned)
-        early = [outcome for cell in cells if (outcome := refused(cell))]
-        never = {outcome.job.key for outcome in early}
-        courses: dict[str, TrainingSpec] = {}
-        for cell in (cell for cell in cells if cell.key not in never):
-            course = self._trainings.course(cell)
-            courses[course.key] = course
-            self._waiting.setdefault(course.key, []).append(cell)
-        ready = {key for key, course in courses.items() if self._trainings.has(course)}
-        self._say_what_changed(changes, len(planned), [course for key, course in courses.items() if key not in ready])
-        self._total = len(cells) + len(courses) - len(ready)
-        for outcome in early:
-            self._write(outcome)
+        refusals = [result for cell in cells if (result := refusal(cell))]
+        refused = {result.task.name for result in refusals}
+        for cell in (cell for cell in cells if cell.key not in refused):
+            spec = self._trainings.spec(cell)
+            self._specs[spec.key] = spec
+            self._waiting.setdefault(spec.key, []).append(cell)
+        ready = {key for key, spec in self._specs.items() if self._trainings.has(spec)}
+        self._say_what_changed(changes, len(planned), [spec for key, spec in self._specs.items() if key not in ready])
+        self._total = len(cells) + len(self._specs) - len(ready)
+        for result in refusals:
+            self._write(result)
         # Whether there is a leak at all is the first answer: nothing under a defence begins before the messages without one are under way.
-        bare = {key for key, course in courses.items() if is_undefended(course.defence)}
-        for wave in (bare, courses.keys() - bare):
-            begun = [(key, course) for key, course in courses.items() if key in wave]
-            for key, course in begun:
-                if key not in ready:
-                    self._submit(AuditTask(course))
-            for key, _ in begun:
-                if key in ready:
-                    self._release(key)
-            while self._out and any(key in self._waiting for key, _ in begun):
-                self._ended(self._engine.next(self._advanced))
+        bare = {key for key, spec in self._specs.items() if is_undefended(spec.defence)}
+        for wave in (bare, self._specs.keys() - bare):
+            self._run_wave([key for key in self._specs if key in wave], ready)
         while self._out:
-            self._ended(self._engine.next(self._advanced))
+            self._receive()
+
+    def _run_wave(self, keys: Sequence[str], ready: Set[str]) -> None:
+        """Begin training runs and the cells of those that are there; return when the last training run has ended."""
+        for key in keys:
+            if key not in ready:
+                self._submit(AuditTask(self._specs[key], self._trainings.fingerprint(self._specs[key])))
+        for key in keys:
+            if key in ready:
+                self._release(key)
+        while self._out and any(key in self._waiting for key in keys):
+            self._receive()
 
     def _remove_damaged(self, planned: Mapping[str, Cell]) -> None:
         """Forget records that are not what was written, and name them."""
         damaged = self._store.remove_damaged()
         if damaged:
-            names = [described(AuditTask(planned[key])) if key in planned else "a cell of another plan" for key in damaged]
+            names = [str(AuditTask(planned[key])) if key in planned else "a cell of another plan" for key in damaged]
             if len(names) == 1:
                 _log.warning("The record of %s is damaged and is computed again.", *names)
             else:
@@ -172,62 +179,61 @@ class _Drive:
         self._kept = len(settled) - len(outdated)
         return changes, [cell for key, cell in planned.items() if key not in settled or key in outdated]
 
-    def _say_what_changed(self, cells: Sequence[Sequence[str]], planned: int, courses: Sequence[TrainingSpec]) -> None:
+    def _say_what_changed(self, cells: Sequence[Sequence[str]], planned: int, specs: Sequence[TrainingSpec]) -> None:
         """Say once why something is computed again: for how many cells, or, if there were none yet, for how many training runs."""
         changes, share = list(cells), f"{len(cells)} of {count(planned, 'cell')}"
         if not cells:
-            before = {course.key: self._trainings.outdated(course) for course in courses}
-            changes = [self._trainings.fingerprint(c).changes(made) for c in courses if (made := before[c.key]) is not None]
-            share = f"{len(changes)} of {count(len(courses), 'training run')}"
+            before = [(spec, self._trainings.outdated(spec)) for spec in specs]
+            changes = [self._trainings.fingerprint(spec).changes(made) for spec, made in before if made is not None]
+            share = f"{len(changes)} of {count(len(specs), 'training run')}"
         if changes:
             # What changed for most is named first.
-            names = Counter(name for one in changes for name in one).most_common()
+            names = Counter(name for group in changes for name in group).most_common()
             _log.warning(explain((name for name, _ in names), share, len(changes)))
 
-    def _submit(self, job: AuditTask) -> None:
+    def _submit(self, task: AuditTask) -> None:
         self._out += 1
-        self._engine.submit(job)
+        self._pool.submit(task)
 
-    def _release(self, course: str) -> None:
-        for cell in self._waiting.pop(course):
-            self._submit(AuditTask(cell))
+    def _release(self, key: str) -> None:
+        """Submit the cells that waited for a training run."""
+        for cell in self._waiting.pop(key):
+            self._submit(AuditTask(cell, self._fingerprints[cell.key], self._specs[key]))
 
-    def _ended(self, outcome: TaskOutcome) -> None:
+    def _receive(self) -> None:
+        """Wait for a result, and do what follows from it."""
+        result = _audit_result(self._pool.next(self._advance))
         self._out -= 1
-        if outcome.record is not None:
-            self._write(outcome)
+        if result.record is not None:
+            self._write(result)
             return
-        self._tell(outcome)
-        if outcome.status is Status.DONE:
-            self._release(outcome.job.key)
+        self._count(result)
+        if isinstance(result.task.work, TrainingSpec) and result.status is Status.DONE:
+            self._trainings.tidy(result.task.work)
+            self._release(result.task.name)
             return
-        for cell in self._waiting.pop(outcome.job.key):
-            self._write(without_record(AuditTask(cell), outcome.status, outcome.reason))
+        for cell in self._waiting.pop(result.task.name):
+            self._write(without_record(AuditTask(cell), result.status, result.reason))
 
-    def _write(self, outcome: TaskOutcome) -> None:
-        if outcome.record is not None:
-            self._store.write(outcome.record, outcome.pictures, self._fingerprints[outcome.job.key])
-        self._tell(outcome)
+    def _write(self, result: AuditResult) -> None:
+        if result.record is not None:
+            self._store.write(result.record, result.pictures, self._fingerprints[result.task.name])
+        self._count(result)
 
-    def _tell(self, outcome: TaskOutcome) -> None:
+    def _count(self, result: AuditResult) -> None:
         self._done += 1
-        self._parts.pop(outcome.job.key, None)
-        self._show(described(outcome.job), outcome.status)
+        self._parts.pop(result.task.name, None)
+        self._show(str(result.task), result.status)
 
-    def _advanced(self, job: AuditTask, done: int, total: int) -> None:
-        self._parts[job.key] = done / max(total, 1)
-        self._show(f"{described(job)}, {done} of {total}", None)
+    def _advance(self, task: AuditTask, done: int, total: int) -> None:
+        self._parts[task.name] = done / max(total, 1)
+        self._show(f"{task}, {done} of {total}", None)
 
     def _show(self, text: str, status: Status | None) -> None:
         if self._progress is not None:
             self._progress(Step(self._done + sum(self._parts.values()), self._total, self._kept, text, status))
 
 
-def described(job: AuditTask) -> str:
-    """Say in a few words what a job is."""
-    task = job.task
-    if isinstance(task, TrainingSpec):
-        attack = None if task.entrant is None else attack_of(task.entrant)
-        inside = "" if attack is None else f" and {attack.kind} inside{', on noise' if task.null else ''}"
-        return f"training with {task.defence}{inside}"
-    return f"{task.label} against {task.defence}, batch {task.batch_size}, {task.stage}"
+def _audit_result(result: PoolResult[AuditTask, AuditResult]) -> AuditResult:
+    """Return what came of a task; one whose workers died is failed."""
+    return without_record(result.task, Status.FAILED, result.lost) if result.value is None else result.value

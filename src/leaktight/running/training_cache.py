@@ -1,4 +1,4 @@
-"""Trainings: the long part of an audit, done once for all cells that need it and kept on disk."""
+"""The cache of training runs: the long part of an audit, done once for all cells that need it and kept on disk."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ _MEASURED_BY = (
     "leaktight.plans.control",
     *(f"leaktight.running.{name}" for name in ("gallery", "measure", "training_cache")),
 )
-"""What of an audit has a part in a record; everything else of it only plans, carries and tells."""
+"""What of an audit has a part in a record; everything else of it only plans, carries and reports."""
 _TRAINED_BY = ("leaktight.running.training_cache",)
 _SEATED_BY = ("leaktight.plans.control", *_TRAINED_BY)
 _log = logging.getLogger(__name__)
 
 
 class TrainingSpec(Value):
-    """Everything that decides a training's outcome: its settings, and the fingerprint of what they name.
+    """Everything that decides what a training run gives: its settings, and the fingerprint of what they name.
 
     Args:
         scenario: data, model and how they learn.
@@ -45,7 +45,7 @@ class TrainingSpec(Value):
         seed: what all randomness derives from.
         format: how the file is written.
         fingerprint: the digest of what it is made from.
-        entrant: who takes a seat in it, with the attack and the threat model; None for a training among honest parties, which all
+        entrant: who takes a seat in it, with the attack and the threat model; None for a training run among honest parties, which all
             passive probes share. It is left out of the key then.
         null: whether honest parties send noise, so that there is nothing to learn from them in any seat.
     """
@@ -65,85 +65,92 @@ class TrainingSpec(Value):
             return None
         return among_noise(self.entrant.enter, stream(self.seed, "training", "null")) if self.null else self.entrant.enter
 
+    @property
+    def settings_key(self) -> str:
+        """The key of the settings alone, whatever they were made from."""
+        return self.model_copy(update={"fingerprint": ""}).key
+
+    @property
+    def file_name(self) -> str:
+        """The name of the file that keeps what it gives."""
+        return f"{self.settings_key}-{self.fingerprint}.safetensors"
+
 
 class TrainingCache:
-    """The trainings of an audit: read from their file if it is there, done and written if not.
+    """The training runs of an audit: read from their file if it is there, done and written if not.
 
     A file that is damaged or cannot be read is named and made anew. What is returned always comes from the file, so that a training
-    that was just done and one that was kept are the same to the last bit.
+    run that was just done and one that was kept are the same to the last bit.
 
     Args:
-        shelf: where the files are: a folder, or another shelf; they hold private heads and keys, so only their owner can read them.
+        files: where the files are: a folder, or a worker's memory; they hold private heads and keys, so only their owner can read them.
     """
 
-    def __init__(self, shelf: Path | FileCache) -> None:
-        self.shelf: FileCache = Folder(shelf) if isinstance(shelf, Path) else shelf
+    def __init__(self, files: Path | FileCache) -> None:
+        self.files: FileCache = Folder(files) if isinstance(files, Path) else files
         self._fingerprints = Fingerprints()
         self._latest: tuple[str, Training] | None = None
 
-    def course(self, cell: Cell) -> TrainingSpec:
-        """Return the training that a cell needs."""
+    def spec(self, cell: Cell) -> TrainingSpec:
+        """Return the training run that a cell needs."""
         entrant = cell.probe.entrant
         null = entrant is not None and cell.purpose == "null"
-        course = TrainingSpec(scenario=cell.scenario, defence=cell.defence, seed=cell.seed, entrant=entrant, null=null)
-        return course.model_copy(update={"fingerprint": self.fingerprint(course).digest})
+        spec = TrainingSpec(scenario=cell.scenario, defence=cell.defence, seed=cell.seed, entrant=entrant, null=null)
+        return spec.model_copy(update={"fingerprint": self.fingerprint(spec).digest})
 
     def fingerprint(self, task: TrainingSpec | Cell) -> Fingerprint:
-        """Return what a training or a cell would be made from here and now."""
+        """Return what a training run or a cell would be made from here and now."""
         if isinstance(task, Cell):
             return self._fingerprints.of(task.scenario, task.seed, task.defence, task.probe, alone=_MEASURED_BY)
         if task.entrant is None:
             return self._fingerprints.of(task.scenario, task.seed, task.defence, alone=_TRAINED_BY)
         return self._fingerprints.of(task.scenario, task.seed, task.defence, task.entrant, alone=_SEATED_BY)
 
-    def name(self, course: TrainingSpec) -> str:
-        """Return the name of a training's file."""
-        return f"{_settings(course)}-{course.fingerprint}.safetensors"
-
-    def has(self, course: TrainingSpec) -> bool:
+    def has(self, spec: TrainingSpec) -> bool:
         """Return whether a file is there and whole; a damaged one is named, and removed."""
-        name = self.name(course)
-        if name not in self.shelf.names():
+        name = spec.file_name
+        if name not in self.files.names():
             return False
-        if self._kept(course) is not None:
+        if self._read(spec) is not None:
             return True
-        self.shelf.drop(name)
+        self.files.drop(name)
         return False
 
-    def outdated(self, course: TrainingSpec) -> Fingerprint | None:
-        """Return what a training with the same settings was made from, if one is kept that was made from something else."""
-        for name in sorted(self._others(course)):
+    def outdated(self, spec: TrainingSpec) -> Fingerprint | None:
+        """Return what a training run with the same settings was made from, if one is kept that was made from something else."""
+        for name in sorted(self._others(spec)):
             try:
-                parts = unpack(self.shelf.read(name) or b"")[1].get("fingerprint", {})
+                parts = unpack(self.files.read(name) or b"")[1].get("fingerprint", {})
                 return Fingerprint({str(part): str(text) for part, text in dict(parts).items()})
             except (LeaktightError, OSError, ValueError, TypeError):
                 # Nobody can tell any more what it was made from.
                 return Fingerprint()
         return None
 
-    def tidy(self, course: TrainingSpec) -> None:
+    def tidy(self, spec: TrainingSpec) -> None:
         """Remove what the same settings gave when they were made from something else."""
-        for name in self._others(course):
-            self.shelf.drop(name)
+        for name in self._others(spec):
+            self.files.drop(name)
 
-    def get(self, course: TrainingSpec, progress: Progress | None = None) -> Training:
-        """Return a training, from memory, from its file or by doing it.
+    def get(self, spec: TrainingSpec, progress: Progress | None = None) -> Training:
+        """Return a training run, from memory, from its file or by doing it.
 
         Args:
-            course: which one.
+            spec: which one.
             progress: called while it is being done.
         """
-        if self._latest is None or self._latest[0] != course.key:
-            self._latest = course.key, self._kept(course) or self._done(course, progress)
+        if self._latest is None or self._latest[0] != spec.key:
+            self._latest = spec.key, self._read(spec) or self._train(spec, progress)
         return self._latest[1]
 
-    def _others(self, course: TrainingSpec) -> set[str]:
-        return {name for name in self.shelf.names() - {self.name(course)} if name.startswith(f"{_settings(course)}-")}
+    def _others(self, spec: TrainingSpec) -> set[str]:
+        prefix = f"{spec.settings_key}-"
+        return {name for name in self.files.names() - {spec.file_name} if name.startswith(prefix)}
 
-    def _kept(self, course: TrainingSpec) -> Training | None:
-        path = f"{self.shelf}/{self.name(course)}"
+    def _read(self, spec: TrainingSpec) -> Training | None:
+        path = f"{self.files}/{spec.file_name}"
         try:
-            content = self.shelf.read(self.name(course))
+            content = self.files.read(spec.file_name)
             return None if content is None else decode(content)
         except LeaktightError:
             _log.warning("The training run `%s` is damaged and is computed again.", path)
@@ -151,20 +158,16 @@ class TrainingCache:
             _log.warning("The training run `%s` cannot be read (%s) and is computed again.", path, reason(error))
         return None
 
-    def _done(self, course: TrainingSpec, progress: Progress | None) -> Training:
-        training = course.scenario.train(course.defence, course.seed, progress, course.enter)
-        content = encode(training, self.fingerprint(course))
-        self.shelf.write(self.name(course), content)
-        self.tidy(course)
+    def _train(self, spec: TrainingSpec, progress: Progress | None) -> Training:
+        training = spec.scenario.train(spec.defence, spec.seed, progress, spec.enter)
+        content = encode(training, self.fingerprint(spec))
+        self.files.write(spec.file_name, content)
+        self.tidy(spec)
         return decode(content)
 
 
-def _settings(course: TrainingSpec) -> str:
-    return course.model_copy(update={"fingerprint": ""}).key
-
-
 def encode(training: Training, fingerprint: Fingerprint | None = None) -> bytes:
-    """Return a training as an archive: tensors and numbers by stage and name, everything else beside them, and a checksum of all.
+    """Return a training run as an archive: tensors and numbers by stage and name, everything else beside them, and a checksum of all.
 
     Args:
         training: what is to be kept.

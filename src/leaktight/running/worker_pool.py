@@ -1,4 +1,4 @@
-"""Crews: workers that do errands for an audit or a search. An errand is bytes out and bytes back; the crew decides who carries them."""
+"""Worker pools: who does the tasks of an audit or a search. Serial, processes and Ray are behind one protocol."""
 
 from __future__ import annotations
 
@@ -7,72 +7,99 @@ from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 from leaktight.core.scenario import Progress
 from leaktight.running.file_cache import FileCache
 
 ATTEMPTS = 2
-"""How often an errand is tried whose worker dies."""
+"""How often a task is tried whose worker dies."""
 
-WorkerFunction = Callable[[bytes, Progress], Sequence[bytes]]
-"""Does one errand in a worker: its content and whom to tell of progress in, its answer out."""
-Advance = Callable[[str, int, int], None]
-"""Takes in how much of an errand is done, by its name, and of how much."""
+Result = TypeVar("Result")
+ResultOut = TypeVar("ResultOut", covariant=True)
+
+
+class PoolTask(Protocol[ResultOut]):
+    """One thing to do. Bytes carry it to another process and its result back; in this one it is done as it is."""
+
+    @property
+    def name(self) -> str:
+        """What tells it from every other task that is out at the same time."""
+        ...
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Names of files in the folder of the setup that it takes; a worker does without one that is not there."""
+        ...
+
+    @property
+    def makes(self) -> tuple[str, ...]:
+        """Names of files that are there afterwards if all goes well."""
+        ...
+
+    def encode(self) -> bytes:
+        """Return what a worker has to be told."""
+        ...
+
+    def decode(self, parts: Sequence[bytes]) -> ResultOut:
+        """Return the result that a worker's answer states."""
+        ...
+
+
+Task = TypeVar("Task", bound=PoolTask[Any])
+TaskIn = TypeVar("TaskIn", bound=PoolTask[Any], contravariant=True)
+
+
+class WorkerFunction(Protocol[TaskIn, ResultOut]):
+    """Does tasks, in whichever process it was made."""
+
+    def __call__(self, task: TaskIn, progress: Progress) -> ResultOut:
+        """Do a task of this process."""
+        ...
+
+    def answer(self, content: bytes, progress: Progress) -> Sequence[bytes]:
+        """Do a task that another process encoded; return its result in bytes, whatever goes wrong."""
+        ...
 
 
 @dataclasses.dataclass(frozen=True)
-class WorkerSetup:
-    """What every worker of a crew makes ready once, to do any errand with.
+class WorkerSetup(Generic[Task, Result]):
+    """What every worker of a pool makes ready once, to do any task with.
 
     Args:
-        make: makes the worker's hand from the files on its shelf and the settings; a function that can be imported by name.
+        make: makes the worker function from the files it can reach and the options; a function that can be imported by name.
         folder: where the files are that workers need, and where those go that they make.
-        settings: anything that JSON can hold.
+        options: anything that JSON can hold.
         needs: names of files in the folder that a worker needs from the start.
     """
 
-    make: Callable[[FileCache, Mapping[str, Any]], WorkerFunction]
+    make: Callable[[FileCache, Mapping[str, Any]], WorkerFunction[Task, Result]]
     folder: Path
-    settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     needs: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
-class PoolTask:
-    """One thing to do.
+class PoolResult(Generic[Task, Result]):
+    """What came of a task: the value that the worker returned, or why there is none."""
 
-    Args:
-        name: whose answer it is; no two that are out at the same time have the same.
-        content: what to do.
-        needs: names of files in the work's folder that it takes; one that is not there, the worker does without.
-        makes: names of files that are there afterwards if all goes well.
-    """
-
-    name: str
-    content: bytes
-    needs: tuple[str, ...] = ()
-    makes: tuple[str, ...] = ()
-
-
-@dataclasses.dataclass(frozen=True)
-class PoolResult:
-    """What came of an errand: the parts that the worker returned, or why there are none."""
-
-    name: str
-    parts: tuple[bytes, ...] = ()
+    task: Task
+    value: Result | None = None
     lost: str = ""
 
 
-class WorkerPool(Protocol):
-    """Workers. A worker that dies costs its errand another attempt by another worker, and nothing else."""
+class WorkerPool(Protocol[Task, Result]):
+    """Takes tasks and hands back results, in any order, one for each task.
 
-    def submit(self, errand: PoolTask) -> None:
-        """Take an errand."""
+    A worker that dies costs its task another attempt by another worker, and nothing else.
+    """
+
+    def submit(self, task: Task) -> None:
+        """Take a task."""
         ...
 
-    def next(self, advance: Advance) -> PoolResult:
-        """Wait for an answer, and say meanwhile how far errands are; only called while one is out."""
+    def next(self, advance: Callable[[Task, int, int], None]) -> PoolResult[Task, Result]:
+        """Wait for a result, and say meanwhile how much of a long task is done, and of how much; only called while one is out."""
         ...
 
     def __enter__(self) -> Self: ...
@@ -81,66 +108,67 @@ class WorkerPool(Protocol):
         """Stop every worker, busy or not."""
 
 
-Workers = int | Callable[[WorkerSetup], WorkerPool]
-"""Who works: a number of local processes, 1 being the caller's own; or what hires another crew, such as `ray_cluster.Cluster`."""
+Workers = int | Callable[[WorkerSetup[Any, Any]], WorkerPool[Any, Any]]
+"""Who works: a number of local processes, 1 being the caller's own; or what starts another pool, such as `ray_cluster.Cluster`."""
 
 
 @dataclasses.dataclass(kw_only=True)
-class Worker:
-    """One of a crew: whether it has started, and what it is doing."""
+class Worker(Generic[Task]):
+    """One of a pool: whether it has started, and what it is doing."""
 
     ready: bool = False
-    errand: PoolTask | None = None
+    task: Task | None = None
 
 
-_W = TypeVar("_W", bound=Worker)
+_W = TypeVar("_W", bound=Worker[Any])
 
 
-class TaskQueue:
-    """Errands that wait for a worker, in order; one whose worker died is the next, and is given up when that happens again.
+class TaskQueue(Generic[Task]):
+    """Tasks that wait for a worker, in order; one whose worker died is the next, and is given up when that happens again.
 
     Example:
+        >>> from types import SimpleNamespace
         >>> waiting = TaskQueue()
-        >>> errand = PoolTask("one", b"")
-        >>> waiting.again(errand, "signal SIGKILL"), len(waiting)
+        >>> task = SimpleNamespace(name="one")
+        >>> waiting.retry(task, "signal SIGKILL"), len(waiting)
         (None, 1)
-        >>> waiting.again(waiting.take(), "signal SIGKILL").lost
+        >>> waiting.retry(waiting.take(), "signal SIGKILL").lost
         'The worker process died 2 times (signal SIGKILL). If memory is short, use fewer workers or fewer victims.'
     """
 
     def __init__(self) -> None:
-        self._errands: deque[PoolTask] = deque()
+        self._tasks: deque[Task] = deque()
         self._deaths: Counter[str] = Counter()
 
     def __len__(self) -> int:
-        return len(self._errands)
+        return len(self._tasks)
 
-    def add(self, errand: PoolTask) -> None:
-        """Queue an errand."""
-        self._errands.append(errand)
+    def add(self, task: Task) -> None:
+        """Queue a task."""
+        self._tasks.append(task)
 
-    def take(self) -> PoolTask:
+    def take(self) -> Task:
         """Return the next one."""
-        return self._errands.popleft()
+        return self._tasks.popleft()
 
-    def deal(self, workers: list[_W], most: int, start: Callable[[], _W], give: Callable[[_W, PoolTask], None]) -> None:
-        """Give errands to idle workers; start as many more as there is work for, up to so many."""
-        busy = sum(worker.errand is not None for worker in workers)
+    def assign(self, workers: list[_W], most: int, start: Callable[[], _W], give: Callable[[_W, Task], None]) -> None:
+        """Give tasks to idle workers; start as many more as there is work for, up to so many."""
+        busy = sum(worker.task is not None for worker in workers)
         while len(workers) < min(most, busy + len(self)):
             workers.append(start())
         for worker in workers:
-            if worker.errand is None and worker.ready and self:
+            if worker.task is None and worker.ready and self:
                 give(worker, self.take())
 
-    def again(self, errand: PoolTask, ended: str) -> PoolResult | None:
-        """Take back an errand whose worker ended like this; return the answer if it is not tried again."""
-        self._deaths[errand.name] += 1
-        if self._deaths[errand.name] < ATTEMPTS:
-            self._errands.appendleft(errand)
+    def retry(self, task: Task, ending: str) -> PoolResult[Task, Any] | None:
+        """Take back a task whose worker ended like this; return its result if it is not tried again."""
+        self._deaths[task.name] += 1
+        if self._deaths[task.name] < ATTEMPTS:
+            self._tasks.appendleft(task)
             return None
         memory = "If memory is short, use fewer workers or fewer victims."
-        return PoolResult(errand.name, lost=f"The worker process died {ATTEMPTS} times ({ended}). {memory}")
+        return PoolResult(task, lost=f"The worker process died {ATTEMPTS} times ({ending}). {memory}")
 
     def clear(self) -> None:
         """Forget all."""
-        self._errands.clear()
+        self._tasks.clear()

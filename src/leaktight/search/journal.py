@@ -16,9 +16,8 @@ from leaktight.core.errors import LeaktightError
 from leaktight.core.input_file import GIBIBYTE, read_input
 from leaktight.core.private import private_file, private_folder, reason, write_private
 from leaktight.running.fingerprint import Fingerprint, explain
-from leaktight.search.score_task import ScoreTask
+from leaktight.search.score_task import ImageScores, ScoreTask
 
-Answer = tuple[float, ...]
 FORMAT = 2
 LARGEST_JOURNAL = GIBIBYTE
 """How many bytes a journal may have: some millions of scores."""
@@ -39,12 +38,12 @@ class Journal:
 
     Example:
         >>> import tempfile
-        >>> job = ScoreTask("accuracy", 0, 8, (3, 1))
+        >>> task = ScoreTask("accuracy", 0, 8, (3, 1))
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     with Journal(Path(folder) / "journal.jsonl", "a", Fingerprint()) as journal:
-        ...         journal.add(job, (-1.5,))
+        ...         journal.add(task, (-1.5,))
         ...     with Journal(Path(folder) / "journal.jsonl", "a", Fingerprint()) as journal:
-        ...         journal.known[job]
+        ...         journal.known[task]
         (-1.5,)
     """
 
@@ -80,16 +79,16 @@ class Journal:
             verb = "is" if damaged == 1 else "are"
             _log.warning("The journal `%s` is damaged in %s, which %s computed again.", path, count(damaged, "line"), verb)
 
-    def add(self, job: ScoreTask, answer: Answer) -> None:
-        """Write a score down."""
-        line = {"what": job.what, "start": job.start, "stop": job.stop, "acts": job.acts, "scores": answer}
+    def add(self, task: ScoreTask, scores: ImageScores) -> None:
+        """Write the scores of a task down."""
+        line = {"what": task.what, "start": task.start, "stop": task.stop, "acts": task.acts, "scores": scores}
         try:
             self._file.write(_line(line, self._seal))
             # To the operating system, which outlives this process.
             self._file.flush()
         except OSError as error:
             raise _unwritable(Path(self._file.name), error) from error
-        self.known[job] = answer
+        self.known[task] = scores
 
     def __enter__(self) -> Self:
         return self
@@ -114,7 +113,7 @@ def _held(line: bytes, seal: str) -> dict[str, Any] | None:
     return held if line == _line(held, seal) else None
 
 
-def _score(line: bytes, seal: str) -> tuple[ScoreTask, Answer] | None:
+def _score(line: bytes, seal: str) -> tuple[ScoreTask, ImageScores] | None:
     held = _held(line, seal)
     if held is None:
         return None

@@ -1,4 +1,4 @@
-"""Measurements: scores of candidates, from the journal if they are there, from an engine if not."""
+"""Measurements: scores of candidates, from the journal if they are there, from a pool of workers if not."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
+from leaktight.core.errors import LeaktightError
 from leaktight.running.scheduler import Step
+from leaktight.running.worker_pool import WorkerPool
 from leaktight.search.candidates import Candidate, Indices
 from leaktight.search.journal import Journal
-from leaktight.search.score_task import ScoreTask, blocks
-from leaktight.search.scoring import Backend
+from leaktight.search.score_task import ImageScores, ScoreTask, blocks
 
 Progress = Callable[[Step], None]
 
@@ -20,16 +21,22 @@ class Measurement:
     """Scores candidates, writes down what is new and says how far it is.
 
     Args:
-        engine: who answers.
-        journal: what is known, and where answers are written down.
+        pool: who scores; its setup must be that of `search_setup`.
+        journal: what is known, and where scores are written down.
         images: how many images there are.
-        progress: told after each answer.
+        progress: called after each task.
 
     `image_scores` counts the privacy scores of single images that were asked for, kept ones too.
     """
 
-    def __init__(self, engine: Backend, journal: Journal, images: int, progress: Progress | None = None) -> None:
-        self._engine, self._journal, self._images, self._progress = engine, journal, images, progress
+    def __init__(
+        self,
+        pool: WorkerPool[ScoreTask, ImageScores],
+        journal: Journal,
+        images: int,
+        progress: Progress | None = None,
+    ) -> None:
+        self._pool, self._journal, self._images, self._progress = pool, journal, images, progress
         self._kept = len(journal.known)
         self._done = 0
         self.image_scores = 0
@@ -38,38 +45,43 @@ class Measurement:
         """Return the privacy scores of candidates on some of the images, all of one of the `blocks`."""
         text = f"privacy of {len(candidates)} policies, images {start + 1} to {stop} of {self._images}"
         self.image_scores += len(candidates) * (stop - start)
-        self._answer(
-            [ScoreTask("privacy", start, stop, one.acts) for one in candidates], text, self._later(len(candidates), stop)
-        )
-        return {one: self._known(ScoreTask("privacy", start, stop, one.acts)) for one in candidates}
+        tasks = {candidate: ScoreTask("privacy", start, stop, candidate.acts) for candidate in candidates}
+        self._score(list(tasks.values()), text, self._later(len(candidates), stop))
+        return {candidate: self._known(task) for candidate, task in tasks.items()}
 
     def accuracy(self, candidates: Sequence[Candidate]) -> list[float]:
         """Return the accuracy score of each candidate."""
-        jobs = [ScoreTask("accuracy", 0, self._images, one.acts) for one in candidates]
-        self._answer(jobs, f"accuracy of {len(candidates)} policies", self._later(len(candidates), 0))
-        return [self._known(job).item() for job in jobs]
+        tasks = [ScoreTask("accuracy", 0, self._images, candidate.acts) for candidate in candidates]
+        self._score(tasks, f"accuracy of {len(candidates)} policies", self._later(len(candidates), 0))
+        return [self._known(task).item() for task in tasks]
 
     def untransformed(self) -> tuple[Tensor, float]:
         """Return the privacy score of each image as it is, and the accuracy score of all."""
         nothing: Indices = ()
-        jobs = [ScoreTask("privacy", start, stop, nothing) for start, stop in blocks(self._images)]
+        parts = [ScoreTask("privacy", start, stop, nothing) for start, stop in blocks(self._images)]
         whole = ScoreTask("accuracy", 0, self._images, nothing)
-        self._answer([*jobs, whole], "images as they are", 0)
-        return torch.cat([self._known(job) for job in jobs]), self._known(whole).item()
+        self._score([*parts, whole], "images as they are", 0)
+        return torch.cat([self._known(part) for part in parts]), self._known(whole).item()
 
-    def _known(self, job: ScoreTask) -> Tensor:
-        return torch.tensor(self._journal.known[job], dtype=torch.float64)
+    def _known(self, task: ScoreTask) -> Tensor:
+        return torch.tensor(self._journal.known[task], dtype=torch.float64)
 
     def _later(self, candidates: int, stop: int) -> int:
-        """Return how many jobs are left at most when images up to one are scored."""
+        """Return how many tasks are left at most when images up to one are scored."""
         return candidates * sum(start >= stop for start, _ in blocks(self._images))
 
-    def _answer(self, jobs: Sequence[ScoreTask], text: str, later: int) -> None:
-        missing = sorted({job for job in jobs if job not in self._journal.known})
+    def _score(self, tasks: Sequence[ScoreTask], text: str, later: int) -> None:
+        # In order, so that neighbours, which share functions, are scored soon after each other.
+        missing = sorted({task for task in tasks if task not in self._journal.known})
         total = self._done + len(missing) + later
         kept = f" ({self._kept} scores kept)" if self._kept else ""
-        for job, answer in self._engine.answers(missing):
-            self._journal.add(job, answer)
+        for task in missing:
+            self._pool.submit(task)
+        for _ in missing:
+            result = self._pool.next(lambda *_: None)
+            if result.value is None:
+                raise LeaktightError(f"{result.lost} Finished scores are kept.")
+            self._journal.add(result.task, result.value)
             self._done += 1
             if self._progress is not None:
                 self._progress(Step(self._done, total, 0, text + kept, None))

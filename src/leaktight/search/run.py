@@ -31,7 +31,7 @@ from leaktight.search.measurement import Measurement, Progress
 from leaktight.search.policy_file import write_policy
 from leaktight.search.racing import Scores, by_mean, race
 from leaktight.search.result import Result, Scored
-from leaktight.search.scoring import Backend, PoolBackend, SerialBackend, scorer_of, work_of
+from leaktight.search.score_worker import search_setup
 from leaktight.search.settings import Search
 from leaktight.statistics.interval import bootstrap
 
@@ -45,15 +45,15 @@ _CHOICE = ("candidates", "functions", "policies", "threshold", "method", "librar
 def search(settings: Search, out: str | Path, workers: Workers = 1, progress: Progress | None = None) -> Result:
     """Search for a policy and write it to a file.
 
-    Finished scores and the trained model are kept in a folder beside the file, `policy.search` for `policy.toml`; the same search goes
-    on from there after an interruption, and one with more candidates or another threshold uses what is there too. The result is
+    Finished scores and the trained model are kept in a folder beside the file, `policy.search` for `policy.toml`; the same search
+    resumes from there after an interruption, and one with more candidates or another threshold uses what is there too. The result is
     the same for any number of workers.
 
     Args:
         settings: what is searched.
         out: the file for the policy.
         workers: how many processes, at least 1, each with one torch thread; 1 is this process. Or who else scores: a `Cluster` of Ray.
-        progress: told how far the search is.
+        progress: called with how far the search is.
     """
     if isinstance(workers, int) and workers < 1:
         raise InvalidValue(f"The `workers` of a search must be at least 1. Got {workers} instead.")
@@ -72,18 +72,10 @@ def search(settings: Search, out: str | Path, workers: Workers = 1, progress: Pr
         stack.enter_context(contextlib.closing(locked(folder / LOCK)))
         _train(settings, folder / MODEL, f"{key}-{fingerprint.digest}", progress)
         journal = stack.enter_context(Journal(folder / JOURNAL, key, fingerprint))
-        engine = stack.enter_context(_engine(settings, folder / MODEL, workers))
-        result = _found(settings, Measurement(engine, journal, settings.images, progress))
+        pool = stack.enter_context(start_pool(workers, search_setup(settings, folder / MODEL)))
+        result = _choose(settings, Measurement(pool, journal, settings.images, progress))
     write_policy(path, result)
     return result
-
-
-def _engine(settings: Search, model: Path, workers: Workers) -> Backend:
-    return (
-        SerialBackend(scorer_of(settings, model))
-        if workers == 1
-        else PoolBackend(start_pool(workers, work_of(settings, model)))
-    )
 
 
 def _scoring(settings: Search) -> Search:
@@ -103,11 +95,11 @@ def _train(settings: Search, path: Path, fingerprint: str, progress: Progress | 
         return
     task = material(settings).task
 
-    def told(done: int, total: int) -> None:
+    def advance(done: int, total: int) -> None:
         if progress is not None:
             progress(Step(done, total, 0, "training a little", None))
 
-    parameters = semi_trained(settings, task, told)
+    parameters = semi_trained(settings, task, advance)
     about = {"fingerprint": fingerprint}
     write_private(path, pack(parameters, {**about, "checksum": digest_archive(parameters, about)}))
 
@@ -125,7 +117,7 @@ def _is_trained(path: Path, fingerprint: str) -> bool:
     return False
 
 
-def _found(settings: Search, measure: Measurement) -> Result:
+def _choose(settings: Search, measure: Measurement) -> Result:
     """Draw candidates until enough can be chosen, and return the choice."""
     plain, base = measure.untransformed()
     candidates: dict[Indices, Candidate] = {}

@@ -1,12 +1,16 @@
-"""Jobs: the pieces that a search is cut into, the same ones for every method and any number of workers."""
+"""Tasks of a search: the pieces that it is cut into, the same ones for every method and any number of workers."""
 
 from __future__ import annotations
 
 import dataclasses
-from typing import Literal
+import json
+from collections.abc import Sequence
+from typing import ClassVar, Literal
 
+from leaktight.core.errors import LeaktightError
 from leaktight.search.candidates import Indices
 
+ImageScores = tuple[float, ...]
 What = Literal["privacy", "accuracy"]
 FIRST, LARGEST = 8, 32
 
@@ -26,6 +30,34 @@ class ScoreTask:
     start: int
     stop: int
     acts: Indices
+    needs: ClassVar[tuple[str, ...]] = ()
+    makes: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def name(self) -> str:
+        """All of it as JSON."""
+        return json.dumps({"what": self.what, "start": self.start, "stop": self.stop, "acts": self.acts})
+
+    def encode(self) -> bytes:
+        """Return what a worker has to be told."""
+        return self.name.encode()
+
+    @staticmethod
+    def from_bytes(content: bytes) -> ScoreTask:
+        """Undo `encode`."""
+        spec = json.loads(content)
+        return ScoreTask(spec["what"], spec["start"], spec["stop"], tuple(spec["acts"]))
+
+    def decode(self, parts: Sequence[bytes]) -> ImageScores:
+        """Return the scores that a worker answered with.
+
+        Raises:
+            LeaktightError: it gave a reason instead.
+        """
+        spec = json.loads(parts[0])
+        if "reason" in spec:
+            raise LeaktightError(spec["reason"])
+        return tuple(spec["scores"])
 
 
 def blocks(images: int) -> tuple[tuple[int, int], ...]:

@@ -12,7 +12,7 @@ from leaktight.probes.accuracy_score import accuracy_score
 from leaktight.probes.privacy_score import privacy_scores
 from leaktight.search.candidates import Indices
 from leaktight.search.material import Material
-from leaktight.search.score_task import ScoreTask
+from leaktight.search.score_task import ImageScores, ScoreTask
 from leaktight.search.settings import Search
 from leaktight.transforms.batched import Pixels
 from leaktight.transforms.images import as_bytes, from_bytes
@@ -24,7 +24,7 @@ MEMORY = 256 * 2**20
 
 
 class Scorer:
-    """Answers what policies score on a search's images.
+    """Computes what policies score on a search's images.
 
     A policy's images are what its last function makes of those of the policy before it, so that `3-1-7` and `3-1-4` share `3-1`. Signs
     belong to the image and the place in the policy: what comes out depends on the seed, the policy and the image alone. Policies whose
@@ -44,17 +44,17 @@ class Scorer:
         self._signs = material.signs.numpy()
         self._first = as_bytes(material.examples.inputs)
         self._images: OrderedDict[Indices, Pixels] = OrderedDict()
-        self._answers: dict[tuple[str, int, bytes], tuple[float, ...]] = {}
+        self._scores: dict[tuple[str, int, bytes], ImageScores] = {}
         self.applied = self.scored = 0
 
-    def answer(self, job: ScoreTask) -> tuple[float, ...]:
-        """Return the scores of a job: one for each of its images, or one in all."""
-        pixels = self.images(job.acts)[job.start : job.stop]
-        key = job.what, job.start, hashlib.sha256(pixels.tobytes()).digest()
-        if key not in self._answers:
-            self._answers[key] = self._privacy(job, pixels) if job.what == "privacy" else self._accuracy(pixels)
+    def score(self, task: ScoreTask) -> ImageScores:
+        """Return the scores of a task: one for each of its images, or one in all."""
+        pixels = self.images(task.acts)[task.start : task.stop]
+        key = task.what, task.start, hashlib.sha256(pixels.tobytes()).digest()
+        if key not in self._scores:
+            self._scores[key] = self._privacy(task, pixels) if task.what == "privacy" else self._accuracy(pixels)
             self.scored += 1
-        return self._answers[key]
+        return self._scores[key]
 
     def images(self, acts: Indices) -> Pixels:
         """Return all images after a policy in its canonical form, as bytes; nobody may change them in place."""
@@ -70,13 +70,13 @@ class Scorer:
         self._images.move_to_end(acts)
         return self._images[acts]
 
-    def _privacy(self, job: ScoreTask, pixels: Pixels) -> tuple[float, ...]:
-        own, part = self._material, slice(job.start, job.stop)
+    def _privacy(self, task: ScoreTask, pixels: Pixels) -> ImageScores:
+        own, part = self._material, slice(task.start, task.stop)
         images = from_bytes(pixels, own.examples.inputs)
         how = self._search.similarity, self._search.blends
-        found = privacy_scores(own.task, self.trained, images, own.examples.labels[part], own.noise[part], *how)
-        return tuple(found.tolist())
+        scores = privacy_scores(own.task, self.trained, images, own.examples.labels[part], own.noise[part], *how)
+        return tuple(scores.tolist())
 
-    def _accuracy(self, pixels: Pixels) -> tuple[float, ...]:
+    def _accuracy(self, pixels: Pixels) -> ImageScores:
         images = from_bytes(pixels, self._material.examples.inputs)
         return (accuracy_score(self._material.task, self._untrained, images),)

@@ -17,7 +17,7 @@ from leaktight.learning.client import Client
 from leaktight.learning.gradient import gradient
 from leaktight.learning.schedule import ByProperty, Schedule, Shuffled
 from leaktight.learning.task import as_scores, cross_entropy
-from leaktight.plans.control import nulled
+from leaktight.plans.control import nullify
 
 SHAPE = (1, 3, 4)
 CLASSES = 4
@@ -191,4 +191,4 @@ def null_run(run: Run, seed: int = 0) -> Run:
         >>> torch.allclose(one.norm(), other.norm()), torch.allclose(one, other)
         (True, False)
     """
-    return nulled(run, stream(seed, "null"))
+    return nullify(run, stream(seed, "null"))

@@ -47,7 +47,8 @@ def taken(split: Split, labelled: bool) -> Half:
         labelled: whether the label party's half is wanted.
     """
     data = split.data.load()
-    ours, theirs = split.deal_columns(data)
+    positions = split.columns(data)
+    ours, theirs = positions.ours, positions.theirs
     columns = data.columns or (None if ours is None else Columns.plain(data.shape[0]))
     parts = []
     for batch in (data.train, data.test):

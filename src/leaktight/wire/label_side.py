@@ -15,8 +15,8 @@ from leaktight.core.local import Memory
 from leaktight.core.message import Kind, Message
 from leaktight.data.columns import Columns
 from leaktight.learning.boundary import ACTIVATIONS, LABEL_PARTY, received
+from leaktight.learning.evaluate import grade_scores
 from leaktight.learning.label_party import LabelParty
-from leaktight.learning.split import grade
 from leaktight.models.halves import Top, label_half
 from leaktight.wire.compression import expanded
 from leaktight.wire.fault import Lost, PeerFault
@@ -173,4 +173,4 @@ class LabelSide(Side):
             own = test.inputs[at : at + size].to(self.device)
             activations = self._message(frame, len(own), party.shape).tensors[ACTIVATIONS].to(self.device)
             parts.append(party.scores(activations, own).cpu())
-        self.readings = grade(torch.cat(parts), test.labels, self.half.classes)
+        self.readings = grade_scores(torch.cat(parts), test.labels, self.half.classes)

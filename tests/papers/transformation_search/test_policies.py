@@ -3,7 +3,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from leaktight.transforms.published import PUBLISHED
 
 from leaktight.core.defence import Undefended
 from leaktight.defences import Transformation
@@ -17,7 +16,7 @@ from leaktight.papers.transformation_search.mechanisms import BASELINES
 from leaktight.papers.transformation_search.policies import FOUND, TABLE_1
 from leaktight.papers.transformation_search.scales import VARIANTS, Study, study_of
 from leaktight.papers.transformation_search.transfer import TABLE_4
-from leaktight.transforms.policy import Policy
+from leaktight.transforms.policy import PUBLISHED, Policy
 
 HYBRID = Transformation(policy=Policy.of("3-1+18-15"))
 

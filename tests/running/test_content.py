@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from leaktight.core.random import global_seed, stream
-from leaktight.running import probe_batch
-from leaktight.running.probe_batch import digest_response
+from leaktight.core.scenario import FEW
+from leaktight.running.content import digest_response
 
 BATCH = torch.rand(4, 6, generator=stream(0)), torch.tensor([0, 1, 2, 0])
 
@@ -119,4 +119,4 @@ def test_two_threads_and_one_agree() -> None:
     finally:
         torch.set_num_threads(threads)
     assert len(found) == 1
-    assert probe_batch.EXAMPLES == 4
+    assert len(BATCH[0]) == FEW

@@ -182,8 +182,8 @@ def test_the_rest_of_the_page_speaks_of_labels(page, records):
 
 def test_the_trade_off_is_test_auc_against_leak_auc(page, records):
     section = tradeoff_section(page(records))
-    figure = section.plots["plot-tradeoff-1"]
-    assert section.values["captions"]["plot-tradeoff-1"] == "Test AUC against leakage"
+    figure = section.plots["plot-tradeoff-1-labels"]
+    assert section.values["captions"]["plot-tradeoff-1-labels"] == "Test AUC against leakage"
     assert figure["layout"]["xaxis"]["title"]["text"] == "test AUC of the trained model"
     assert figure["layout"]["xaxis"]["ticksuffix"] == ""
     assert figure["layout"]["yaxis"]["title"]["text"] == "leak AUC"

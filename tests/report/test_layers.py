@@ -246,7 +246,7 @@ def test_the_trade_off_is_accuracy_against_property_auc(page, records):
 
 def test_images_and_property_have_trade_offs_of_their_own(page, records):
     captions = tradeoff_section(page(records)).values["captions"]
-    assert captions["plot-tradeoff-1"] == "Accuracy against leakage"
+    assert captions["plot-tradeoff-1-images"] == "Accuracy against leakage"
     assert captions["plot-tradeoff-1-property"] == "Accuracy against property AUC"
 
 

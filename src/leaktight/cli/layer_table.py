@@ -9,6 +9,7 @@ from rich.table import Table
 
 from leaktight.core.metric import Reading
 from leaktight.findings.display import title_of
+from leaktight.findings.images import PSNR
 from leaktight.findings.layer_risk import (
     LABEL_AUC,
     MUTUAL_INFORMATION,
@@ -18,8 +19,7 @@ from leaktight.findings.layer_risk import (
     correlations,
 )
 from leaktight.findings.layer_words import layer_sentences
-from leaktight.findings.property_leak import PROPERTY_AUC
-from leaktight.findings.rows import PSNR
+from leaktight.findings.property import PROPERTY_AUC
 
 WIDE = 160
 COLUMNS = {

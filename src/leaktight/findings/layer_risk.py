@@ -10,8 +10,9 @@ from scipy.stats import pearsonr
 
 from leaktight.core.metric import Reading
 from leaktight.core.record import Record, Status
-from leaktight.findings.property_leak import PROPERTY_AUC, of_class
-from leaktight.findings.rows import PSNR, Row, rows_of
+from leaktight.findings.images import PSNR
+from leaktight.findings.property import PROPERTY_AUC, asked_of, of_class
+from leaktight.findings.rows import Row, rows_of
 from leaktight.findings.utility import is_utility
 from leaktight.statistics.pooling import high, leakage, low
 
@@ -68,7 +69,7 @@ class Profile:
     """What was measured of the layers in one setting under one defence.
 
     Args:
-        place: a row of that setting: it tells the scenario, the defence and what is asked of the examples.
+        place: a row of that setting: it tells the scenario and the defence.
         layers: in the order of the network.
         together: what was measured of all layers together, by the same names.
     """
@@ -76,6 +77,11 @@ class Profile:
     place: Row
     layers: tuple[LayerRow, ...]
     together: Mapping[str, Reading]
+
+    @property
+    def asked(self) -> str:
+        """What an attack on a property asks of the examples, in words."""
+        return asked_of(self.place.measured_in)
 
 
 def of_layers(name: str) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from leaktight.core.display import listed
 from leaktight.core.metric import Reading
 from leaktight.findings.display import title_of
+from leaktight.findings.images import PSNR
 from leaktight.findings.layer_risk import (
     LABEL,
     LABEL_AUC,
@@ -17,8 +18,7 @@ from leaktight.findings.layer_risk import (
     LayerRow,
     riskiest,
 )
-from leaktight.findings.property_leak import PROPERTY_AUC, UNNAMED
-from leaktight.findings.rows import PSNR
+from leaktight.findings.property import PROPERTY_AUC, UNNAMED
 
 SIGNIFICANT = 0.05
 AUCS = (PROPERTY_AUC, LABEL_AUC)

@@ -10,7 +10,9 @@ from plotly.subplots import make_subplots
 
 from leaktight.core.display import capital
 from leaktight.core.metric import Reading
+from leaktight.findings.column import shown
 from leaktight.findings.display import name_of
+from leaktight.findings.images import PSNR
 from leaktight.findings.layer_risk import (
     LABEL,
     LABEL_AUC,
@@ -24,9 +26,7 @@ from leaktight.findings.layer_risk import (
     riskiest,
 )
 from leaktight.findings.layer_words import most_telling, together
-from leaktight.findings.property_leak import PROPERTY_AUC
-from leaktight.findings.rows import PSNR
-from leaktight.report.numbers import shown
+from leaktight.findings.property import PROPERTY_AUC
 from leaktight.report.page import Page, Section
 from leaktight.report.plots import COLOURS, error_bars, escaped, layout, plain_figure
 from leaktight.statistics.pooling import high, low
@@ -93,7 +93,7 @@ def panels_of(rows: Sequence[LayerRow]) -> list[Panel]:
 
 def _said(profile: Profile, first: bool) -> dict[str, Any]:
     """Name the layer that gives most away by itself; and for the first, which is undefended if anything is, what goes along with what."""
-    sentences = [most_telling(profile.layers, profile.place.asked)]
+    sentences = [most_telling(profile.layers, profile.asked)]
     sentences += together(correlations(profile.layers)) if first else []
     return {"name": capital(name_of(profile.place.defence)), "sentences": sentences}
 

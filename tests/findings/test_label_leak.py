@@ -66,7 +66,12 @@ def test_a_layer_that_tells_labels_in_the_worst_steps_alone_comes_forward():
 @pytest.mark.parametrize(("value", "wanted"), [(0.1, True), (0.47, True), (0.49, False), (0.9, False)])
 def test_an_auc_surely_below_a_half_is_turned(value, wanted):
     assert turned(auc(value)) is wanted
-    assert not turned(auc(value, name="leak_auc_q95"))
+
+
+def test_a_small_share_of_labels_missed_is_no_auc_the_other_way_round(made):
+    missed = Reading(name="label_distance", value=0.1, low=0.05, high=0.2, n=8, leaks="low", against="raw")
+    (row,) = rows_of([made.record(psnr=None, extra=(missed,))])
+    assert not Labels().is_read(row)
 
 
 def test_either_way_round_weighs_the_same():

@@ -256,8 +256,9 @@ def test_the_rest_of_the_page_speaks_of_the_property(page, records):
     assert tile["figure"] == "0.93"
     assert tile["label"] == "AUC, how well it is told whether examples have the private property without defence"
     values = glossary_section(found).values
-    assert (values["images"], values["labels"]) == (False, False)
-    assert values["layered"] == ["property_auc", "v_information", "sensitivity", "mutual_information"]
+    assert list(values["kinds"]) == ["Property AUC"]
+    assert values["accuracy"]
+    assert values["layered"] == ["v_information", "sensitivity", "mutual_information"]
     (threat,) = threat_section(found).values["threats"]
     assert threat["attacks"]["property"]["wants"] == ["tell a private property"]
 

@@ -90,6 +90,11 @@ def test_the_report_shows_it(audit, redact):
 
 def test_it_is_exported(audit):
     found = json.loads(write_summary(audit[1]).read_text())["verdicts"][0]
-    assert (found["kind"], found["verdict"], found["reading"], found["value"]) == ("toy_brightness", "leaks", "toy_glimpse", 1.0)
+    assert (found["kind"], found["verdict"], found["reading"], found["value"]) == (
+        "toy_brightness",
+        "leaks",
+        "toy_glimpse",
+        1.0,
+    )
     rows = list(csv.DictReader(io.StringIO(as_csv(audit[0]))))
     assert {row["chance"] for row in rows if row["reading"] == "toy_glimpse"} == {"0.05"}

@@ -227,9 +227,7 @@ class ToyGlimpse(Metric):
     kind: Literal["toy_glimpse"] = "toy_glimpse"
     claim: ClassVar[str] = "inputs"
 
-    def grade(
-        self, guess: Reconstruction, truth: Sequence[GroundTruth], rng: object, public: object = None
-    ) -> list[Reading]:
+    def grade(self, guess: Reconstruction, truth: Sequence[GroundTruth], rng: object, public: object = None) -> list[Reading]:
         pairs = zip(guess.inputs, truth, strict=True)
         hits = [abs(float(one.mean() - other.raw.inputs.mean())) < 0.01 for one, other in pairs]
         share = sum(hits) / len(hits)

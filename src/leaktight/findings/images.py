@@ -14,6 +14,7 @@ from leaktight.core.record import Record
 from leaktight.findings.column import NOTHING, Column, chance, result, shown
 from leaktight.findings.display import title_of
 from leaktight.findings.kind import LUCK, Axis, LeakKind, Severity, is_beyond, leak_kinds
+from leaktight.findings.layer_measure import LayerMeasure
 from leaktight.findings.rows import Row
 from leaktight.metrics.search_gap import SEARCH_FAILED
 from leaktight.statistics.pooling import high, leakage, leaks_more
@@ -42,6 +43,17 @@ class Images(LeakKind):
     control: ClassVar[str] = (
         f"must recover a batch of one exactly (PSNR of at least {EXACT_PSNR:g} dB, or a relative error of at most {EXACT_ERROR:g}), or the "
         "instruments are broken."
+    )
+    layer: ClassVar[LayerMeasure | None] = LayerMeasure(
+        reading=PSNR,
+        order=20,
+        risk="reconstruction",
+        noun="the examples",
+        axis="PSNR (dB)",
+        head="PSNR of inversion (dB)",
+        column="inverted by it alone, labels known: PSNR",
+        digits=1,
+        unit=" dB",
     )
     galleries: ClassVar[tuple[str, ...]] = ("leaktight.report.pictures:pictures_section",)
 

@@ -17,6 +17,7 @@ from leaktight.core.metric import Reading
 from leaktight.core.value import Registered
 from leaktight.findings.column import Column, chance, result
 from leaktight.findings.display import title_of
+from leaktight.findings.layer_measure import LayerMeasure
 from leaktight.statistics.pooling import leakage, leaks_more
 
 if TYPE_CHECKING:
@@ -69,6 +70,7 @@ class LeakKind(Registered):
     - `pictured`: the reading beside which private pictures are kept; empty if there are none.
     - `control`: what a control cell must find, as the end of a sentence that begins with `A control`.
     - `chart`: what charts call it; `chance_note`: what chance means for it, as a sentence of the glossary.
+    - `layer`: how much of it a single layer gives away, if that can be measured.
     - `galleries` and `sections`: its own sections of the report, before and after the charts: functions from a page to a section, each
       as `package.module:function`.
     """
@@ -86,6 +88,7 @@ class LeakKind(Registered):
     control: ClassVar[str] = ""
     chart: ClassVar[str] = "leakage"
     chance_note: ClassVar[str] = ""
+    layer: ClassVar[LayerMeasure | None] = None
     galleries: ClassVar[tuple[str, ...]] = ()
     sections: ClassVar[tuple[str, ...]] = ()
 
@@ -275,13 +278,19 @@ def leak_kinds() -> tuple[LeakKind, ...]:
         >>> [kind.heading for kind in leak_kinds()][:2]
         ['Images', 'Made-up pictures']
     """
-    kinds = map(_instance, registry.classes(LeakKind.family).values())
+    kinds = [_instance(made) for made in registry.classes(LeakKind.family).values()]
     return tuple(sorted(kinds, key=lambda kind: (kind.rank, kind.kind)))
 
 
 @cache
 def _instance(made: type[LeakKind]) -> LeakKind:
     return made()
+
+
+def layer_measures() -> tuple[LayerMeasure, ...]:
+    """Return how much single layers give away of each kind of leak of which that can be measured, in order."""
+    measures = (kind.layer for kind in leak_kinds())
+    return tuple(sorted((one for one in measures if one is not None), key=lambda measure: measure.order))
 
 
 def first_kind(row: Row) -> LeakKind | None:

@@ -28,6 +28,7 @@ from leaktight.findings.label_leak import (
     turned,
     weight,
 )
+from leaktight.findings.layer_measure import LayerMeasure
 from leaktight.findings.passes import passes_of
 from leaktight.findings.rows import Row
 
@@ -65,6 +66,18 @@ class Labels(LeakKind):
     chance_note: ClassVar[str] = (
         "For leak AUC, scores that know nothing, for as many positives and negatives; before the cut, where either order counts, at least what "
         "the rows of the message reach when dealt out to other examples."
+    )
+    layer: ClassVar[LayerMeasure | None] = LayerMeasure(
+        reading="label_auc",
+        order=10,
+        risk="labels",
+        noun="the labels",
+        axis="label AUC",
+        head="label AUC",
+        column="label AUC",
+        asked="are of one class",
+        word="label",
+        information="label_v_information",
     )
     sections: ClassVar[tuple[str, ...]] = (
         "leaktight.report.label_leak:labels_section",

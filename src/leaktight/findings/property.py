@@ -13,6 +13,7 @@ from leaktight.findings.column import NOTHING, Column, chance, interval, result
 from leaktight.findings.display import title_of
 from leaktight.findings.kind import Axis, LeakKind, Severity, is_beyond
 from leaktight.findings.label_leak import GUESSING, auc_ends, turned, weight
+from leaktight.findings.layer_measure import LayerMeasure
 from leaktight.findings.rows import Row
 from leaktight.statistics.pooling import leaks_more, low
 
@@ -32,6 +33,19 @@ class Property(LeakKind):
     names: ClassVar[tuple[str, ...]] = (PROPERTY_AUC,)
     of_examples: ClassVar[bool] = False
     chart: ClassVar[str] = "property AUC"
+    layer: ClassVar[LayerMeasure | None] = LayerMeasure(
+        reading=PROPERTY_AUC,
+        order=0,
+        risk="property",
+        noun="the property",
+        axis="property AUC",
+        head="property AUC",
+        column="property AUC",
+        asked=UNNAMED,
+        word="property",
+        information="v_information",
+        by_sensitivity=True,
+    )
 
     def reading(self, row: Row) -> Reading | None:
         """Return the AUC of all layers together, unless a single layer surely tells more."""

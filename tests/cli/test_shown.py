@@ -11,13 +11,14 @@ from pydantic import Field
 from rich.console import Console
 
 from leaktight.attacks import GanAttack, PropertyInference
-from leaktight.cli.outcome import interval, reasons, show, table
+from leaktight.cli.outcome import reasons, show, table
 from leaktight.cli.progress import Bar
 from leaktight.cli.settings import described, settings
 from leaktight.core.defence import Defence
 from leaktight.core.metric import Reading
 from leaktight.core.record import Record, Status
 from leaktight.defences import DPSGD, GaussianNoise, TopK
+from leaktight.findings.column import interval
 from leaktight.findings.summary import summarise
 from leaktight.probes import Sensitivity
 from leaktight.running import Step, Store

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leaktight.core.metric import Reading
+from leaktight.findings.kind import first_kind
 from leaktight.findings.label_leak import excess, place_of, strongest_layer, tail_of, tells_labels, turned, weight
 from leaktight.findings.labels import Labels
 from leaktight.findings.rows import rows_of
@@ -65,7 +66,12 @@ def test_a_layer_that_tells_labels_in_the_worst_steps_alone_comes_forward():
 @pytest.mark.parametrize(("value", "wanted"), [(0.1, True), (0.47, True), (0.49, False), (0.9, False)])
 def test_an_auc_surely_below_a_half_is_turned(value, wanted):
     assert turned(auc(value)) is wanted
-    assert not turned(auc(value, name="leak_auc_q95"))
+
+
+def test_a_small_share_of_labels_missed_is_no_auc_the_other_way_round(made):
+    missed = Reading(name="label_distance", value=0.1, low=0.05, high=0.2, n=8, leaks="low", against="raw")
+    (row,) = rows_of([made.record(psnr=None, extra=(missed,))])
+    assert not Labels().is_read(row)
 
 
 def test_either_way_round_weighs_the_same():
@@ -94,21 +100,22 @@ def test_a_row_is_judged_by_its_strongest_layer_and_ranked_by_it(made):
     weak = made.record(psnr=None, label="norm", extra=(auc(0.6), auc(0.8, layer="linear1")))
     strong = made.record(psnr=None, label="clustering", extra=(auc(0.82, chance=0.7),))
     rows = {row.attack: row for row in rows_of([weak, strong])}
-    assert rows["norm"].leak.layer == "linear1"
+    assert first_kind(rows["norm"]) == Labels()
+    assert Labels().leading(rows["norm"]).layer == "linear1"
     assert Labels().severity(rows["norm"]) > Labels().severity(rows["clustering"])
 
 
 def test_a_row_has_the_worst_steps_of_its_strongest_layer(made):
     tails = [auc(0.7, name="leak_auc_q95"), auc(0.9, layer="linear1", name="leak_auc_q95")]
     (row,) = rows_of([made.record(psnr=None, label="norm", extra=(auc(0.6), auc(0.8, layer="linear1"), *tails))])
-    assert row.tail.value == 0.9
+    assert Labels()._tail(row).value == 0.9
     (images,) = rows_of([made.record(psnr=30, extra=(auc(0.99), *tails))])
-    assert images.tail is None
+    assert Labels()._tail(images) is None
 
 
 def test_images_come_before_labels(made):
     (row,) = rows_of([made.record(psnr=30, extra=(auc(0.99),))])
-    assert row.leak.name == "reconstruction_statement"
+    assert first_kind(row).reading(row).name == "reconstruction_statement"
 
 
 def test_a_row_knows_who_attacks_from_where(made):

@@ -47,7 +47,7 @@ def audit(folder: Path, attack: Strongest) -> Judgements:
 
 
 def words(judgements: Judgements, kind: str) -> dict[str, str]:
-    return {str(judgement.defence): judgement.verdict for judgement in judgements if judgement.kind.name == kind}
+    return {str(judgement.defence): judgement.verdict for judgement in judgements if judgement.kind.kind == kind}
 
 
 @pytest.fixture(scope="module")

@@ -71,7 +71,7 @@ def test_a_property_that_records_do_not_name_is_private(record):
 
 def test_a_layer_with_a_larger_auc_is_mentioned_not_judged(record):
     (found,) = judge(rows_of([record(None, 0.9, layers={"conv1": 0.6, "head": 0.95})]))
-    assert found.worst.leak.value == 0.9
+    assert found.reading.value == 0.9
     assert "on all layers together; head alone 0.95; batches of 16" in sentence_of(found)
 
 
@@ -110,7 +110,7 @@ def test_the_strongest_attack_counts(record):
     values = {"logistic": 0.8, "network": 0.6}
     defended = [record(STRONG, values[label], attack=attack, label=label) for label, attack in attacks.items()]
     *_, found = judge(rows_of([record(None, 0.95), *defended]))
-    assert (found.worst.attack, found.worst.leak.value) == ("logistic", 0.8)
+    assert (found.worst.attack, found.reading.value) == ("logistic", 0.8)
 
 
 def test_without_anything_to_compare_with_nothing_is_claimed(record):
@@ -134,7 +134,7 @@ def test_images_and_property_are_judged_apart(record, made):
     images = [made.record(defence, psnr, scenario=SCENARIO) for defence, psnr in ((None, 38), (STRONG, 8))]
     records = [*images, record(None, 0.95), record(STRONG, 0.7, accuracy=0.8)]
     summary = summarise(records)
-    assert [(j.defence.kind, j.kind.name, j.verdict) for j in summary.judgements] == [
+    assert [(j.defence.kind, j.kind.kind, j.verdict) for j in summary.judgements] == [
         ("none", "images", "leaks"),
         ("gaussian_noise", "images", "unknown"),
         ("none", "property", "leaks"),

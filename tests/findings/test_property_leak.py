@@ -6,9 +6,17 @@ from scipy.stats import norm
 from leaktight.attacks import PropertyInference
 from leaktight.core.metric import Reading
 from leaktight.data import Attributes, ClassProperty, Csv, Npz, Parity
+from leaktight.findings.kind import first_kind
 from leaktight.findings.label_leak import turned, weight
-from leaktight.findings.property import Property
-from leaktight.findings.property_leak import asked_of, beats_chance_among, of_class, strongest_property, tells_property, whence
+from leaktight.findings.property import (
+    Property,
+    asked_of,
+    beats_chance_among,
+    of_class,
+    strongest_property,
+    tells_property,
+    whence,
+)
 from leaktight.findings.rows import rows_of
 from leaktight.learning import Federated
 from leaktight.models import MLP
@@ -97,13 +105,15 @@ def test_a_scenario_of_another_kind_has_no_name_for_it(made):
 def test_a_row_is_judged_by_its_property(made):
     readings = (auc(0.8, 0.1), auc(0.85, 0.1, "head"))
     (row,) = rows_of([made.record(psnr=None, attack=PropertyInference(), label="property", extra=readings)])
-    assert (row.leak.layer, row.leak.value, row.asked) == (None, 0.8, "have the private property")
+    reading = Property().leading(row)
+    assert (reading.layer, reading.value, asked_of(row.measured_in)) == (None, 0.8, "have the private property")
     assert Property().severity(row)[0] == pytest.approx(0.6)
     (images,) = rows_of([made.record(psnr=30, extra=readings)])
-    assert images.leak.name == "reconstruction_statement"
+    assert first_kind(images).reading(images).name == "reconstruction_statement"
+    assert Property().leading(images) is None
 
 
 def test_what_needs_no_attack_is_not_judged(made):
     reading = Reading(name="sensitivity_f", value=2.0, leaks="high", layer="head")
     (row,) = rows_of([made.record(psnr=None, probe=Sensitivity(), label="sensitivity", extra=(reading,))])
-    assert row.leak is None
+    assert first_kind(row) is None

@@ -12,7 +12,7 @@ from leaktight.findings.verdict import judge
 
 
 def said(records, defence=None, kind="images"):
-    [found] = [j for j in judge(rows_of(records)) if j.defence == (defence or TopK()) and j.kind.name == kind]
+    [found] = [j for j in judge(rows_of(records)) if j.defence == (defence or TopK()) and j.kind.kind == kind]
     return sentence_of(found)
 
 

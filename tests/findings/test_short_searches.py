@@ -38,7 +38,7 @@ def judged(folder: Path, model: Network, attacks: dict[str, Attack], *more: Defe
         probes={name: Attempt(attack=attack, threat=KNOWS, metrics=standard()) for name, attack in attacks.items()},
         grid=Grid(victims=8),
     )
-    return {(one.kind.name, str(one.defence)): one for one in summarise(run(plan, folder)).judgements}
+    return {(one.kind.kind, str(one.defence)): one for one in summarise(run(plan, folder)).judgements}
 
 
 def searches(iterations: int) -> dict[str, Attack]:

@@ -4,6 +4,7 @@ from leaktight.core.defence import Undefended
 from leaktight.core.metric import Reading
 from leaktight.core.record import Status
 from leaktight.defences import GaussianNoise, TopK
+from leaktight.findings.images import threshold_of
 from leaktight.findings.rows import rows_of
 from leaktight.findings.summary import summarise
 
@@ -109,7 +110,7 @@ def test_all_attacks_that_were_tried_in_the_setting_are_named(made):
 def test_kinds_of_leak_are_told_one_after_the_other(made):
     records = [made.record(labels=0.0), made.record(TopK(), labels=0.9)]
     summary = summarise(records)
-    assert [(j.kind.name, j.defence.kind) for j in summary.judgements] == [
+    assert [(j.kind.kind, j.defence.kind) for j in summary.judgements] == [
         *(("images", "none"), ("images", "top_k")),
         *(("labels", "none"), ("labels", "top_k")),
     ]
@@ -126,8 +127,8 @@ def test_several_scenarios_are_kept_apart_and_numbered(made):
 
 
 def test_the_threshold_comes_from_the_statement_that_was_measured(made):
-    assert summarise([made.record()]).threshold == made.EPSILON
-    assert summarise([]).threshold is None
+    assert threshold_of([made.record()]) == made.EPSILON
+    assert threshold_of([]) is None
 
 
 def test_nothing_done_is_nothing_said(made):

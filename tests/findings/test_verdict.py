@@ -12,7 +12,7 @@ from leaktight.core.record import Status
 from leaktight.core.threat import Knows
 from leaktight.defences import DPSGD, GaussianNoise, LocalDP, TopK
 from leaktight.findings.images import Images
-from leaktight.findings.kind import LUCK
+from leaktight.findings.kind import LUCK, first_kind, leak_kinds
 from leaktight.findings.rows import Row, rows_of
 from leaktight.findings.strongest import strongest
 from leaktight.findings.verdict import PRECEDENCE, judge
@@ -21,7 +21,7 @@ DP = {"dp_sgd.delta": 1e-5, "dp_sgd.sample_rate": 0.1}
 
 
 def judged(records, defence=None, kind="images"):
-    [found] = [j for j in judge(rows_of(records)) if j.defence == (defence or TopK()) and j.kind.name == kind]
+    [found] = [j for j in judge(rows_of(records)) if j.defence == (defence or TopK()) and j.kind.kind == kind]
     return found
 
 
@@ -332,7 +332,7 @@ def test_labels_that_come_with_an_update_are_judged_apart(made):
         (True, False),
     ]
     alone = [made.record(defence, psnr=None, labels=0.0, label="labels only") for defence in (None, TopK())]
-    assert [(j.kind.name, j.beside, j.charted) for j in judge(rows_of(alone))] == [("labels", False, True)] * 2
+    assert [(j.kind.kind, j.beside, j.charted) for j in judge(rows_of(alone))] == [("labels", False, True)] * 2
 
 
 @pytest.mark.parametrize("iterations_failed", [0, 8])
@@ -423,7 +423,8 @@ def test_nobody_is_judged_who_was_never_measured(made):
     assert len(rows) == 2
     assert judge(rows) == ()
     row = Row(1, Undefended(), "dlg2019", False, 1, "initial", (), {})
-    assert (row.leak, row.median, row.budgets, row.utility, row.attacks) == (None, None, (), None, (row,))
+    assert (first_kind(row), row.budgets, row.utility, row.attacks) == (None, (), None, (row,))
+    assert all(kind.reading(row) is None for kind in leak_kinds())
 
 
 def test_the_strongest_of_equals_by_count_is_the_clearer_one(made):
@@ -437,7 +438,7 @@ def test_the_strongest_of_equals_by_count_is_the_clearer_one(made):
 def test_messages_that_nobody_graded_are_unknown(made):
     left = (Reading(name="objective", value=1e-9, n=4), Reading(name="diverged", value=0.0, n=4))
     [found] = judge(rows_of([made.record(psnr=None, accuracy=None, extra=left)]))
-    assert (found.kind.name, found.verdict) == ("ungraded", "unknown")
+    assert (found.kind.kind, found.verdict) == ("ungraded", "unknown")
     assert "--truth" in found.missing
 
 
@@ -516,7 +517,7 @@ def test_searches_that_fail_never_make_a_verdict_on_images_better(made, bare, de
         return {**one, "failed": 8, "who": "adaptive", "epsilon": None, "psnr": min(one["psnr"], 15.0)}
 
     records = once([*(cell(made, None, **cut(one)) for one in bare), *(cell(made, TopK(), **cut(one)) for one in defended)])
-    assert {found.verdict for found in judge(rows_of(records)) if found.kind.name == "images"} <= {"unknown"}
+    assert {found.verdict for found in judge(rows_of(records)) if found.kind.kind == "images"} <= {"unknown"}
 
 
 def test_member_rows_take_their_own_attack(made):

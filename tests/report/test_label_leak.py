@@ -8,10 +8,11 @@ from leaktight.attacks import Clustering, GradientNorm
 from leaktight.core.defence import Undefended
 from leaktight.core.metric import Reading
 from leaktight.core.probe import Attempt
-from leaktight.core.record import Cell
+from leaktight.core.record import Cell, Status
 from leaktight.core.threat import ThreatModel
 from leaktight.data import Npz
 from leaktight.defences import MaxNorm, SumKL
+from leaktight.findings import Images, Labels
 from leaktight.findings.redaction import redacted
 from leaktight.findings.rows import rows_of
 from leaktight.learning import Split
@@ -169,21 +170,23 @@ def test_an_audit_of_images_has_no_such_section(page, made):
 
 def test_the_rest_of_the_page_speaks_of_labels(page, records):
     found = page(records)
-    assert verdict_section(found).values["threshold"] is None
+    assert verdict_section(found).values["notes"] == []
     (tile, *_) = tiles(found)
     assert (tile["figure"], tile["label"]) == ("0.97", "AUC, how well labels are told without defence")
     values = glossary_section(found).values
-    assert (values["images"], values["labels"]) == (False, True)
+    assert list(values["kinds"]) == ["Leak AUC", "95 % quantile", "Cut", "Test AUC"]
+    assert values["chances"] == [Labels.chance_note]
+    assert not values["accuracy"]
     section = table_section(found)
-    assert section.values["images"] is False
+    assert section.values["notes"] == [Labels().numbers_note(found.summary.rows)]
     assert {"test AUC", "leak AUC", "leak AUC, 95 % quantile"} <= set(section.values["columns"])
     assert in_words(ThreatModel(seat="feature-party"))["seat"].startswith("the feature party: it follows the protocol")
 
 
 def test_the_trade_off_is_test_auc_against_leak_auc(page, records):
     section = tradeoff_section(page(records))
-    figure = section.plots["plot-tradeoff-1"]
-    assert section.values["captions"]["plot-tradeoff-1"] == "Test AUC against leakage"
+    figure = section.plots["plot-tradeoff-1-labels"]
+    assert section.values["captions"]["plot-tradeoff-1-labels"] == "Test AUC against leakage"
     assert figure["layout"]["xaxis"]["title"]["text"] == "test AUC of the trained model"
     assert figure["layout"]["xaxis"]["ticksuffix"] == ""
     assert figure["layout"]["yaxis"]["title"]["text"] == "leak AUC"
@@ -194,10 +197,13 @@ def test_the_trade_off_is_test_auc_against_leak_auc(page, records):
 def test_the_control_of_labels_is_explained(page, made, records):
     exact = Reading(name="leak_auc", value=1.0, n=4, chance=0.5, leaks="high", against="raw", each=(1.0,) * 4)
     values = checks_section(page([*records, made.control(psnr=None, extra=(exact,))])).values
-    assert (values["labels"], values["examples"]) == (True, False)
+    assert values["controls"] == [Labels.control]
     assert values["checks"][0]["passed"]
     values = checks_section(page([made.control()])).values
-    assert (values["labels"], values["examples"]) == (False, True)
+    assert values["controls"] == [Images.control]
+    failed = made.control(psnr=None, extra=(), status=Status.FAILED, reason="no")
+    values = checks_section(page([failed, made.control(psnr=None, extra=(exact,))])).values
+    assert values["controls"] == [Images.control, Labels.control]
 
 
 def test_the_page_shows_it_all(report, records):

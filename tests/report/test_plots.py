@@ -4,6 +4,7 @@ import pytest
 
 from leaktight.core.metric import Reading
 from leaktight.defences import GaussianNoise, LayerGuard, TopK
+from leaktight.findings.images import recognised
 from leaktight.findings.summary import summarise
 from leaktight.report.page import Page
 from leaktight.report.plots import tradeoff, tradeoff_section
@@ -37,13 +38,13 @@ def test_bars_are_the_intervals(records):
     rows = [j.worst for j in judgements(records) if j.defence.kind == "top_k"]
     for number, row in enumerate(rows):
         assert line["x"][number] + line["error_x"]["array"][number] == pytest.approx(100 * row.utility.high)
-        assert line["y"][number] - line["error_y"]["arrayminus"][number] == pytest.approx(100 * row.recognised.low)
+        assert line["y"][number] - line["error_y"]["arrayminus"][number] == pytest.approx(100 * recognised(row).low)
 
 
 def test_leakage_over_strength_starts_at_no_defence_and_shows_chance(made, records):
     plots = section(made, records).plots
-    assert list(plots) == ["plot-tradeoff-1", "plot-strength-1-0"]
-    attack, chance = plots["plot-strength-1-0"]["data"]
+    assert list(plots) == ["plot-tradeoff-1-images", "plot-strength-1-images-0"]
+    attack, chance = plots["plot-strength-1-images-0"]["data"]
     assert list(attack["x"]) == ["none", "0.3", "0.05", "0.01"]
     assert attack["y"] == pytest.approx([38, 27, 19, 9])
     assert list(chance["y"]) == [made.GREY] * 4
@@ -57,7 +58,7 @@ def test_figures_are_plain_json_without_templates(made, records):
 def test_without_accuracy_the_trade_off_is_left_out(made):
     records = [made.record(accuracy=None), made.record(GaussianNoise(), psnr=9, accuracy=None)]
     assert tradeoff(judgements(records)) is None
-    assert list(section(made, records).plots) == ["plot-strength-1-0"]
+    assert list(section(made, records).plots) == ["plot-strength-1-images-0"]
     assert section(made, [made.control()]) is None
 
 
@@ -75,8 +76,13 @@ def test_each_scenario_has_plots_of_its_own(made):
     other = made.Handmade.model_construct(kind="handmade", rounds=7)
     records = [made.record(d, scenario=s) for s in (made.SCENARIO, other) for d in (None, TopK())]
     found = section(made, records)
-    assert list(found.plots) == ["plot-tradeoff-1", "plot-strength-1-0", "plot-tradeoff-2", "plot-strength-2-0"]
-    assert found.values["captions"]["plot-tradeoff-2"] == "Accuracy against leakage, scenario 2"
+    assert list(found.plots) == [
+        "plot-tradeoff-1-images",
+        "plot-strength-1-images-0",
+        "plot-tradeoff-2-images",
+        "plot-strength-2-images-0",
+    ]
+    assert found.values["captions"]["plot-tradeoff-2-images"] == "Accuracy against leakage, scenario 2"
 
 
 def test_a_number_that_is_swept_inside_a_defence_makes_one_line_too(made):
@@ -86,9 +92,9 @@ def test_a_number_that_is_swept_inside_a_defence_makes_one_line_too(made):
     assert line["name"] == "layer guard (guard Gaussian noise, count 1, layers head)"
     assert list(line["text"]) == ["0.01", "0.1"]
     plots = section(made, records).plots
-    assert list(plots) == ["plot-tradeoff-1", "plot-strength-1-0"]
-    assert list(plots["plot-strength-1-0"]["data"][0]["x"]) == ["none", "0.01", "0.1"]
-    assert plots["plot-strength-1-0"]["layout"]["xaxis"]["title"]["text"] == "std (weak to strong)"
+    assert list(plots) == ["plot-tradeoff-1-images", "plot-strength-1-images-0"]
+    assert list(plots["plot-strength-1-images-0"]["data"][0]["x"]) == ["none", "0.01", "0.1"]
+    assert plots["plot-strength-1-images-0"]["layout"]["xaxis"]["title"]["text"] == "std (weak to strong)"
 
 
 def test_samples_of_any_class_of_the_attacked_are_drawn(made):

@@ -286,8 +286,8 @@ def test_a_new_part_is_a_function_and_a_template(report, monkeypatch):
             {"flags": (), "counts": {"done": 0, "refused": 0, "failed": 0}, "missing": 0},
         )
 
-    sections = render_page.__globals__["SECTIONS"]
-    monkeypatch.setitem(render_page.__globals__, "SECTIONS", (*sections, counted, lambda page: None))
+    details = render_page.__globals__["DETAILS"]
+    monkeypatch.setitem(render_page.__globals__, "DETAILS", (*details, counted, lambda page: None))
     page = read(report([]))
     assert "extra" in page.anchors
     assert "#extra" in page.links

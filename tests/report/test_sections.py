@@ -13,13 +13,14 @@ from leaktight.core.run import Run
 from leaktight.core.threat import Knows, ThreatModel
 from leaktight.data import Cifar, Csv, Factory, Idx, ImageFolder, Npz
 from leaktight.defences import DPSGD, GaussianNoise, TopK
+from leaktight.findings.column import shown
 from leaktight.findings.redaction import number_seeds, redacted, without_places, without_seeds
 from leaktight.learning.federated import Federated
 from leaktight.models import DLNet
 from leaktight.plans import quick, standard
 from leaktight.report import render
 from leaktight.report.findings import flags_section, tiles, verdict_section
-from leaktight.report.numbers import checks_section, shown, table_section
+from leaktight.report.numbers import checks_section, table_section
 from leaktight.report.page import Page
 from leaktight.report.settings import in_words, lines_of, parameters_section, reproduce_section, threat_section
 from leaktight.testing import toy_task

@@ -1,4 +1,4 @@
-"""A plugin with a scenario, an attack and a defence whose answers are known, and that go wrong on demand."""
+"""A plugin with a scenario, an attack and a defence whose answers are known and that go wrong on demand, and with a kind of leak."""
 
 from __future__ import annotations
 
@@ -6,26 +6,34 @@ import dataclasses
 import os
 import signal
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import torch
 from torch import nn
 
 from leaktight.core.attack import Attack, Reconstruction, Scores
 from leaktight.core.defence import Defence, Strength
+from leaktight.core.display import show_count
 from leaktight.core.errors import InvalidValue, LeaktightError, Refusal
 from leaktight.core.local import Local
 from leaktight.core.message import Kind, Message
 from leaktight.core.metric import Metric, Reading
 from leaktight.core.party import Party, Seat
 from leaktight.core.random import global_seed, normal_like, seed_of, stream
+from leaktight.core.record import Record
 from leaktight.core.run import GroundTruth, Run
 from leaktight.core.scenario import Enter, Observation, Progress, Scenario, Snapshot, Training
 from leaktight.core.task import Batch, Model, Task
 from leaktight.core.threat import Knows, View
+from leaktight.findings.kind import LeakKind
+from leaktight.findings.rows import Row
+from leaktight.statistics.interval import wilson
+
+if TYPE_CHECKING:
+    from leaktight.report.page import Page, Section
 
 SHAPE = (1, 2, 2)
 Trouble = Literal["none", "refuse", "error", "numeric", "memory", "bug", "die", "die_once", "slow"]
@@ -211,3 +219,61 @@ class ToyCount(Metric):
     def grade(self, guess: Scores, truth: object, rng: object, public: object = None) -> list[Reading]:
         turns, size = guess.values[0].tolist()
         return [Reading(name="turns", value=turns), Reading(name="size", value=size)]
+
+
+class ToyGlimpse(Metric):
+    """How many pictures have their brightness told to a hundredth."""
+
+    kind: Literal["toy_glimpse"] = "toy_glimpse"
+    claim: ClassVar[str] = "inputs"
+
+    def grade(self, guess: Reconstruction, truth: Sequence[GroundTruth], rng: object, public: object = None) -> list[Reading]:
+        pairs = zip(guess.inputs, truth, strict=True)
+        hits = [abs(float(one.mean() - other.raw.inputs.mean())) < 0.01 for one, other in pairs]
+        share = sum(hits) / len(hits)
+        low, high = wilson(sum(hits), len(hits))
+        each = tuple(map(float, hits))
+        return [Reading(name=self.kind, value=share, low=low, high=high, n=len(hits), chance=0.05, leaks="high", each=each)]
+
+
+class ToyBrightness(LeakKind):
+    """How bright the picture behind a message is."""
+
+    kind: Literal["toy_brightness"] = "toy_brightness"
+    rank: ClassVar[int] = 40
+    heading: ClassVar[str] = "Brightness"
+    noun: ClassVar[str] = "the brightness"
+    names: ClassVar[tuple[str, ...]] = ("toy_glimpse",)
+    chart: ClassVar[str] = "brightness told"
+    control: ClassVar[str] = "of brightness must tell every picture's."
+    sections: ClassVar[tuple[str, ...]] = ("leaktight_toys:brightness_section",)
+
+    def reading(self, row: Row) -> Reading | None:
+        return row.reading("toy_glimpse")
+
+    def found(self, row: Row) -> str:
+        return f"{self.short(row)} pictures have their brightness told"
+
+    def short(self, row: Row) -> str:
+        reading = self.reading(row)
+        return "nothing" if reading is None else show_count(reading)
+
+    def measure(self, row: Row) -> str:
+        return "pictures with their brightness told"
+
+    def is_exact(self, record: Record) -> bool | None:
+        reading = record.reading("toy_glimpse")
+        return None if reading is None else reading.value == 1.0
+
+    def glossary(self, names: Collection[str], records: Sequence[Record]) -> dict[str, str]:
+        return {"Brightness": "The mean of all pixels."} if "toy_glimpse" in names else {}
+
+
+def brightness_section(page: Page) -> Section | None:
+    """Say of each row how many pictures have their brightness told."""
+    from leaktight.report.page import Section
+
+    kind = ToyBrightness()
+    lines = [kind.found(row) for row in page.summary.rows if kind.reading(row) is not None]
+    template = "<ul>{% for line in lines %}<li>{{ line }}</li>{% endfor %}</ul>"
+    return Section("brightness", "How bright", values={"lines": lines}, text=template) if lines else None

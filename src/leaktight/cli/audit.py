@@ -113,7 +113,10 @@ def audit(
 
 def hint_of(records: Sequence[Record], redact: bool) -> str:
     """Say what a report shows that is private, and how to leave it out."""
-    images = any(record.reading("psnr") or record.reading("objective") for record in records)
+    from leaktight.findings import leak_kinds
+
+    pictured = [kind.pictured for kind in leak_kinds() if kind.pictured]
+    images = any(record.reading(name) for record in records for name in pictured)
     held = "shows private images" if images else "may hold private values"
     return "" if redact else f" (it {held}; --redact leaves them out)"
 

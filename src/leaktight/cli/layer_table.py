@@ -9,27 +9,12 @@ from rich.table import Table
 
 from leaktight.core.metric import Reading
 from leaktight.findings.display import title_of
-from leaktight.findings.layer_risk import (
-    LABEL_AUC,
-    MUTUAL_INFORMATION,
-    SENSITIVITY,
-    V_INFORMATION,
-    LayerRow,
-    correlations,
-)
+from leaktight.findings.kind import layer_measures
+from leaktight.findings.layer_measure import SENSITIVITY
+from leaktight.findings.layer_risk import MUTUAL_INFORMATION, LayerRow, correlations
 from leaktight.findings.layer_words import layer_sentences
-from leaktight.findings.property_leak import PROPERTY_AUC
-from leaktight.findings.rows import PSNR
 
 WIDE = 160
-COLUMNS = {
-    PROPERTY_AUC: "property AUC",
-    f"{V_INFORMATION}_share": "V-information, share of log 2",
-    LABEL_AUC: "label AUC",
-    f"{SENSITIVITY}_share": "sensitivity, share",
-    f"{MUTUAL_INFORMATION}_share": "activations tell, share",
-    PSNR: "inverted by it alone, labels known: PSNR",
-}
 
 
 def show(rows: Sequence[LayerRow], console: Console | None = None) -> None:
@@ -42,10 +27,10 @@ def show(rows: Sequence[LayerRow], console: Console | None = None) -> None:
     where = console or Console()
     if not where.is_terminal:
         where.width = WIDE
-    columns = [name for name in COLUMNS if any(name in row.readings for row in rows)]
+    columns = {name: title for name, title in _columns().items() if any(name in row.readings for row in rows)}
     table = Table("layer", title="Where the leak sits", title_justify="left")
-    for name in columns:
-        table.add_column(COLUMNS[name], justify="right")
+    for title in columns.values():
+        table.add_column(title, justify="right")
     for row in rows:
         table.add_row(row.layer, *(_text(row.readings.get(name)) for name in columns))
     where.print(table)
@@ -55,6 +40,16 @@ def show(rows: Sequence[LayerRow], console: Console | None = None) -> None:
         told = "too few layers, or no variation" if one.r is None else f"Pearson r {one.r:.2f}, p {one.p:.2g}"
         what = f"{title_of(one.metric)} and {title_of(one.attack)}"
         where.print(f"- {what} over {one.n} layers: {told}", soft_wrap=True, highlight=False)
+
+
+def _columns() -> dict[str, str]:
+    """Return every measure and its title, in order: what attacks get that ask, what needs no attack, what attacks get that rebuild."""
+    found: dict[str, str] = {}
+    for measure in layer_measures():
+        found |= {measure.reading: measure.column} if measure.asked else {}
+        found |= {f"{measure.information}_share": "V-information, share of log 2"} if measure.by_sensitivity else {}
+    rest = {f"{SENSITIVITY}_share": "sensitivity, share", f"{MUTUAL_INFORMATION}_share": "activations tell, share"}
+    return found | rest | {measure.reading: measure.column for measure in layer_measures() if not measure.asked}
 
 
 def _text(reading: Reading | None) -> str:

@@ -21,6 +21,7 @@ FAMILIES = {
     "metrics": "metric",
     "probes": "probe",
     "scenarios": "scenario",
+    "leaks": "leak",
 }
 """The families as a person names them, and as the registry does; presets are attacks by name."""
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
 
 from rich.console import Console
 from rich.table import Table
@@ -12,25 +11,22 @@ from rich.text import Text
 from leaktight.core.defence import is_undefended
 from leaktight.core.display import capital, join_words
 from leaktight.core.metric import Reading
-from leaktight.core.probe import DIVERGED, OBJECTIVE
 from leaktight.core.record import Record, Status
 from leaktight.findings.advice import advise
 from leaktight.findings.characteristic import leading
+from leaktight.findings.column import NOTHING, interval
 from leaktight.findings.display import name_of, setting
 from leaktight.findings.flags import raise_flags
-from leaktight.findings.label_leak import TAIL, tells_labels
+from leaktight.findings.kind import LeakKind, first_kind, leak_kinds
 from leaktight.findings.layer_risk import of_layers_alone, profiles_of
 from leaktight.findings.layer_words import CAVEAT, most_telling
-from leaktight.findings.passes import passes_of
-from leaktight.findings.property_leak import tells_property
-from leaktight.findings.rows import LABELS, PSNR, RECOGNISED, Row
+from leaktight.findings.rows import Row
 from leaktight.findings.summary import Summary, summarise
 from leaktight.findings.threats import SOURCE, attacks_by_letter
 from leaktight.findings.utility import ACCURACY, utility_name
 from leaktight.findings.verdict import Judgement, Verdict
 
 WIDE = 160
-NOTHING = "-"
 STYLES: dict[Verdict, str] = {
     "refuted": "bold red",
     "leaks": "bold red",
@@ -63,7 +59,7 @@ def show(records: Sequence[Record], scenarios: Sequence[str] = (), console: Cons
     where.print(table(summary.rows))
     for heading, lines in {
         f"Threat models ({SOURCE})": attacks_by_letter(records),
-        "Labels over passes (AUC of the strongest attack; what features alone give is no leak of a message)": passes(summary),
+        **remarks(summary),
         "Searches that failed, of all messages (a better search may find more there)": failed_searches(summary.rows),
         "CAP (usefulness times the attacker's error, over strengths; higher is better)": caps(summary),
         "Where the leak sits": layers(records, summary),
@@ -83,14 +79,14 @@ def _print(where: Console, heading: str, lines: Sequence[str | Text]) -> None:
 
 def show_verdict(where: Console, summary: Summary) -> None:
     """Print a sentence for each judgement, kinds of leak apart; the word in its colour."""
-    kinds = {judgement.kind.name: judgement.kind for judgement in summary.judgements}
+    kinds = list(dict.fromkeys(judgement.kind for judgement in summary.judgements))
     if not kinds:
         _print(where, "Verdict", summary.verdict)
-    for kind in kinds.values():
+    for kind in kinds:
         said = [
             _coloured(judgement, sentence)
             for judgement, sentence in zip(summary.judgements, summary.verdict, strict=True)
-            if judgement.kind is kind
+            if judgement.kind == kind
         ]
         _print(where, f"Verdict, {kind.heading.lower()}" if len(kinds) > 1 else "Verdict", said)
 
@@ -100,10 +96,13 @@ def _coloured(judgement: Judgement, sentence: str) -> Text:
     return Text.assemble(lead, (word, "bold green" if judgement.is_good else STYLES[judgement.verdict]), rest)
 
 
-def passes(summary: Summary) -> list[str]:
-    """Return a line for each verdict that rests on scores added up over passes; the report has those of all attacks."""
-    found = ((judgement, passes_of(judgement.worst)) for judgement in summary.judgements if judgement.kind.name == "labels")
-    return [f"{capital(name_of(judgement.defence))}, {one}" for judgement, one in found if one is not None]
+def remarks(summary: Summary) -> dict[str, list[str]]:
+    """Return what each kind of leak adds to its verdicts, line by line below a heading."""
+    return {
+        heading: list(lines)
+        for kind in leak_kinds()
+        for heading, lines in kind.remarks([one for one in summary.judgements if one.kind == kind]).items()
+    }
 
 
 def table(rows: Sequence[Row]) -> Table:
@@ -117,12 +116,12 @@ def table(rows: Sequence[Row]) -> Table:
     utilities = dict.fromkeys(utility_name(row.utility) for row in rows if row.utility is not None)
     utility = capital(" or ".join(utilities) or utility_name(None))
     rows = [row for row in rows if not of_layers_alone(row)]
-    leaks = [leak for leak in (_IMAGES, _LABELS, _PROPERTY, _SAMPLES, _UNGRADED) if any(map(leak.about, rows))] or [_IMAGES]
+    columns = [column for kind in _tabled(rows) for column in kind.columns()]
     settings = {(row.batch_size, row.stage) for row in rows}
     if len(settings) == 1:
         found.caption = capital(setting(*next(iter(settings))))
     places = ("Batch", "Stage") if len(settings) > 1 else ()
-    for name in (*places, *(title for leak in leaks for title in leak.titles), utility):
+    for name in (*places, *(column.title for column in columns), utility):
         found.add_column(name, justify="right", no_wrap=True)
     for row in rows:
         found.add_row(
@@ -130,87 +129,18 @@ def table(rows: Sequence[Row]) -> Table:
             name_of(row.defence),
             row.attack,
             *((str(row.batch_size), row.stage) if places else ()),
-            *(text for leak in leaks for text in leak.texts(row)),
+            *(column.text(row) for column in columns),
             _use(row.utility),
         )
     return found
 
 
-def _of_images(row: Row) -> tuple[str, str, str]:
-    psnr, labels = row.reading(PSNR, "raw"), row.reading(LABELS)
-    return (
-        interval(psnr) if row.counts.get(Status.DONE) else status(row),
-        NOTHING if psnr is None or psnr.chance is None else f"{psnr.chance:.1f}",
-        NOTHING if labels is None else f"{1 - labels.value:.0%}",
-    )
-
-
-def _of_labels(row: Row) -> tuple[str, str, str]:
-    """Return what the attack got at the layer that tells it most."""
-    leak = row.leak if tells_labels(row.leak) else None
-    tail = next((r for r in row.readings if r.name == TAIL and leak and r.layer == leak.layer), None)
-    return (
-        interval(leak, 2) if row.counts.get(Status.DONE) else status(row),
-        NOTHING if leak is None or leak.chance is None else f"{leak.chance:.2f}",
-        interval(tail, 2).partition(" ")[0],
-    )
-
-
-def _of_property(row: Row) -> tuple[str, str, str]:
-    """Return how well the property is told by all layers together, or by what the row is judged by, and by the best layer alone."""
-    leak = row.leak if tells_property(row.leak) else None
-    single = [r for r in row.readings if tells_property(r) and r.layer is not None]
-    best = max(single, key=lambda r: r.value, default=None)
-    return (
-        interval(leak, 2) if row.counts.get(Status.DONE) else status(row),
-        NOTHING if leak is None or leak.chance is None else f"{leak.chance:.2f}",
-        NOTHING if best is None else f"{best.layer} {best.value:.2f}",
-    )
-
-
-def _of_samples(row: Row) -> tuple[str, str, str]:
-    """Return how many made-up pictures show the class that was asked for, and how many any class of the attacked."""
-    shown = row.reading(RECOGNISED)
-    return (
-        interval(shown, 2) if row.counts.get(Status.DONE) else status(row),
-        NOTHING if shown is None or shown.chance is None else f"{shown.chance:.2f}",
-        interval(row.any_class, 2).partition(" ")[0],
-    )
-
-
-def _of_nobody(row: Row) -> tuple[str, str, str]:
-    """Return what the attacker itself knows of its success, where nobody knows the truth."""
-    left, lost = row.reading(OBJECTIVE), row.reading(DIVERGED)
-    if left is None or lost is None:
-        return (status(row), NOTHING, NOTHING)
-    return f"{left.value:.3g}", str(lost.n), f"{lost.value:.0f}"
-
-
-class Leak(NamedTuple):
-    """The columns of one kind of leak: their titles, whether a row is about it, and its texts."""
-
-    titles: tuple[str, str, str]
-    about: Callable[[Row], bool]
-    texts: Callable[[Row], tuple[str, str, str]]
-
-
-_IMAGES = Leak(
-    ("PSNR in dB (95 %)", "Chance", "Labels"),
-    lambda row: row.leak is not None and not (tells_labels(row.leak) or tells_property(row.leak) or row.reading(RECOGNISED)),
-    _of_images,
-)
-_SAMPLES = Leak(
-    ("Pictures of the class (95 %)", "Chance", "Of any class, worst training"),
-    lambda row: row.reading(RECOGNISED) is not None,
-    _of_samples,
-)
-_LABELS = Leak(("Leak AUC (95 %)", "Chance", "95 % quantile"), lambda row: tells_labels(row.leak), _of_labels)
-_UNGRADED = Leak(
-    ("Objective, not graded", "Messages", "Diverged"),
-    lambda row: row.leak is None and row.reading(OBJECTIVE) is not None,
-    _of_nobody,
-)
-_PROPERTY = Leak(("Property AUC (95 %)", "Chance", "Layer that tells most"), lambda row: tells_property(row.leak), _of_property)
+def _tabled(rows: Sequence[Row]) -> list[LeakKind]:
+    """Return the kinds of leak that have columns; what has none of its own is shown in those of the first."""
+    kinds = leak_kinds()
+    homeless = any(first_kind(row) and not any(kind.is_tabled(row) for kind in kinds) for row in rows)
+    shown = [kind for kind in kinds if any(map(kind.is_tabled, rows)) or (homeless and kind == kinds[0])]
+    return shown or [kinds[0]]
 
 
 def _use(utility: Reading | None) -> str:
@@ -250,22 +180,8 @@ def layers(records: Sequence[Record], summary: Summary) -> list[str]:
     """Return for each setting without defence in which layers were measured which of them gives most away by itself."""
     bare = [profile for profile in profiles_of(records, summary.rows) if is_undefended(profile.place.defence)]
     lead = [f"{capital(profile.place.setting)}: " if len(bare) > 1 else "" for profile in bare]
-    found = [f"{where}{most_telling(one.layers, one.place.asked)}" for where, one in zip(lead, bare, strict=True)]
+    found = [f"{where}{most_telling(one.layers, one.asked)}" for where, one in zip(lead, bare, strict=True)]
     return [*found, CAVEAT] if found else []
-
-
-def interval(reading: Reading | None, digits: int = 1) -> str:
-    """Show a number with its interval, if it has one."""
-    if reading is None:
-        return NOTHING
-    known = reading.low is not None and reading.high is not None
-    around = f" ({reading.low:.{digits}f} to {reading.high:.{digits}f})" if known else ""
-    return f"{reading.value:.{digits}f}{around}"
-
-
-def status(row: Row) -> str:
-    """Say why a row has no numbers."""
-    return " and ".join(found.value for found in (Status.REFUSED, Status.FAILED) if row.counts.get(found)) or NOTHING
 
 
 def reasons(records: Sequence[Record], wanted: Status) -> list[str]:

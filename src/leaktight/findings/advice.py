@@ -53,7 +53,7 @@ def advise(summary: Summary, budgets: Sequence[float] = BUDGETS) -> tuple[Advice
         >>> advise(summarise([]))
         ()
     """
-    graded = [judgement for judgement in summary.judgements if judgement.kind.name != "ungraded"]
+    graded = [judgement for judgement in summary.judgements if not judgement.kind.unjudged]
     scenarios = dict.fromkeys(judgement.scenario for judgement in graded)
     found: list[Advice] = []
     for scenario in scenarios:

@@ -8,13 +8,13 @@ from collections.abc import Mapping, Sequence
 
 from leaktight.core.defence import is_undefended
 from leaktight.core.metric import Reading
-from leaktight.findings.rows import LABELS, RATIO, Row
+from leaktight.findings.rows import RATIO, Row
 from leaktight.findings.sweep import Sweep, sweeps
 from leaktight.findings.verdict import Judgement
 from leaktight.metrics.tradeoff import Point, Region, cap, cap_interval, region
 
 CONDITION, BOUND = "theorem_condition", "theorem_bound"
-DISTANCES = {"reconstruction": "rmse_relative", "membership": LABELS, "tracing": "tracing_distance"}
+DISTANCES = {"reconstruction": "rmse_relative", "membership": "label_distance", "tracing": "tracing_distance"}
 """What attacks are after, and the reading that says how far from it they end."""
 
 

@@ -11,7 +11,8 @@ from leaktight.core.probe import Attempt, attack_of
 from leaktight.core.record import Record
 from leaktight.core.threat import Knows
 from leaktight.findings.adaptation import member_of
-from leaktight.findings.rows import PSNR, Row, rows_of
+from leaktight.findings.kind import first_kind
+from leaktight.findings.rows import Row, rows_of
 from leaktight.statistics.pooling import leaks_more
 
 COSTS = {"algebra": 0, "statistic": 0, "learned": 1, "search": 2}
@@ -87,8 +88,9 @@ def _entries(row: Row, attack: Attack, knows: frozenset[Knows]) -> list[Entry]:
 
 
 def main_reading(row: Row) -> Reading | None:
-    """Return what an attack is compared by: PSNR where there is one, for it tells more than a share; else its first reading."""
-    return row.reading(PSNR, "raw") or row.leak
+    """Return what an attack is compared by: that of the kind of leak that it is after first of all."""
+    kind = first_kind(row)
+    return None if kind is None else kind.compared(row)
 
 
 def common(one: Row, other: Row) -> tuple[Reading | None, Reading | None]:

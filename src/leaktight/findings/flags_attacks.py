@@ -13,6 +13,7 @@ from leaktight.findings.adaptation import attacks_in, models_defence
 from leaktight.findings.contest import beats, cells_of, main_reading
 from leaktight.findings.display import family_of, name_of, rank
 from leaktight.findings.flag import Flag
+from leaktight.findings.kind import first_kind
 from leaktight.findings.rows import Row, rows_of
 
 
@@ -27,8 +28,7 @@ def attack_at_chance(records: Sequence[Record]) -> list[Flag]:
         if is_undefended(row.defence) and not row.layer and (reading := main_reading(row)) and reading.chance is not None:
             groups.setdefault(row.attack, []).append(row)
     for attack, rows in groups.items():
-        blind = [row for row in rows if (reading := main_reading(row)) and not reading.beats_chance()]
-        blind = [row for row in blind if row.any_class is None or not row.any_class.beats_chance()]
+        blind = [row for row in rows if (kind := first_kind(row)) and not kind.beats_chance(row)]
         if blind:
             where = join_words([row.setting for row in blind])
             flags.append(

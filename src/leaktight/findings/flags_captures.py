@@ -11,7 +11,7 @@ from leaktight.core.probe import DIVERGED, OBJECTIVE, Attempt
 from leaktight.core.record import Record, Status
 from leaktight.findings.display import label_of
 from leaktight.findings.flag import Flag
-from leaktight.findings.rows import PSNR, STATEMENT
+from leaktight.findings.kind import LeakKind, leak_kinds
 
 FITS = 0.5
 """An objective below this share of what is left on noise counts as explained."""
@@ -68,7 +68,7 @@ def objective_against_noise(records: Sequence[Record]) -> list[Flag]:
 
 def blank_chance(records: Sequence[Record]) -> list[Flag]:
     """Without public examples the chance level is that of grey or noise, which a blurred mean would beat."""
-    plain = [record for record in _captured(records) if _has_truth(record) and record.reading(PSNR) and _public(record) is None]
+    plain = [record for record in _captured(records) if _has_truth(record) and _rebuilds(record) and _public(record) is None]
     said = (
         "Chance levels are those of grey and noise, as no public examples were given: an attack that answers a mean image beats them. "
         "Give examples of the same kind with `--data`."
@@ -204,11 +204,17 @@ def _noted(records: Sequence[Record], note: str, name: str, sentence: str, sever
 
 
 def _succeeds(record: Record) -> bool:
-    """Return whether an image was recognised; where that was not asked, whether anything is better than chance."""
-    recognised, reading = record.reading(STATEMENT, "raw"), record.reading(PSNR, "raw")
-    if recognised is not None:
-        return recognised.value > (recognised.chance or 0)
-    return reading is not None and reading.beats_chance()
+    """Return whether an example was rebuilt."""
+    return any(kind.succeeds(record) for kind in _rebuilding())
+
+
+def _rebuilds(record: Record) -> bool:
+    """Return whether the attack was after examples, and its copies were graded."""
+    return any(reading.name in kind.names for kind in _rebuilding() for reading in record.readings)
+
+
+def _rebuilding() -> list[LeakKind]:
+    return [kind for kind in leak_kinds() if kind.rebuilds]
 
 
 def _has_truth(record: Record) -> bool:

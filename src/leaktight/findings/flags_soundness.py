@@ -13,19 +13,11 @@ from leaktight.core.probe import Attempt
 from leaktight.core.record import Record, Status
 from leaktight.findings.display import family_of, label_of, name_of, setting_of, title_of
 from leaktight.findings.flag import Flag, Severity
-from leaktight.findings.label_leak import LEAK_AUC
-from leaktight.findings.rows import PSNR, UNTRAINED, Row, rows_of
+from leaktight.findings.kind import leak_kinds
+from leaktight.findings.rows import UNTRAINED, Row, rows_of
 from leaktight.findings.utility import ignorance, utility_name
 from leaktight.statistics.outcomes import MOST_ROWS
 from leaktight.statistics.pooling import high, low
-
-EXACT_PSNR = 60.0
-"""The PSNR in dB from which a control cell counts as exact: an error of a thousandth of the pixel range."""
-EXACT_ERROR = 1e-3
-"""The relative error up to which a control cell counts as exact, for data that are not images."""
-EXACT_AUC = 0.999
-"""The leak AUC from which a control cell of split learning counts as exact: of a thousand pairs one may be a tie of rounding."""
-
 
 ACCOUNTED = {"dp_sgd", "local_dp"}
 """Defences that promise differential privacy and count what they spend."""
@@ -58,15 +50,8 @@ def control_not_exact(records: Sequence[Record]) -> list[Flag]:
 
 def is_exact(record: Record) -> bool:
     """Return whether a control cell found the known answer, for each of its examples."""
-    psnr, error = record.reading(PSNR, "raw"), record.reading("rmse_relative", "raw")
-    if record.status is not Status.DONE:
-        return False
-    labels = record.reading(LEAK_AUC, "raw")
-    if labels is not None:
-        return min(labels.each, default=labels.value) >= EXACT_AUC
-    if psnr is not None:
-        return min(psnr.each, default=psnr.value) >= EXACT_PSNR
-    return error is not None and max(error.each, default=error.value) <= EXACT_ERROR
+    answers = [exact for kind in leak_kinds() if (exact := kind.is_exact(record)) is not None]
+    return record.status is Status.DONE and bool(answers) and all(answers)
 
 
 def null_above_chance(records: Sequence[Record]) -> list[Flag]:

@@ -3,35 +3,68 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import statistics
+from collections.abc import Collection, Iterable, Sequence
+from typing import ClassVar, Literal
 
 from leaktight.core.display import percent, show_count
 from leaktight.core.metric import Reading
-from leaktight.core.probe import LUCKIEST
+from leaktight.core.probe import LUCKIEST, Attempt
+from leaktight.core.record import Record
+from leaktight.findings.column import NOTHING, Column, chance, result, shown
 from leaktight.findings.display import title_of
-from leaktight.findings.kind import LUCK, LeakKind, Severity, is_beyond
-from leaktight.findings.label_leak import tells_labels
-from leaktight.findings.property_leak import tells_property
-from leaktight.findings.rows import LABELS, PSNR, RECOGNISED, STATEMENT, Row
-from leaktight.statistics.pooling import leakage
+from leaktight.findings.kind import LUCK, Axis, LeakKind, Severity, is_beyond, leak_kinds
+from leaktight.findings.layer_measure import LayerMeasure
+from leaktight.findings.rows import Row
+from leaktight.metrics.search_gap import SEARCH_FAILED
+from leaktight.statistics.pooling import high, leakage, leaks_more
 
-TRACING = "tracing_distance"
+STATEMENT, PSNR, SSIM, ERROR = "reconstruction_statement", "psnr", "ssim", "rmse_relative"
+TRACING, LABELS_MISSED = "tracing_distance", "label_distance"
 MARGIN = 1.0
 """By how many dB a PSNR must lie above chance to count: blind answers that nobody thought of may lie a little above the best of ours."""
+EXACT_PSNR = 60.0
+"""The PSNR in dB from which a control cell counts as exact: an error of a thousandth of the pixel range."""
+EXACT_ERROR = 1e-3
+"""The relative error up to which a control cell counts as exact, for data that are not images."""
 
 
 class Images(LeakKind):
     """Examples behind messages: the share of images that can be recognised; else PSNR, else any reading about leakage."""
 
-    name = "images"
-    heading = "Images"
-    noun = "images"
+    kind: Literal["images"] = "images"
+    rank: ClassVar[int] = 0
+    heading: ClassVar[str] = "Images"
+    noun: ClassVar[str] = "images"
+    names: ClassVar[tuple[str, ...]] = (STATEMENT, PSNR)
+    rebuilds: ClassVar[bool] = True
+    by_example: ClassVar[tuple[str, ...]] = (STATEMENT, PSNR, "mse", ERROR)
+    pictured: ClassVar[str] = PSNR
+    control: ClassVar[str] = (
+        f"must recover a batch of one exactly (PSNR of at least {EXACT_PSNR:g} dB, or a relative error of at most {EXACT_ERROR:g}), or the "
+        "instruments are broken."
+    )
+    layer: ClassVar[LayerMeasure | None] = LayerMeasure(
+        reading=PSNR,
+        order=20,
+        risk="reconstruction",
+        noun="the examples",
+        axis="PSNR (dB)",
+        head="PSNR of inversion (dB)",
+        column="inverted by it alone, labels known: PSNR",
+        digits=1,
+        unit=" dB",
+    )
+    galleries: ClassVar[tuple[str, ...]] = ("leaktight.report.pictures:pictures_section",)
 
     def reading(self, row: Row) -> Reading | None:
-        """Return the share of raw images recognised, else the raw PSNR, else whatever else the attack was after."""
-        leak = row.leak
-        about_others = leak is None or tells_labels(leak) or tells_property(leak) or leak.name in (LABELS, RECOGNISED)
-        return None if about_others else leak
+        """Return the share of raw images recognised, else the raw PSNR, else whatever else an attack was after that no other kind is about."""
+        return recognised(row) or row.reading(PSNR, "raw") or self._other(row)
+
+    def _other(self, row: Row) -> Reading | None:
+        first = next((reading for reading in row.readings if reading.leaks is not None), None) if row.kind else None
+        elsewhere = {name for kind in leak_kinds() if kind != self for name in kind.names}
+        return None if first is None or first.name in elsewhere else first
 
     def units(self) -> tuple[str, ...]:
         """Let recognised images decide, then PSNR."""
@@ -81,7 +114,7 @@ class Images(LeakKind):
 
     def luckiest(self, rows: Sequence[Row]) -> Reading | None:
         """Return the share of images that some attack recognised, victim by victim; without their values, the best attack's share."""
-        shares = [share for row in rows for part in (row, *row.alone) if (share := part.recognised) is not None]
+        shares = [share for row in rows for part in (row, *row.alone) if (share := recognised(part)) is not None]
         shares += [
             one for row in rows for one in row.members if (one.by, one.name, one.against) == (LUCKIEST, STATEMENT, "raw")
         ]
@@ -117,7 +150,7 @@ class Images(LeakKind):
         return show_count(reading) if reading.name == STATEMENT else f"{reading.value:.3g}"
 
     def measure(self, row: Row) -> str:
-        """Say what is counted, or the name of what was reached."""
+        """Say what is show_count, or the name of what was reached."""
         reading = self.reading(row)
         if reading is None:
             return ""
@@ -126,9 +159,158 @@ class Images(LeakKind):
     def detail(self, row: Row) -> str:
         """Name the PSNR, the attack and the setting."""
         psnr = row.reading(PSNR, "raw")
-        if row.median is None or row.recognised is None:
+        if psnr is None or recognised(row) is None:
             return super().detail(row)
-        return f"{'median' if psnr and psnr.each else 'mean'} PSNR {row.median:.0f} dB; {super().detail(row)}"
+        return f"{'median' if psnr.each else 'mean'} PSNR {_middle(psnr):.0f} dB; {super().detail(row)}"
+
+    def luck(self, best: Reading) -> str:
+        """Say how many images some attack recognises."""
+        return f"A luckier attacker, who knew for each image which attack to believe, would recognise {show_count(best)}."
+
+    def reach(self, row: Row) -> str:
+        """Say how many images a stronger attack may recognise."""
+        reading = self.reading(row)
+        if reading is None or reading.name != STATEMENT or not reading.high:
+            return ""
+        return f"up to {percent(high(reading))} may be recognised, by the 95 % interval"
+
+    def gain(self, knowing: Row, ignoring: Row) -> tuple[str, str, bool] | None:
+        """Compare how many images are recognised; where that is not more, how clear the copies are."""
+        clear, blurred = knowing.reading(PSNR, "raw"), ignoring.reading(PSNR, "raw")
+        more = super().gain(knowing, ignoring)
+        if more is not None or self.unit(knowing) not in self.units() or clear is None or blurred is None:
+            return more
+        clearer = leaks_more(clear, blurred) and clear.beats_chance()
+        return (f"copies of {clear.value:.0f} dB", f"copies of {blurred.value:.0f} dB", True) if clearer else None
+
+    def finer(self, row: Row) -> Reading | None:
+        """Return the PSNR, which tells more than a share does."""
+        return row.reading(PSNR, "raw")
+
+    def is_exact(self, record: Record) -> bool | None:
+        """Return whether the examples came back by PSNR, or by the relative error of data that are not images."""
+        psnr, error = record.reading(PSNR, "raw"), record.reading(ERROR, "raw")
+        if psnr is not None:
+            return min(psnr.each, default=psnr.value) >= EXACT_PSNR
+        return None if error is None else max(error.each, default=error.value) <= EXACT_ERROR
+
+    def succeeds(self, record: Record) -> bool:
+        """Return whether an image was recognised; where that was not asked, whether copies are clearer than chance."""
+        share, psnr = record.reading(STATEMENT, "raw"), record.reading(PSNR, "raw")
+        if share is not None:
+            return share.value > (share.chance or 0)
+        return psnr is not None and psnr.beats_chance()
+
+    def columns(self) -> tuple[Column, ...]:
+        """Return the PSNR and its chance level, and how many labels came with the images."""
+        return (
+            Column("PSNR in dB (95 %)", lambda row: result(row, row.reading(PSNR, "raw"), 1)),
+            Column("Chance", lambda row: chance(row.reading(PSNR, "raw"), 1)),
+            Column("Labels", lambda row: NOTHING if (r := row.reading(LABELS_MISSED)) is None else f"{1 - r.value:.0%}"),
+        )
+
+    def numbers(self, rows: Sequence[Row]) -> tuple[Column, ...]:
+        """Return the share recognised, how like the copies are, and how many searches failed."""
+        used = [Column("PSNR, used (dB)", lambda row: shown(row.reading(PSNR, "used"), _decimal), (PSNR,))]
+        return (
+            Column("images recognised", lambda row: shown(recognised(row), percent), (STATEMENT,)),
+            Column("PSNR, raw (dB)", lambda row: shown(row.reading(PSNR, "raw"), _decimal), (PSNR,)),
+            *(used if _are_changed(rows) else []),
+            Column("SSIM", lambda row: shown(row.reading(SSIM, "raw"), _hundredth), (SSIM,)),
+            Column("searches that failed", lambda row: row.searches or NOTHING, (SEARCH_FAILED,)),
+        )
+
+    def numbers_note(self, rows: Sequence[Row]) -> str:
+        """Say what images are compared with."""
+        if not any(row.reading(PSNR) for row in rows):
+            return ""
+        against = (
+            "\N{LEFT DOUBLE QUOTATION MARK}Raw\N{RIGHT DOUBLE QUOTATION MARK} compares with the image as its owner holds it, "
+            "\N{LEFT DOUBLE QUOTATION MARK}used\N{RIGHT DOUBLE QUOTATION MARK} with the image as the training saw it."
+            if _are_changed(rows)
+            else "Images are compared with the originals; no defence here changed them before training."
+        )
+        return f"Means over images and seeds with 95 % intervals. {against}"
+
+    def bar(self, row: Row) -> tuple[float, str] | None:
+        """Return the share of images recognised."""
+        reading = self.reading(row)
+        return None if reading is None or reading.name != STATEMENT else (reading.value, f"{show_count(reading)} recognised")
+
+    def verdict_note(self, rows: Sequence[Row], records: Sequence[Record]) -> str:
+        """Say from which PSNR on an image counts as recognised."""
+        threshold = threshold_of(records)
+        if threshold is None or not any(reading.name == STATEMENT for row in rows for reading in row.readings):
+            return ""
+        return f"An image counts as recognised when the attacker's copy has a PSNR of at least {threshold:g} dB."
+
+    def glossary(self, names: Collection[str], records: Sequence[Record]) -> dict[str, str]:
+        """Explain how likeness is measured."""
+        if PSNR not in names:
+            return {}
+        threshold = threshold_of(records)
+        copies = f"The attacker's copy reaches {threshold or 0:g} dB. Counted against the image as its owner holds it."
+        return {
+            "PSNR": "Likeness of two images in decibels, pixel by pixel. About 10 dB is noise, from 20 dB a person recognises a small image, "
+            "from 35 dB both look the same.",
+            **({} if threshold is None else {"Recognised": copies}),
+            "SSIM": "Likeness of structure, from about 0 (unrelated) to 1 (the same).",
+            "Labels read": "How many of the labels behind a message the attacker names correctly.",
+        }
+
+    def tradeoff_axis(self, readings: Sequence[Reading]) -> Axis:
+        """Draw the share of images recognised in percent."""
+        if readings[0].name != STATEMENT:
+            return self.strength_axis(readings)
+        return Axis("images recognised", scale=100, suffix=" %", ends=(-5, 112), tick=20)
+
+    def strength_axis(self, readings: Sequence[Reading]) -> Axis:
+        """Draw the PSNR in decibels."""
+        return Axis("PSNR (dB)") if readings[0].name == PSNR else super().strength_axis(readings)
+
+    def hover(self, row: Row) -> tuple[str, ...]:
+        """Say how many images are recognised, and how clear the copies are."""
+        share, psnr = recognised(row), row.reading(PSNR, "raw")
+        return (
+            *([] if share is None else [f"recognised: {percent(share.value)}"]),
+            *([] if psnr is None else [f"PSNR: {_middle(psnr):.1f} dB"]),
+        )
+
+
+def recognised(row: Row) -> Reading | None:
+    """Return the share of raw images that can be recognised: PSNR at least the epsilon of the reconstruction statement."""
+    return row.reading(STATEMENT, "raw")
+
+
+def threshold_of(records: Iterable[Record]) -> float | None:
+    """Return the PSNR from which images count as recognised: the first epsilon of a statement that was measured."""
+    found = (
+        float(metric.to_dict()["epsilon"])
+        for record in records
+        if isinstance(record.cell.probe, Attempt)
+        for metric in record.cell.probe.metrics
+        if metric.kind == STATEMENT
+    )
+    return next(found, None)
+
+
+def _middle(psnr: Reading) -> float:
+    """Return the median PSNR over images, or its mean where single values were not kept."""
+    return statistics.median(psnr.each) if psnr.each else psnr.value
+
+
+def _are_changed(rows: Sequence[Row]) -> bool:
+    """Return whether any defence changed the images before training saw them."""
+    pairs = [(row.reading(PSNR, "raw"), row.reading(PSNR, "used")) for row in rows]
+    return any(raw is not None and used is not None and raw.value != used.value for raw, used in pairs)
+
+
+def _decimal(value: float) -> str:
+    return f"{value:.1f}"
+
+
+def _hundredth(value: float) -> str:
+    return f"{value:.2f}"
 
 
 def _recognised(share: Reading) -> bool:
@@ -143,7 +325,7 @@ def _clearer(psnr: Reading, width: float) -> bool:
 
 def _changed(row: Row, width: float) -> tuple[str, ...]:
     """Say so where the image that the defence made of the private one is found more often, or better, than the private one."""
-    used, raw = row.reading(STATEMENT, "used"), row.recognised
+    used, raw = row.reading(STATEMENT, "used"), recognised(row)
     if used is not None and raw is not None and used.value > raw.value and _recognised(used):
         return (f"{show_count(used)} can be recognised as the defence changed them",)
     copies, private = row.reading(PSNR, "used"), row.reading(PSNR, "raw")

@@ -1,15 +1,30 @@
-"""Leak kinds: what can leak, by which reading it is judged, and how it is said."""
+"""Leak kinds: what can leak, by which reading it is judged, and how it is said and shown.
+
+Verdicts, flags, terminal, report and exports ask the kinds, and know none of them by name. A new kind is one class; a package of its
+own brings it in by an entry point.
+"""
 
 from __future__ import annotations
 
 import abc
-from collections.abc import Sequence
-from typing import ClassVar
+from collections.abc import Collection, Mapping, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
-from leaktight.core.attack import Principle
+from leaktight.core import registry
+from leaktight.core.display import show_count
 from leaktight.core.metric import Reading
-from leaktight.findings.rows import Row
-from leaktight.statistics.pooling import leakage
+from leaktight.core.value import Registered
+from leaktight.findings.column import Column, chance, result
+from leaktight.findings.display import title_of
+from leaktight.findings.layer_measure import LayerMeasure
+from leaktight.statistics.pooling import leakage, leaks_more
+
+if TYPE_CHECKING:
+    from leaktight.core.attack import Principle
+    from leaktight.core.record import Record
+    from leaktight.findings.rows import Row
+    from leaktight.findings.verdict import Judgement
 
 Severity = tuple[float, ...]
 LUCK = 1.5
@@ -20,32 +35,70 @@ epsilon, nor may it make a leak of a few images that happen to lie nearest to th
 """
 
 
-class LeakKind(abc.ABC):
-    """One kind of leak. `name` is its name in files, `heading` stands above what is found of it, `noun` in sentences.
+class Axis(NamedTuple):
+    """How readings are drawn.
 
-    `of_examples` says whether it is about single examples, so that an epsilon for single examples bounds it.
+    Args:
+        title: what stands beside the axis.
+        scale: what values are multiplied by.
+        suffix: what follows each number of the axis.
+        ends: where the axis begins and ends; None leaves that to the numbers.
+        tick: how far its numbers lie apart; None leaves that to the numbers.
+        guessing: where the dashed line of guessing lies; None draws none.
     """
 
-    name: ClassVar[str]
-    heading: ClassVar[str]
-    noun: ClassVar[str]
+    title: str
+    scale: float = 1
+    suffix: str = ""
+    ends: tuple[float, float] | None = None
+    tick: float | None = None
+    guessing: float | None = None
+
+
+class LeakKind(Registered):
+    """One kind of leak: what may be read from messages.
+
+    Only `reading`, `found`, `short` and `measure` must be written. What is stated of a kind, as class attributes:
+
+    - `rank`: the order in which kinds are told; of a row that several kinds read, the first is what the row is about.
+    - `heading` stands above what is found of it, `noun` in sentences.
+    - `names`: the readings that belong to it, so that no other kind takes them for its own.
+    - `of_examples`: whether it is about single examples, so that an epsilon for single examples bounds it.
+    - `rebuilds`: whether it is about examples as a whole, so that what comes with them, as labels do, stands beside it.
+    - `unjudged`: why nobody can judge it; empty where attacks and the truth can.
+    - `by_example`: those of its readings that have one value for each example.
+    - `pictured`: the reading beside which private pictures are kept; empty if there are none.
+    - `control`: what a control cell must find, as the end of a sentence that begins with `A control`.
+    - `chart`: what charts call it; `chance_note`: what chance means for it, as a sentence of the glossary.
+    - `layer`: how much of it a single layer gives away, if that can be measured.
+    - `galleries` and `sections`: its own sections of the report, before and after the charts: functions from a page to a section, each
+      as `package.module:function`.
+    """
+
+    family: ClassVar[str] = "leak"
+    rank: ClassVar[int] = 50
+    heading: ClassVar[str] = ""
+    noun: ClassVar[str] = ""
+    names: ClassVar[tuple[str, ...]] = ()
     of_examples: ClassVar[bool] = True
+    rebuilds: ClassVar[bool] = False
+    unjudged: ClassVar[str] = ""
+    by_example: ClassVar[tuple[str, ...]] = ()
+    pictured: ClassVar[str] = ""
+    control: ClassVar[str] = ""
+    chart: ClassVar[str] = "leakage"
+    chance_note: ClassVar[str] = ""
+    layer: ClassVar[LayerMeasure | None] = None
+    galleries: ClassVar[tuple[str, ...]] = ()
+    sections: ClassVar[tuple[str, ...]] = ()
 
     @abc.abstractmethod
     def reading(self, row: Row) -> Reading | None:
         """Return what a row is judged by; None if it is not about this kind."""
 
-    @abc.abstractmethod
-    def found(self, row: Row) -> str:
-        """Say what the attack of a row got, as a clause."""
-
-    @abc.abstractmethod
-    def short(self, row: Row) -> str:
-        """Say the same as a figure alone."""
-
-    @abc.abstractmethod
-    def measure(self, row: Row) -> str:
-        """Say what that figure counts."""
+    def leading(self, row: Row) -> Reading | None:
+        """Return what a row is judged by, if it is about this kind first of all."""
+        return self.reading(row) if first_kind(row) == self else None
 
     def unit(self, row: Row) -> str:
         """Return what two rows must share to be compared: the name of what they are judged by."""
@@ -88,6 +141,10 @@ class LeakKind(abc.ABC):
         whole = self.amount(base)
         return self.amount(row) / whole if whole > 0 else 0.0
 
+    def comes_beside(self, row: Row) -> bool:
+        """Return whether what is read comes with an update beside its examples, if these are judged too."""
+        return False
+
     def principle(self, row: Row) -> Principle | None:
         """Return what an attack rests on as far as this kind of leak goes."""
         return row.principle
@@ -103,9 +160,145 @@ class LeakKind(abc.ABC):
         """
         return None
 
+    def finer(self, row: Row) -> Reading | None:
+        """Return a reading that moves before the one that decides does; None if there is none."""
+        return None
+
+    def compared(self, row: Row) -> Reading | None:
+        """Return what attacks on the same messages are compared by."""
+        return self.finer(row) or self.reading(row)
+
+    def beats_chance(self, row: Row) -> bool:
+        """Return whether an attack gets more than guessing does, by what attacks are compared by."""
+        reading = self.compared(row)
+        return reading is not None and reading.beats_chance()
+
+    def is_exact(self, record: Record) -> bool | None:
+        """Return whether a control cell found the known answer for each of its examples; None if it is not about this kind."""
+        return None
+
+    def succeeds(self, record: Record) -> bool:
+        """Return whether an attack on captured messages got through."""
+        return any(reading.beats_chance() for reading in record.readings if reading.name in self.names)
+
+    @abc.abstractmethod
+    def found(self, row: Row) -> str:
+        """Say what the attack of a row got, as a clause."""
+
+    @abc.abstractmethod
+    def short(self, row: Row) -> str:
+        """Say the same as a figure alone."""
+
+    @abc.abstractmethod
+    def measure(self, row: Row) -> str:
+        """Say what that figure counts."""
+
     def detail(self, row: Row) -> str:
         """Name the attack and the setting."""
         return f"{row.attack}; {row.moment}"
+
+    def luck(self, best: Reading) -> str:
+        """Say what the luckiest attacker would reach."""
+        return f"A luckier attacker, who knew for each victim which attack to believe, would get {show_count(best)}."
+
+    def reach(self, row: Row) -> str:
+        """Say how much a stronger attack may get, by the interval; nothing where that says little."""
+        return ""
+
+    def gain(self, knowing: Row, ignoring: Row) -> tuple[str, str, bool] | None:
+        """Return what an attack gets that knows the defence, what one gets that ignores it, and whether that surely is more; None if not."""
+        one, other = self.reading(knowing), self.reading(ignoring)
+        if one is None or other is None or leakage(one) <= leakage(other):
+            return None
+        return self.short(knowing), self.short(ignoring), leaks_more(one, other)
+
+    def is_tabled(self, row: Row) -> bool:
+        """Return whether a row needs this kind's columns on the terminal."""
+        first = first_kind(row)
+        return first == self or (first is None and bool(self.unjudged) and self.reading(row) is not None)
+
+    def columns(self) -> tuple[Column, ...]:
+        """Return its columns on the terminal."""
+        return (
+            Column(f"{self.heading} (95 %)", lambda row: result(row, self.reading(row), 2)),
+            Column("Chance", lambda row: chance(self.reading(row))),
+        )
+
+    def remarks(self, judgements: Sequence[Judgement]) -> Mapping[str, Sequence[str]]:
+        """Return what else the terminal says, line by line below a heading."""
+        return {}
+
+    def numbers(self, rows: Sequence[Row]) -> tuple[Column, ...]:
+        """Return its columns in the report; readings that no column shows have one of their own anyway."""
+        return ()
+
+    def numbers_note(self, rows: Sequence[Row]) -> str:
+        """Say what the numbers of the report are, where that is not obvious."""
+        return ""
+
+    def bar(self, row: Row) -> tuple[float, str] | None:
+        """Return the share that a verdict's bar shows, and what it says; None if it has no bar."""
+        return None
+
+    def verdict_note(self, rows: Sequence[Row], records: Sequence[Record]) -> str:
+        """Say what a reader must know of what is show_count."""
+        return ""
+
+    def glossary(self, names: Collection[str], records: Sequence[Record]) -> Mapping[str, str]:
+        """Explain its words.
+
+        Args:
+            names: the readings that the page shows.
+            records: what was measured.
+        """
+        return {}
+
+    def drawn(self, row: Row) -> Reading | None:
+        """Return what charts show of a row."""
+        return self.reading(row)
+
+    def tradeoff_axis(self, readings: Sequence[Reading]) -> Axis:
+        """Return how readings are drawn against what a model is worth."""
+        return Axis(title_of(readings[0].name))
+
+    def strength_axis(self, readings: Sequence[Reading]) -> Axis:
+        """Return how readings, the finer ones if there are any, are drawn over the strength of a defence."""
+        return Axis(title_of(readings[0].name))
+
+    def hover(self, row: Row) -> tuple[str, ...]:
+        """Say beside a point of a chart what was read."""
+        reading = self.reading(row)
+        return () if reading is None else (f"{title_of(reading.name)}: {reading.value:.3g}",)
+
+
+def leak_kinds() -> tuple[LeakKind, ...]:
+    """Return every kind of leak, ours and those of plugins, in the order in which they are told.
+
+    Example:
+        >>> [kind.heading for kind in leak_kinds()][:2]
+        ['Images', 'Made-up pictures']
+    """
+    kinds = [_instance(made) for made in registry.classes(LeakKind.family).values()]
+    return tuple(sorted(kinds, key=lambda kind: (kind.rank, kind.kind)))
+
+
+@cache
+def _instance(made: type[LeakKind]) -> LeakKind:
+    return made()
+
+
+def layer_measures() -> tuple[LayerMeasure, ...]:
+    """Return how much single layers give away of each kind of leak of which that can be measured, in order."""
+    measures = (kind.layer for kind in leak_kinds())
+    return tuple(sorted((one for one in measures if one is not None), key=lambda measure: measure.order))
+
+
+def first_kind(row: Row) -> LeakKind | None:
+    """Return what a row is about first of all; None where nobody can judge it.
+
+    A measurement without an attack says where a leak may sit; nobody got anything by it, so that it is about nothing.
+    """
+    return next((kind for kind in leak_kinds() if not kind.unjudged and kind.reading(row) is not None), None)
 
 
 def is_beyond(reading: Reading, width: float = 1.0) -> bool:

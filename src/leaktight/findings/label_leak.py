@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from leaktight.core.metric import Reading
-from leaktight.findings.property_leak import tells_property
+from leaktight.statistics.pooling import low
 
 LEAK_AUC, TAIL, PASSES = "leak_auc", "leak_auc_q95", "leak_auc_passes"
 """The median over training steps and the 95 % quantile, of single messages; and after the scores of all passes were added up."""
@@ -62,15 +62,24 @@ def tail_of(readings: Iterable[Reading], layer: str | None) -> Reading | None:
     return next((reading for reading in readings if reading.name == TAIL and reading.layer == layer), None)
 
 
-def turned(reading: Reading | None) -> bool:
+def turned(reading: Reading) -> bool:
     """Return whether the whole interval of an AUC lies below a half: labels, or a property, are told the other way round.
 
     Example:
         >>> turned(Reading(name="leak_auc", value=0.1, low=0.05, high=0.2)), turned(Reading(name="leak_auc", value=0.1))
         (True, False)
     """
-    told = tells_labels(reading) or tells_property(reading)
-    return told and reading is not None and reading.high is not None and reading.high < GUESSING
+    return reading.high is not None and reading.high < GUESSING
+
+
+def auc_ends(readings: Sequence[Reading]) -> tuple[float, float]:
+    """Return between what an AUC is drawn: from guessing to 1, lower where readings are.
+
+    Example:
+        >>> auc_ends([Reading(name="leak_auc", value=0.6, low=0.5)]), auc_ends([Reading(name="leak_auc", value=0.4, low=0.32)])
+        ((0.45, 1.03), (0.3, 1.03))
+    """
+    return min(0.45, *(low(reading) - 0.02 for reading in readings)), 1.03
 
 
 def strongest_layer(readings: Sequence[Reading]) -> Reading | None:

@@ -2,13 +2,42 @@
 
 from __future__ import annotations
 
-from leaktight.core.attack import Principle
-from leaktight.core.display import percent
-from leaktight.core.metric import Reading
-from leaktight.findings.kind import LeakKind, Severity, is_beyond
-from leaktight.findings.label_leak import GUESSING, PASSES, place_of, strongest_layer, tells_labels, turned, weight
-from leaktight.findings.rows import LABELS, Row
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, ClassVar, Literal
 
+from leaktight.core.attack import Principle
+from leaktight.core.display import capital, percent
+from leaktight.core.metric import Reading
+from leaktight.core.record import Record
+from leaktight.findings.column import Column, chance, interval, result, shown
+from leaktight.findings.display import name_of, title_of
+from leaktight.findings.kind import Axis, LeakKind, Severity, is_beyond
+from leaktight.findings.label_leak import (
+    CEILING,
+    FEATURES,
+    GUESSING,
+    LEAK_AUC,
+    PASSES,
+    TAIL,
+    THEORY,
+    auc_ends,
+    place_of,
+    strongest_layer,
+    tail_of,
+    tells_labels,
+    turned,
+    weight,
+)
+from leaktight.findings.layer_measure import LayerMeasure
+from leaktight.findings.passes import passes_of
+from leaktight.findings.rows import Row
+
+if TYPE_CHECKING:
+    from leaktight.findings.verdict import Judgement
+
+LABELS = "label_distance"
+EXACT_AUC = 0.999
+"""The leak AUC from which a control cell of split learning counts as exact: of a thousand pairs one may be a tie of rounding."""
 AUC = "auc"
 MEANS = {
     "gradient_norm": "from the length of gradients alone",
@@ -24,9 +53,36 @@ SEATS = {"feature-party": "the feature party", "wire": "someone on the wire", "l
 class Labels(LeakKind):
     """Labels behind messages: the leak AUC in split learning, elsewhere the share of labels read correctly."""
 
-    name = "labels"
-    heading = "Labels"
-    noun = "labels"
+    kind: Literal["labels"] = "labels"
+    rank: ClassVar[int] = 20
+    heading: ClassVar[str] = "Labels"
+    noun: ClassVar[str] = "labels"
+    names: ClassVar[tuple[str, ...]] = (LEAK_AUC, TAIL, PASSES, FEATURES, THEORY, CEILING, LABELS)
+    by_example: ClassVar[tuple[str, ...]] = (LABELS,)
+    control: ClassVar[str] = (
+        "of labels has a label party with one linear layer and no defence: there the cosine with a known positive must tell every label (AUC "
+        f"of at least {EXACT_AUC:g} in every step), or the instruments are broken."
+    )
+    chance_note: ClassVar[str] = (
+        "For leak AUC, scores that know nothing, for as many positives and negatives; before the cut, where either order counts, at least what "
+        "the rows of the message reach when dealt out to other examples."
+    )
+    layer: ClassVar[LayerMeasure | None] = LayerMeasure(
+        reading="label_auc",
+        order=10,
+        risk="labels",
+        noun="the labels",
+        axis="label AUC",
+        head="label AUC",
+        column="label AUC",
+        asked="are of one class",
+        word="label",
+        information="label_v_information",
+    )
+    sections: ClassVar[tuple[str, ...]] = (
+        "leaktight.report.label_leak:labels_section",
+        "leaktight.report.norms:norms_section",
+    )
 
     def reading(self, row: Row) -> Reading | None:
         """Return the leak AUC at the layer that tells most, over all passes if they were added up; else the share of labels missed."""
@@ -45,28 +101,32 @@ class Labels(LeakKind):
         """Rank attacks by what they tell in the median step, then in the worst steps; each beyond its own chance level."""
         reading = self.reading(row)
         if reading is not None and tells_labels(reading):
-            return weight(reading, row.tail)
+            return weight(reading, self._tail(row))
         return super().severity(row)
 
     def is_read(self, row: Row, width: float = 1.0) -> bool:
         """Return whether labels are told beyond chance, either way round."""
         reading = self.reading(row)
-        return reading is not None and (is_beyond(reading, width) or turned(reading))
+        return reading is not None and (is_beyond(reading, width) or (tells_labels(reading) and turned(reading)))
 
     def contradictions(self, row: Row, width: float = 1.0) -> tuple[str, ...]:
         """Say so where labels are told in the worst steps."""
-        reading, tail = self.reading(row), row.tail
-        if tail is None or not tells_labels(reading) or not is_beyond(tail, width):
+        tail = self._tail(row)
+        if tail is None or not is_beyond(tail, width):
             return ()
         return (f"in the worst steps they are told with AUC {tail.value:.2f}, where guessing gets {_chance(tail):.2f}",)
 
+    def comes_beside(self, row: Row) -> bool:
+        """Return whether labels come with an update."""
+        return self.unit(row) == LABELS
+
     def principle(self, row: Row) -> Principle | None:
         """Take labels that come with an update for read off by algebra, whatever the attack does next."""
-        return "algebra" if self.unit(row) == LABELS else super().principle(row)
+        return "algebra" if self.comes_beside(row) else super().principle(row)
 
     def failed(self, row: Row) -> Reading | None:
         """Return nothing for labels that come with an update: nobody searches for them alone."""
-        return None if self.unit(row) == LABELS else super().failed(row)
+        return None if self.comes_beside(row) else super().failed(row)
 
     def amount(self, row: Row) -> float:
         """Return what an AUC tells beyond chance, as a part of all there is: attacks have chance levels of their own."""
@@ -104,8 +164,91 @@ class Labels(LeakKind):
         reading = self.reading(row)
         if reading is None or not tells_labels(reading):
             return super().detail(row)
-        worst = [] if row.tail is None else [f"95 % quantile over steps {row.tail.value:.2f}"]
+        tail = self._tail(row)
+        worst = [] if tail is None else [f"95 % quantile over steps {tail.value:.2f}"]
         return "; ".join([*worst, f"{row.attack}, {place_of(reading)}", row.moment])
+
+    def _told(self, row: Row) -> Reading | None:
+        """Return the AUC of a row that is about labels first of all."""
+        reading = self.leading(row)
+        return reading if tells_labels(reading) else None
+
+    def _tail(self, row: Row) -> Reading | None:
+        """Return what labels are told by in the worst steps, at the layer that such a row is judged by."""
+        judged = self._told(row)
+        return None if judged is None else tail_of(row.readings, judged.layer)
+
+    def is_exact(self, record: Record) -> bool | None:
+        """Return whether every label was told in every step."""
+        reading = record.reading(LEAK_AUC, "raw")
+        return None if reading is None else min(reading.each, default=reading.value) >= EXACT_AUC
+
+    def is_tabled(self, row: Row) -> bool:
+        """Return whether labels were told apart; those that come with an update have a column beside the examples."""
+        return super().is_tabled(row) and tells_labels(self.reading(row))
+
+    def columns(self) -> tuple[Column, ...]:
+        """Return the leak AUC at the layer that tells most, its chance level, and what the worst steps tell."""
+        return (
+            Column("Leak AUC (95 %)", lambda row: result(row, self._told(row), 2)),
+            Column("Chance", lambda row: chance(self._told(row))),
+            Column("95 % quantile", lambda row: interval(self._tail(row), 2).partition(" ")[0]),
+        )
+
+    def remarks(self, judgements: Sequence[Judgement]) -> Mapping[str, Sequence[str]]:
+        """Return a line for each verdict that rests on scores added up over passes; the report has those of all attacks."""
+        over_passes = [(one, passes) for one in judgements if (passes := passes_of(one.worst)) is not None]
+        heading = "Labels over passes (AUC of the strongest attack; what features alone give is no leak of a message)"
+        return {heading: [f"{capital(name_of(one.defence))}, {passes}" for one, passes in over_passes]}
+
+    def numbers(self, rows: Sequence[Row]) -> tuple[Column, ...]:
+        """Return the share of labels that come with an update."""
+        return (Column("labels read", lambda row: shown(_hits(row.reading(LABELS)), percent), (LABELS,)),)
+
+    def numbers_note(self, rows: Sequence[Row]) -> str:
+        """Say what leak AUCs are."""
+        if not any(map(self.is_tabled, rows)):
+            return ""
+        return (
+            "Means over messages and seeds, for leak AUC the median over messages, with 95 % intervals. Leak AUC is that at the cut; other layers "
+            "are above."
+        )
+
+    def glossary(self, names: Collection[str], records: Sequence[Record]) -> dict[str, str]:
+        """Explain how labels are told apart, and where."""
+        if LEAK_AUC not in names:
+            return {}
+        return {
+            "Leak AUC": "How likely a positive example of a training step is placed above a negative one by the attacker: 1 tells all labels, 0.5 "
+            "is guessing. For an attack that cannot know which side is positive, the larger of the AUC and 1 minus it, so that guessing gets "
+            "somewhat more than 0.5. The number is the median over steps, each by itself. Who sees an example in many steps adds up and sees "
+            "more: where that was measured, the verdict rests on it.",
+            "95 % quantile": "The leak AUC that one step in twenty exceeds.",
+            "Cut": "Where the model is divided: the feature party sends what its part makes of its columns, and gets back a gradient for each "
+            "example. From that it works out the gradients at its own layers.",
+            "Test AUC": "The same measure for the trained model on test data. Here high is good. A point is a hundredth.",
+        }
+
+    def strength_axis(self, readings: Sequence[Reading]) -> Axis:
+        """Draw an AUC from guessing to 1."""
+        axis = super().strength_axis(readings)
+        return axis._replace(ends=auc_ends(readings)) if tells_labels(readings[0]) else axis
+
+    def hover(self, row: Row) -> tuple[str, ...]:
+        """Say how well labels are told apart, and at which layer."""
+        reading = self.reading(row)
+        if reading is None or not tells_labels(reading):
+            return ()
+        return (f"{title_of(reading.name)}: {reading.value:.3f} {place_of(reading)}",)
+
+
+def _hits(distance: Reading | None) -> Reading | None:
+    """Turn the share of labels missed into the share of labels read."""
+    if distance is None:
+        return None
+    ends = {"low": distance.high, "high": distance.low}
+    turned_ends = {name: None if end is None else 1 - end for name, end in ends.items()}
+    return distance.model_copy(update={"value": 1 - distance.value, **turned_ends})
 
 
 def _who(row: Row) -> str:

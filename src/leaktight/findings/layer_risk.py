@@ -10,12 +10,13 @@ from scipy.stats import pearsonr
 
 from leaktight.core.metric import Reading
 from leaktight.core.record import Record, Status
-from leaktight.findings.property_leak import PROPERTY_AUC, of_class
-from leaktight.findings.rows import PSNR, Row, rows_of
+from leaktight.findings.kind import layer_measures
+from leaktight.findings.property import PROPERTY_AUC, asked_of, of_class
+from leaktight.findings.rows import Row, rows_of
 from leaktight.findings.utility import is_utility
 from leaktight.statistics.pooling import high, leakage, low
 
-V_INFORMATION, SENSITIVITY, MUTUAL_INFORMATION = "v_information", "sensitivity_f", "mutual_information_upper"
+V_INFORMATION, MUTUAL_INFORMATION = "v_information", "mutual_information_upper"
 LABEL, LABEL_AUC = "label_", "label_auc"
 SENSITIVITIES = tuple(f"{kind}sensitivity_{norm}" for kind in ("", "property_") for norm in ("f", "1", "inf"))
 MEASURES = (V_INFORMATION, "sensitivity_", "property_sensitivity_", "mutual_information_")
@@ -68,7 +69,7 @@ class Profile:
     """What was measured of the layers in one setting under one defence.
 
     Args:
-        place: a row of that setting: it tells the scenario, the defence and what is asked of the examples.
+        place: a row of that setting: it tells the scenario and the defence.
         layers: in the order of the network.
         together: what was measured of all layers together, by the same names.
     """
@@ -77,9 +78,14 @@ class Profile:
     layers: tuple[LayerRow, ...]
     together: Mapping[str, Reading]
 
+    @property
+    def asked(self) -> str:
+        """What an attack on a property asks of the examples, in words."""
+        return asked_of(self.place.measured_in)
+
 
 def of_layers(name: str) -> bool:
-    """Return whether readings of this name say what layers give away; PSNR does if it is that of one layer.
+    """Return whether readings of this name say what layers give away; those of an attack that inverts do if they are of one layer.
 
     Example:
         >>> of_layers("property_auc"), of_layers("v_information_share"), of_layers("leak_auc")
@@ -132,13 +138,14 @@ def layer_rows(records: Sequence[Record]) -> list[LayerRow]:
     """
     records = [record for record in records if record.status is Status.DONE and record.cell.purpose == "measure"]
     classes = {record.cell.key for record in records if of_class(record.cell.scenario)}
+    alone = {measure.reading for measure in layer_measures() if not measure.asked}
     others = {reading.name for record in records if record.cell.key not in classes for reading in record.readings}
     profiles: dict[str, list[dict[str, Reading]]] = {}
     for row in rows_of(records):
         about_labels = row.cells[0] in classes
         for name, profile in _profiles(row, about_labels).items():
             # What two trainings have in common by name is kept apart.
-            own = f"{LABEL}{name}" if about_labels and name in others and name != PSNR else name
+            own = f"{LABEL}{name}" if about_labels and name in others and name not in alone else name
             profiles.setdefault(own, []).append(profile)
     found: dict[str, dict[str, Reading]] = {layer: {} for layer in _order(records)}
     for name, several in profiles.items():
@@ -154,9 +161,10 @@ def _profiles(row: Row, about_labels: bool) -> dict[str, dict[str, Reading]]:
     for reading in row.readings:
         if reading.layer is not None and of_layers(reading.name) and _JOINED not in reading.layer:
             found.setdefault(_named(reading.name, about_labels), {})[reading.layer] = reading
-    psnr = row.reading(PSNR, "raw")
-    if row.layer and psnr is not None:
-        found[PSNR] = {row.layer: psnr}
+    for measure in layer_measures():
+        reading = row.reading(measure.reading, "raw") if row.layer and not measure.asked else None
+        if reading is not None:
+            found[measure.reading] = {row.layer: reading}
     return found
 
 
@@ -188,16 +196,10 @@ def rankings(rows: Sequence[LayerRow]) -> dict[str, list[str]]:
         >>> rankings([row("conv1", property_auc=0.6), row("head", property_auc=0.9), row("conv2", v_information=0.1)])
         {'property': ['head', 'conv1', 'conv2']}
     """
-    by = {
-        "property": (PROPERTY_AUC, V_INFORMATION, SENSITIVITY),
-        "labels": (LABEL_AUC, f"{LABEL}{V_INFORMATION}", SENSITIVITY),
-        "reconstruction": (PSNR,),
-    }
-    needed = {"labels": by["labels"][:2]}
     return {
-        risk: [row.layer for row in _ranked(rows, names)]
-        for risk, names in by.items()
-        if any(name in row.readings for row in rows for name in needed.get(risk, names))
+        measure.risk: [row.layer for row in _ranked(rows, measure.ranks)]
+        for measure in layer_measures()
+        if any(name in row.readings for row in rows for name in measure.needs)
     }
 
 

@@ -7,35 +7,27 @@ from collections.abc import Sequence
 from leaktight.core.display import join_words
 from leaktight.core.metric import Reading
 from leaktight.findings.display import title_of
-from leaktight.findings.layer_risk import (
-    LABEL,
-    LABEL_AUC,
-    LEAST_LAYERS,
-    SENSITIVITY,
-    V_INFORMATION,
-    Correlation,
-    LayerRow,
-    riskiest,
-)
-from leaktight.findings.property_leak import PROPERTY_AUC, UNNAMED
-from leaktight.findings.rows import PSNR
+from leaktight.findings.kind import layer_measures
+from leaktight.findings.layer_measure import SENSITIVITY, LayerMeasure
+from leaktight.findings.layer_risk import LEAST_LAYERS, Correlation, LayerRow, riskiest
 
 SIGNIFICANT = 0.05
-AUCS = (PROPERTY_AUC, LABEL_AUC)
-V_INFORMATIONS = (V_INFORMATION, f"{LABEL}{V_INFORMATION}")
-NAMES = (*AUCS, *V_INFORMATIONS, PSNR, SENSITIVITY)
-
-
-RISKS: dict[str, tuple[str, tuple[str, ...]]] = {
-    "the property": (UNNAMED, (PROPERTY_AUC, V_INFORMATION)),
-    "the labels": ("are of one class", (LABEL_AUC, f"{LABEL}{V_INFORMATION}")),
-    "the examples": ("", (PSNR,)),
-}
-"""What may be given away: what an attack then asks of the examples behind a message, and the readings that tell, the best first."""
-
-
 CAVEAT = "All layers are computed from the same examples, so hiding one layer may hide nothing."
 """What a ranking of single layers does not show."""
+
+
+def _measure_of(name: str) -> LayerMeasure | None:
+    return next((measure for measure in layer_measures() if measure.reading == name), None)
+
+
+def _informations() -> list[str]:
+    return [measure.information for measure in layer_measures() if measure.information]
+
+
+def _names() -> list[str]:
+    """Return the readings to go by, the best first: of attacks that ask, of measures that need no attack, of attacks that rebuild."""
+    asking, rebuilding = ([one.reading for one in layer_measures() if bool(one.asked) is asks] for asks in (True, False))
+    return [*asking, *_informations(), *rebuilding, SENSITIVITY]
 
 
 def layer_sentences(rows: Sequence[LayerRow]) -> list[str]:
@@ -46,43 +38,41 @@ def layer_sentences(rows: Sequence[LayerRow]) -> list[str]:
         'For the examples: By itself head has the highest PSNR (30.00 dB).'
     """
     found = [
-        f"For {risk}: {most_telling(rows, asked, names)}"
-        for risk, (asked, names) in RISKS.items()
-        if any(name in row.readings for row in rows for name in names)
+        f"For {measure.noun}: {most_telling(rows, measure.asked, measure.ranks[:2])}"
+        for measure in layer_measures()
+        if any(name in row.readings for row in rows for name in measure.ranks[:2])
     ]
     return [*(found or [most_telling(rows)]), CAVEAT]
 
 
-def most_telling(rows: Sequence[LayerRow], asked: str = UNNAMED, names: Sequence[str] = NAMES) -> str:
-    """Say in one sentence which layer gives most away by itself: by what an attack on a property or on labels gets, else by what else there is.
+def most_telling(rows: Sequence[LayerRow], asked: str = "", names: Sequence[str] = ()) -> str:
+    """Say in one sentence which layer gives most away by itself: by what an attack gets that asks of examples, else by what else there is.
 
     That is no advice on what to hide: see `CAVEAT`.
 
     Args:
         rows: what was measured of each layer.
-        asked: what the attack asks of the examples.
-        names: the readings to go by; the first that is there counts.
+        asked: what the attack asks of the examples; by default what it asks where nobody says more.
+        names: the readings to go by; the first that is there counts. By default all.
 
     Example:
         >>> most_telling([])
         'Nothing was measured of single layers.'
     """
-    name = next((name for name in names if any(name in row.readings for row in rows)), None)
+    name = next((name for name in names or _names() if any(name in row.readings for row in rows)), None)
     if name is None:
         return "Nothing was measured of single layers."
     first = riskiest(rows, name)
     top, best = first[0].readings[name], first[0].layer
-    told = f"tells whether the examples behind a message {asked}"
+    measure = _measure_of(name)
+    asks = measure is not None and bool(measure.asked)
+    told = f"tells whether the examples behind a message {asked or (measure.asked if measure else '')}"
     if top.chance is not None and top.low is not None and not top.beats_chance():
-        what = (
-            f"{told} measurably better than guessing"
-            if name in AUCS
-            else f"has a {title_of(name)} above chance in all repetitions"
-        )
+        what = f"{told} measurably better than guessing" if asks else f"has a {title_of(name)} above chance in all repetitions"
         return f"No layer by itself {what}: the highest is {best} ({_shown(name, top)})."
     if 1 < len(first) == sum(name in row.readings for row in rows):
         return f"No layer stands out: the intervals of all overlap with that of {best}, the highest ({_shown(name, top)})."
-    why = f"best {told} ({_shown(name, top)})" if name in AUCS else f"has the highest {title_of(name)} ({_numbers(top)})"
+    why = f"best {told} ({_shown(name, top)})" if asks else f"has the highest {title_of(name)} ({_numbers(top)})"
     others = ""
     if len(first) > 1:
         rest = join_words([row.layer for row in first[1:]])
@@ -96,7 +86,8 @@ def _shown(name: str, reading: Reading) -> str:
 
 def _numbers(reading: Reading) -> str:
     """Show a value with its interval; small ones by significant digits."""
-    unit = " dB" if reading.name == PSNR else ""
+    measure = _measure_of(reading.name)
+    unit = "" if measure is None else measure.unit
     numbers = [f"{value:.2f}" if abs(value) >= 0.1 else f"{value:.2g}" for value in _ends(reading)]
     interval = f", {numbers[1]} to {numbers[2]}" if len(numbers) > 1 else ""
     return f"{numbers[0]}{unit}{interval}"
@@ -114,7 +105,7 @@ def together(found: Sequence[Correlation]) -> list[str]:
         >>> together([Correlation("v_information", "property_auc", 0.95, 0.01, 5)])
         ['Over 5 layers, V-information goes along with property AUC (Pearson r = 0.95, p = 0.01).']
     """
-    return [_together(one) for one in found if one.metric in (*V_INFORMATIONS, SENSITIVITY)]
+    return [_together(one) for one in found if one.metric in (*_informations(), SENSITIVITY)]
 
 
 def _together(one: Correlation) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from statistics import fmean
 
 from leaktight.core.metric import Reading
-from leaktight.findings.label_leak import CEILING, FEATURES, LEAK_AUC, PASSES, THEORY, place_of, tells_labels
+from leaktight.findings.label_leak import CEILING, FEATURES, LEAK_AUC, PASSES, THEORY, place_of, strongest_layer
 from leaktight.findings.rows import Row
 
 BESIDE = {
@@ -48,8 +48,8 @@ class LabelPasses:
 
 def passes_of(row: Row) -> LabelPasses | None:
     """Return what a row holds over passes; None if its scores were not added up."""
-    judged = row.leak
-    if judged is None or not tells_labels(judged) or judged.name != PASSES:
+    judged = strongest_layer(row.readings)
+    if judged is None or judged.name != PASSES:
         return None
     found = {
         reading.name: reading

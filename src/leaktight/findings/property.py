@@ -2,22 +2,50 @@
 
 from __future__ import annotations
 
-from leaktight.core.metric import Reading
-from leaktight.findings.kind import LeakKind, Severity, is_beyond
-from leaktight.findings.label_leak import turned, weight
-from leaktight.findings.property_leak import GUESSING, UNNAMED, strongest_property, tells_property, whence
-from leaktight.findings.rows import Row
+from collections.abc import Collection, Iterable, Sequence
+from statistics import NormalDist
+from typing import Any, ClassVar, Literal
 
+from leaktight.core.metric import Reading
+from leaktight.core.record import Record
+from leaktight.core.scenario import Scenario
+from leaktight.findings.column import NOTHING, Column, chance, interval, result
+from leaktight.findings.display import title_of
+from leaktight.findings.kind import Axis, LeakKind, Severity, is_beyond
+from leaktight.findings.label_leak import GUESSING, auc_ends, turned, weight
+from leaktight.findings.layer_measure import LayerMeasure
+from leaktight.findings.rows import Row
+from leaktight.statistics.pooling import leaks_more, low
+
+PROPERTY_AUC = "property_auc"
+UNNAMED = "have the private property"
 SEATS = {"server": "the server", "wire": "someone on the wire"}
+_NORMAL = NormalDist()
 
 
 class Property(LeakKind):
     """A private property of the examples behind a message, by the AUC with which it is told."""
 
-    name = "property"
-    heading = "Private property"
-    noun = "the private property"
-    of_examples = False
+    kind: Literal["property"] = "property"
+    rank: ClassVar[int] = 30
+    heading: ClassVar[str] = "Private property"
+    noun: ClassVar[str] = "the private property"
+    names: ClassVar[tuple[str, ...]] = (PROPERTY_AUC,)
+    of_examples: ClassVar[bool] = False
+    chart: ClassVar[str] = "property AUC"
+    layer: ClassVar[LayerMeasure | None] = LayerMeasure(
+        reading=PROPERTY_AUC,
+        order=0,
+        risk="property",
+        noun="the property",
+        axis="property AUC",
+        head="property AUC",
+        column="property AUC",
+        asked=UNNAMED,
+        word="property",
+        information="v_information",
+        by_sensitivity=True,
+    )
 
     def reading(self, row: Row) -> Reading | None:
         """Return the AUC of all layers together, unless a single layer surely tells more."""
@@ -48,7 +76,7 @@ class Property(LeakKind):
         chance = GUESSING if reading.chance is None else reading.chance
         other_way = f", as good as {1 - reading.value:.2f} the other way round" if turned(reading) else ""
         return (
-            f"from one shared message {who} tells whether its examples {row.asked or UNNAMED} with AUC {reading.value:.2f} "
+            f"from one shared message {who} tells whether its examples {asked_of(row.measured_in)} with AUC {reading.value:.2f} "
             f"({ends}guessing gets {chance:.2g}){other_way}"
         )
 
@@ -59,14 +87,143 @@ class Property(LeakKind):
 
     def measure(self, row: Row) -> str:
         """Say what is told."""
-        return f"AUC, how well it is told whether examples {row.asked or UNNAMED}"
+        return f"AUC, how well it is told whether examples {asked_of(row.measured_in)}"
 
     def detail(self, row: Row) -> str:
         """Name the attack, the layers and the setting; and a single layer, if its AUC is larger than what the row is judged by."""
         reading = self.reading(row)
         if reading is None:
             return super().detail(row)
-        single = [one for one in row.readings if tells_property(one) and one.value > reading.value]
-        best = max(single, key=lambda one: one.value, default=None)
-        alone = [] if best is None else [f"{best.layer} alone {best.value:.2f}"]
+        best = _best_layer(row)
+        alone = [] if best is None or best.value <= reading.value else [f"{best.layer} alone {best.value:.2f}"]
         return "; ".join([f"{row.attack} on {whence(reading)}", *alone, row.moment])
+
+    def columns(self) -> tuple[Column, ...]:
+        """Return how well the property is told by all layers together, or by what the row is judged by, and by the best layer alone."""
+        return (
+            Column("Property AUC (95 %)", lambda row: result(row, self.leading(row), 2)),
+            Column("Chance", lambda row: chance(self.leading(row))),
+            Column(
+                "Layer that tells most", lambda row: f"{best.layer} {best.value:.2f}" if (best := _best_layer(row)) else NOTHING
+            ),
+        )
+
+    def numbers(self, rows: Sequence[Row]) -> tuple[Column, ...]:
+        """Return the AUC of all layers together."""
+        return (Column("property AUC", lambda row: interval(row.reading(PROPERTY_AUC), 2), (PROPERTY_AUC,)),)
+
+    def glossary(self, names: Collection[str], records: Sequence[Record]) -> dict[str, str]:
+        """Explain how well a property is told."""
+        if PROPERTY_AUC not in names:
+            return {}
+        return {
+            "Property AUC": "How likely the attacker gives a message whose examples have the private property a higher probability than one whose "
+            "examples have not: 1 is without a mistake, 0.5 is guessing. Of one layer, when its tensors alone are used. It is that of one "
+            "message; who sees many of one participant and adds up sees more."
+        }
+
+    def tradeoff_axis(self, readings: Sequence[Reading]) -> Axis:
+        """Draw an AUC from guessing to 1, with the line of guessing."""
+        return self.strength_axis(readings)._replace(guessing=GUESSING)
+
+    def strength_axis(self, readings: Sequence[Reading]) -> Axis:
+        """Draw an AUC from guessing to 1."""
+        return super().strength_axis(readings)._replace(ends=auc_ends(readings))
+
+    def hover(self, row: Row) -> tuple[str, ...]:
+        """Say how well the property is told, and by which layers."""
+        reading = self.reading(row)
+        return () if reading is None else (f"{title_of(reading.name)}: {reading.value:.3f}, {whence(reading)}",)
+
+
+def _best_layer(row: Row) -> Reading | None:
+    """Return the AUC of the single layer that tells most."""
+    single = (reading for reading in row.readings if tells_property(reading) and reading.layer is not None)
+    return max(single, key=lambda reading: reading.value, default=None)
+
+
+def tells_property(reading: Reading | None) -> bool:
+    """Return whether a reading says how well a private property was told."""
+    return reading is not None and reading.name == PROPERTY_AUC
+
+
+def strongest_property(readings: Iterable[Reading]) -> Reading | None:
+    """Return what an attack on a property is judged by: all layers together, unless a single layer surely tells more.
+
+    No attacker knows which of the layers will tell most, so the largest of their AUCs is not what it gets. A layer takes the place of all
+    together if its interval lies above theirs, or if it beats chance where they do not, by an interval that is wider the more
+    layers were tried. Where all together were not tried, the layer that tells most counts.
+
+    Example:
+        >>> whole = Reading(name="property_auc", value=0.7, low=0.6, high=0.8, chance=0.5, leaks="high")
+        >>> layer = whole.model_copy(update={"value": 0.75, "low": 0.65, "high": 0.85, "layer": "head"})
+        >>> strongest_property([whole, layer]) is whole
+        True
+        >>> strongest_property([whole, layer.model_copy(update={"low": 0.81})]).layer
+        'head'
+    """
+    found = [reading for reading in readings if tells_property(reading)]
+    whole = next((reading for reading in found if reading.layer is None), None)
+    single = [reading for reading in found if reading.layer is not None]
+    if whole is None:
+        return max(single, key=lambda reading: (reading.beats_chance(), reading.value), default=None)
+    more = [
+        one for one in single if leaks_more(one, whole) or (not whole.beats_chance() and beats_chance_among(one, len(single)))
+    ]
+    return max(more, key=lambda reading: reading.value, default=whole)
+
+
+def beats_chance_among(reading: Reading, tried: int) -> bool:
+    """Return whether an AUC beats chance, though it is the largest of several that were tried: by Bonferroni's wider interval.
+
+    Example:
+        >>> reading = Reading(name="property_auc", value=0.7, low=0.55, high=0.85, chance=0.5, leaks="high")
+        >>> beats_chance_among(reading, 1), beats_chance_among(reading, 20)
+        (True, False)
+    """
+    wider = _NORMAL.inv_cdf(1 - 0.025 / max(tried, 1)) / _NORMAL.inv_cdf(0.975)
+    chance = GUESSING if reading.chance is None else reading.chance
+    return reading.beats_chance() and reading.value - wider * (reading.value - low(reading)) > chance
+
+
+def asked_of(scenario: Scenario | None) -> str:
+    """Say what an attack on the property asks of the examples, as far as the settings of the data tell; nothing is loaded.
+
+    Example:
+        >>> from leaktight.data import Parity
+        >>> from leaktight.learning import Federated
+        >>> from leaktight.models import MLP
+        >>> asked_of(Federated(data=Parity(), model=MLP()))
+        'have the private property'
+    """
+    data = None if scenario is None else scenario.to_dict().get("data")
+    return _asked(data) if isinstance(data, dict) else UNNAMED
+
+
+def of_class(scenario: Scenario) -> bool:
+    """Return whether a class stands in the place of the property, so that what is told of it is told of labels."""
+    data = scenario.to_dict().get("data")
+    return isinstance(data, dict) and data.get("kind") == "class_property"
+
+
+def _asked(data: dict[str, Any]) -> str:
+    if data.get("kind") == "class_property":
+        return "are of the commonest class" if data.get("label") is None else f"are of class {data['label']}"
+    named = data.get("property")
+    name = " or ".join(map(str, named)) if isinstance(named, list) else named
+    if not isinstance(name, str) or not name:
+        return UNNAMED
+    positive = data.get("property_positive")
+    return f"have the property `{name}: {positive}`" if positive else f"have the property `{name}`"
+
+
+def whence(reading: Reading) -> str:
+    """Say which layers an AUC comes from.
+
+    Example:
+        >>> whence(Reading(name="property_auc", value=0.5)), whence(Reading(name="property_auc", value=0.5, layer="head"))
+        ('all layers together', 'the layer head alone')
+    """
+    if reading.layer is None:
+        return "all layers together"
+    return f"the layers {reading.layer}" if " + " in reading.layer else f"the layer {reading.layer} alone"

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import statistics
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Literal
 
 from leaktight.attacks.matching import GradientMatching
@@ -18,19 +17,17 @@ from leaktight.core.metric import Reading
 from leaktight.core.probe import LUCKIEST, Attempt, Probe, attack_of
 from leaktight.core.record import Record, Status
 from leaktight.core.run import largest
+from leaktight.core.scenario import Scenario
 from leaktight.findings.adaptation import member_of, models_defence
+from leaktight.findings.column import NOTHING
 from leaktight.findings.display import label_of, name_of, plain, rank, setting
-from leaktight.findings.label_leak import strongest_layer, tail_of, tells_labels
-from leaktight.findings.property_leak import asked_of, strongest_property
+from leaktight.findings.kind import leak_kinds
 from leaktight.findings.utility import Price, ignorance, is_utility, lost, utility_of
 from leaktight.metrics.search_gap import OBJECTIVE_OF_GUESS, OBJECTIVE_OF_TRUTH, SEARCH_FAILED
 from leaktight.statistics.pooling import low, pool
 
-PSNR, SSIM, LABELS = "psnr", "ssim", "label_distance"
-STATEMENT, RATIO = "reconstruction_statement", "gradient_ratio"
+RATIO = "gradient_ratio"
 UNTRAINED = "the model was not trained (0 rounds)"
-RECOGNISED, ANY_CLASS = "recognised", "recognised_any"
-_EXAMPLE_BY_EXAMPLE = (STATEMENT, PSNR, LABELS, "mse", "rmse_relative")
 
 Against = Literal["raw", "used"]
 
@@ -49,6 +46,7 @@ class Row:
         seeds: the seeds that gave a result.
         counts: how many cells were done, refused, failed.
         readings: each reading, pooled over seeds.
+        by_seed: the same readings of each seed by itself; empty for one attack of several.
         members: of several attacks that were tried together, what each of them reached, by its name (`Reading.by`).
         alone: the same members, each as a row of its own; empty for an attack by itself.
         suite: how the report names the attacks that this one was tried together with; empty for an attack by itself.
@@ -64,8 +62,7 @@ class Row:
         seat: where the attacker sits.
         unpriced: why no defence of this scenario has a price; empty if prices can be given.
         layer: the one layer that the attack inverts; empty if it is given all.
-        asked: what an attack on a private property asks of the examples, in words.
-        any_class: how many made-up samples show whichever class of the attacked, in the training where most do.
+        measured_in: the scenario itself; None if it is not known.
     """
 
     scenario: int
@@ -77,6 +74,7 @@ class Row:
     seeds: tuple[int, ...]
     counts: Mapping[Status, int]
     readings: tuple[Reading, ...] = ()
+    by_seed: tuple[Reading, ...] = ()
     members: tuple[Reading, ...] = ()
     alone: tuple[Row, ...] = ()
     suite: str = ""
@@ -92,13 +90,13 @@ class Row:
     seat: str = ""
     unpriced: str = ""
     layer: str = ""
-    asked: str = ""
-    any_class: Reading | None = None
+    measured_in: Scenario | None = None
 
     @property
     def behind(self) -> int:
         """How many examples are behind one message: a batch, or more after several local steps or in a secure sum."""
-        scored = max((r.n for r in self.readings if r.name in _EXAMPLE_BY_EXAMPLE and r.against == "raw"), default=0)
+        names = {name for kind in leak_kinds() for name in kind.by_example}
+        scored = max((r.n for r in self.readings if r.name in names and r.against == "raw"), default=0)
         return max(self.batch_size, round(scored / self.messages) if self.messages else 0)
 
     @property
@@ -121,11 +119,6 @@ class Row:
         return next((r for r in self.readings if r.name == name and against in (None, r.against) and r.layer is None), None)
 
     @property
-    def recognised(self) -> Reading | None:
-        """The share of raw images that can be recognised: PSNR at least the epsilon of the reconstruction statement."""
-        return self.reading(STATEMENT, "raw")
-
-    @property
     def utility(self) -> Reading | None:
         """How good the trained model is on test data: its accuracy, or what the training measured in its place."""
         return utility_of(self.readings)
@@ -137,36 +130,14 @@ class Row:
         return utility is not None and utility.chance is not None and low(utility) <= utility.chance
 
     @property
-    def median(self) -> float | None:
-        """The median PSNR over images, or its mean where single values were not kept."""
-        psnr = self.reading(PSNR, "raw")
-        return None if psnr is None else statistics.median(psnr.each) if psnr.each else psnr.value
-
-    @property
-    def leak(self) -> Reading | None:
-        """What this row is judged by: recognised images, else PSNR, labels at the layer that tells most, a property, else any reading.
-
-        A measurement without an attack says where a leak may sit; nobody got anything by it, so it is not judged.
-        """
-        about = next((r for r in self.readings if r.leaks is not None), None) if self.kind else None
-        told = strongest_layer(self.readings) or strongest_property(self.readings)
-        return self.recognised or self.reading(PSNR, "raw") or told or about
-
-    @property
-    def drawn(self) -> Reading | None:
-        """What charts show of this row: what it is judged by, and of made-up samples all that show a class of the attacked, asked for or not."""
-        return self.any_class or self.leak
-
-    @property
-    def tail(self) -> Reading | None:
-        """What labels are told by in the worst steps, at the layer that the row is judged by; None if it is not about labels."""
-        leak = self.leak
-        return tail_of(self.readings, leak.layer) if leak is not None and tells_labels(leak) else None
-
-    @property
     def failed(self) -> Reading | None:
         """The share of its searches that failed; None where nothing was searched for or nobody could tell."""
         return self.reading(SEARCH_FAILED)
+
+    @property
+    def status(self) -> str:
+        """Why it has no numbers, in words."""
+        return " and ".join(why.value for why in (Status.REFUSED, Status.FAILED) if self.counts.get(why)) or NOTHING
 
     @property
     def informative(self) -> bool:
@@ -277,6 +248,7 @@ def _row(scenario: int, among: int, group: Sequence[Record], losses: Mapping[Tra
         seeds=tuple(sorted({record.cell.seed for record in done})),
         counts=Counter(record.status for record in group),
         readings=tuple(reading for reading in pooled if not reading.by),
+        by_seed=tuple(reading for record in done for reading in record.readings if not reading.by),
         members=tuple(reading for reading in pooled if reading.by),
         notes=largest(record.notes for record in done),
         loss=lost(list(trainings.values())) if trainings else None,
@@ -289,12 +261,7 @@ def _row(scenario: int, among: int, group: Sequence[Record], losses: Mapping[Tra
         principle=None if attack is None else attack.principle,
         seat=cell.probe.threat.seat if isinstance(cell.probe, Attempt) else "",
         layer=_inverted(attack),
-        asked=asked_of(cell.scenario),
-        any_class=max(
-            (r for record in done for r in record.readings if r.name == ANY_CLASS and not r.by),
-            key=lambda r: r.value,
-            default=None,
-        ),
+        measured_in=cell.scenario,
     )
     if attack is None:
         return row
@@ -317,8 +284,8 @@ def _member(row: Row, name: str, attack: Attack | None, probe: Probe) -> Row:
         principle=None if attack is None else attack.principle,
         layer=_inverted(attack),
         readings=readings,
+        by_seed=(),
         members=(),
-        any_class=next((reading for reading in readings if reading.name == ANY_CLASS), None),
     )
 
 
@@ -367,15 +334,3 @@ def _losses(records: Sequence[Record]) -> dict[Trained, tuple[Reading, Reading]]
         for place, utility in trained.items()
         if (bare := base.get((place[0], *place[2:]))) is not None and bare != place
     }
-
-
-def threshold_of(records: Iterable[Record]) -> float | None:
-    """Return the PSNR from which images count as recognised: the first epsilon of a statement that was measured."""
-    found = (
-        float(metric.to_dict()["epsilon"])
-        for record in records
-        if isinstance(record.cell.probe, Attempt)
-        for metric in record.cell.probe.metrics
-        if metric.kind == STATEMENT
-    )
-    return next(found, None)

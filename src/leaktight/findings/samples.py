@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+from typing import ClassVar, Literal
+
 from leaktight.core.display import percent
 from leaktight.core.metric import Reading
+from leaktight.findings.column import Column, chance, interval, result
 from leaktight.findings.kind import LeakKind, Severity, excess, is_beyond
-from leaktight.findings.rows import RECOGNISED, Row
+from leaktight.findings.rows import Row
+
+RECOGNISED, ANY_CLASS = "recognised", "recognised_any"
 
 
 class Samples(LeakKind):
     """Made-up samples of a class, by the share that a classifier takes for it; another class of the attacked is a leak too."""
 
-    name = "samples"
-    heading = "Made-up pictures"
-    noun = "a class"
-    of_examples = False
+    kind: Literal["samples"] = "samples"
+    rank: ClassVar[int] = 10
+    heading: ClassVar[str] = "Made-up pictures"
+    noun: ClassVar[str] = "a class"
+    names: ClassVar[tuple[str, ...]] = (RECOGNISED, ANY_CLASS)
+    of_examples: ClassVar[bool] = False
+    galleries: ClassVar[tuple[str, ...]] = ("leaktight.report.generated:generated_section",)
 
     def reading(self, row: Row) -> Reading | None:
         """Return the share of samples that show the class asked for."""
@@ -26,7 +34,7 @@ class Samples(LeakKind):
 
     def is_read(self, row: Row, width: float = 1.0) -> bool:
         """Return whether samples show the class, or any class of the attacked, beyond chance."""
-        return any(is_beyond(reading, width) for reading in (self.reading(row), row.any_class) if reading is not None)
+        return any(is_beyond(reading, width) for reading in (self.reading(row), any_class(row)) if reading is not None)
 
     def amount(self, row: Row) -> float:
         """Return what lies beyond chance of the class asked for, or of any class: whichever is more."""
@@ -34,7 +42,7 @@ class Samples(LeakKind):
 
     def kept(self, row: Row, base: Row) -> float:
         """Compare the class asked for, and any class: whichever is kept more."""
-        pairs = ((self.reading(row), self.reading(base)), (row.any_class, base.any_class))
+        pairs = ((self.reading(row), self.reading(base)), (any_class(row), any_class(base)))
         told = [
             excess(read) / excess(before)
             for read, before in pairs
@@ -44,7 +52,7 @@ class Samples(LeakKind):
 
     def found(self, row: Row) -> str:
         """Say how many samples show the class that was asked for, and any other of the attacked where that is the leak."""
-        reading, other = self.reading(row), row.any_class
+        reading, other = self.reading(row), any_class(row)
         if reading is None:
             return "nothing was measured"
         said = f"{percent(reading.value)} of the made-up pictures show the class asked for"
@@ -65,5 +73,32 @@ class Samples(LeakKind):
 
     def _shown(self, row: Row) -> list[Reading]:
         """Return the class asked for, and any class if more samples show one than guessing explains."""
-        any_class = row.any_class if row.any_class is not None and row.any_class.beats_chance() else None
-        return [reading for reading in (self.reading(row), any_class) if reading is not None]
+        other = any_class(row)
+        shown = self.reading(row), other if other is not None and other.beats_chance() else None
+        return [reading for reading in shown if reading is not None]
+
+    def beats_chance(self, row: Row) -> bool:
+        """Return whether samples show the class, or any class of the attacked, beyond chance."""
+        return any(reading.beats_chance() for reading in (self.reading(row), any_class(row)) if reading is not None)
+
+    def columns(self) -> tuple[Column, ...]:
+        """Return how many made-up pictures show the class that was asked for, and how many any class of the attacked."""
+        return (
+            Column("Pictures of the class (95 %)", lambda row: result(row, self.reading(row), 2)),
+            Column("Chance", lambda row: chance(self.reading(row))),
+            Column("Of any class, worst training", lambda row: interval(any_class(row), 2).partition(" ")[0]),
+        )
+
+    def drawn(self, row: Row) -> Reading | None:
+        """Return all that show a class of the attacked, asked for or not."""
+        return any_class(row) or self.reading(row)
+
+    def hover(self, row: Row) -> tuple[str, ...]:
+        """Say no more than the chart does."""
+        return ()
+
+
+def any_class(row: Row) -> Reading | None:
+    """Return how many made-up samples show whichever class of the attacked, in the training where most do."""
+    by_seed = [reading for reading in row.by_seed if reading.name == ANY_CLASS]
+    return max(by_seed, key=lambda reading: reading.value, default=row.reading(ANY_CLASS))

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from leaktight.core.defence import is_undefended
-from leaktight.core.display import capital, join_words, percent, points, show_count
+from leaktight.core.display import capital, join_words, points
 from leaktight.core.metric import Reading
 from leaktight.findings.display import name_of
-from leaktight.findings.rows import PSNR, STATEMENT, Row
+from leaktight.findings.rows import Row
 from leaktight.findings.strongest import strongest
 from leaktight.findings.utility import ignorance, utility_name
 from leaktight.findings.verdict import Judgement
-from leaktight.statistics.pooling import high, leakage, leaks_more
 
 
 def sentence_of(judgement: Judgement) -> str:
@@ -39,7 +38,7 @@ def reasons_of(judgement: Judgement) -> str:
     ]
     if worst.useless:
         said.append(_learned_nothing(judgement))
-    if not is_undefended(judgement.defence) and not judgement.beside and kind.name != "ungraded":
+    if not is_undefended(judgement.defence) and not judgement.beside and not kind.unjudged:
         said += [_price(worst), *_budget(worst)]
     return " ".join(said)
 
@@ -69,7 +68,7 @@ def cost_of(loss: Reading | None) -> str:
 def _others(judgement: Judgement) -> list[str]:
     """Name what every other attack was left with, where nobody knows which of them is right."""
     rows = [one.row for one in judgement.tried if one.row is not judgement.worst]
-    return [f"{capital(judgement.kind.found(row))}." for row in rows] if judgement.kind.name == "ungraded" else []
+    return [f"{capital(judgement.kind.found(row))}." for row in rows] if judgement.kind.unjudged else []
 
 
 def _signs(judgement: Judgement) -> list[str]:
@@ -81,10 +80,7 @@ def _signs(judgement: Judgement) -> list[str]:
 
 
 def _luck(judgement: Judgement) -> list[str]:
-    best = judgement.luckiest
-    if best is None:
-        return []
-    return [f"A luckier attacker, who knew for each image which attack to believe, would recognise {show_count(best)}."]
+    return [] if judgement.luckiest is None else [judgement.kind.luck(judgement.luckiest)]
 
 
 def _basis(judgement: Judgement) -> list[str]:
@@ -97,10 +93,8 @@ def _basis(judgement: Judgement) -> list[str]:
         return []
     by_name = {one.name: one.principle for one in judgement.tried if one.counts}
     names = join_words([f"{name} ({principle})" for name, principle in by_name.items()])
-    reading = judgement.reading
-    more = "A stronger attack may get through"
-    if reading is not None and reading.name == STATEMENT and reading.high:
-        more += f"; up to {percent(high(reading))} may be recognised, by the 95 % interval"
+    reach = judgement.kind.reach(judgement.worst)
+    more = f"A stronger attack may get through; {reach}" if reach else "A stronger attack may get through"
     return [f"Attacks that know the defence and work without it found nothing: {names}. {more}."]
 
 
@@ -111,17 +105,10 @@ def _informed(judgement: Judgement) -> list[str]:
     ignoring = strongest(kind, [row for row in rows if not row.adaptive])
     if is_undefended(judgement.defence) or knowing is None or ignoring is None:
         return []
-    one, other = kind.reading(knowing), kind.reading(ignoring)
-    if one is None or other is None:
+    more = kind.gain(knowing, ignoring)
+    if more is None:
         return []
-    said, than, sure = kind.short(knowing), kind.short(ignoring), leaks_more(one, other)
-    if leakage(one) <= leakage(other):
-        if one.name not in (STATEMENT, PSNR):
-            return []
-        clear, blurred = knowing.reading(PSNR, "raw"), ignoring.reading(PSNR, "raw")
-        if clear is None or blurred is None or not (leaks_more(clear, blurred) and clear.beats_chance()):
-            return []
-        said, than, sure = f"copies of {clear.value:.0f} dB", f"copies of {blurred.value:.0f} dB", True
+    said, than, sure = more
     unsure = "" if sure else "; the intervals overlap"
     return [
         f"An attacker who knows the defence gets {said} ({knowing.attack}), one who ignores it {than} ({ignoring.attack}){unsure}."

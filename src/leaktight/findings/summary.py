@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from leaktight.core.record import Record, Status
 from leaktight.findings.characteristic import Curve, curves_of
-from leaktight.findings.rows import Row, rows_of, threshold_of
+from leaktight.findings.rows import Row, rows_of
 from leaktight.findings.sentence import sentence_of
 from leaktight.findings.verdict import Judgement, judge
 
@@ -23,7 +23,6 @@ class Summary:
         rows: one for each defence, attack and setting, undefended first, each kind from weak to strong.
         judgements: one for each defence and kind of leak, by the strongest attack against it.
         verdict: sentences for a reader who knows no attack by name, one for each judgement.
-        threshold: the PSNR in dB from which an image counts as recognised; None where no statement was measured.
         counts: how many cells were done, refused, failed.
         seeds: the seeds used.
         curves: how use and leakage change with the strength of each defence that was measured at several.
@@ -32,7 +31,6 @@ class Summary:
     rows: tuple[Row, ...]
     judgements: tuple[Judgement, ...]
     verdict: tuple[str, ...]
-    threshold: float | None
     counts: Mapping[Status, int]
     seeds: tuple[int, ...]
     curves: tuple[Curve, ...] = ()
@@ -56,7 +54,6 @@ def summarise(records: Iterable[Record], whole: Sequence[Record] | None = None) 
         rows=rows,
         judgements=judgements,
         verdict=verdict_of(judgements),
-        threshold=threshold_of(records),
         counts=Counter(record.status for record in records),
         seeds=tuple(sorted({record.cell.seed for record in records})),
         curves=curves_of(rows),

@@ -79,7 +79,7 @@ def _verdict(judgement: Judgement, scenario: str) -> dict[str, Any]:
     return {
         "scenario": scenario,
         "defence": without_places(judgement.defence),
-        "kind": judgement.kind.name,
+        "kind": judgement.kind.kind,
         "verdict": judgement.verdict,
         "attack": worst.attack,
         "reading": None if reading is None else reading.name,

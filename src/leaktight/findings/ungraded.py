@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import ClassVar, Literal
+
 from leaktight.core.metric import Reading
-from leaktight.core.probe import OBJECTIVE
+from leaktight.core.probe import DIVERGED, OBJECTIVE
+from leaktight.findings.column import NOTHING, Column
 from leaktight.findings.kind import LeakKind, Severity
 from leaktight.findings.rows import Row
 
@@ -11,9 +14,14 @@ from leaktight.findings.rows import Row
 class Ungraded(LeakKind):
     """Guesses that nobody could compare with the originals, by what was left of the attacker's objective."""
 
-    name = "ungraded"
-    heading = "Not graded"
-    noun = "examples"
+    kind: Literal["ungraded"] = "ungraded"
+    rank: ClassVar[int] = 90
+    heading: ClassVar[str] = "Not graded"
+    noun: ClassVar[str] = "examples"
+    names: ClassVar[tuple[str, ...]] = (OBJECTIVE, DIVERGED)
+    unjudged: ClassVar[str] = "Nobody compared the guesses with the originals: add the private batches with `--truth`."
+    pictured: ClassVar[str] = OBJECTIVE
+    galleries: ClassVar[tuple[str, ...]] = ("leaktight.report.pictures:pictures_section",)
 
     def reading(self, row: Row) -> Reading | None:
         """Return the objective."""
@@ -36,3 +44,16 @@ class Ungraded(LeakKind):
     def measure(self, row: Row) -> str:
         """Say what was left."""
         return "of the attacker's objective left"
+
+    def columns(self) -> tuple[Column, ...]:
+        """Return what the attacker itself knows of its success, where nobody knows the truth."""
+        return (
+            Column("Objective, not graded", lambda row: row.status if _diverged(row) is None else self.short(row)),
+            Column("Messages", lambda row: NOTHING if (lost := _diverged(row)) is None else str(lost.n)),
+            Column("Diverged", lambda row: NOTHING if (lost := _diverged(row)) is None else f"{lost.value:.0f}"),
+        )
+
+
+def _diverged(row: Row) -> Reading | None:
+    """Return how many searches diverged, of a row that has an objective."""
+    return None if row.reading(OBJECTIVE) is None else row.reading(DIVERGED)

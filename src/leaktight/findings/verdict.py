@@ -14,9 +14,8 @@ from leaktight.core.defence import Defence, is_undefended
 from leaktight.core.metric import Reading
 from leaktight.findings.bound import Bound, bound_of
 from leaktight.findings.evidence import HALF, Tried, is_enough, missing_in, tried_in
-from leaktight.findings.kind import LUCK, LeakKind
-from leaktight.findings.kinds import KINDS
-from leaktight.findings.rows import LABELS, Row
+from leaktight.findings.kind import LUCK, LeakKind, first_kind, leak_kinds
+from leaktight.findings.rows import Row
 from leaktight.findings.strongest import met_by, parts_of, strongest_part, victims_of, weight_of
 
 Verdict = Literal["refuted", "leaks", "reduced", "bounded", "not broken", "unknown"]
@@ -31,7 +30,6 @@ Verdict = Literal["refuted", "leaks", "reduced", "bounded", "not broken", "unkno
 """
 PRECEDENCE: tuple[Verdict, ...] = get_args(Verdict)
 NO_TWIN = "Nothing was measured without a defence here, so there is nothing to compare with."
-NOT_GRADED = "Nobody compared the guesses with the originals: add the private batches with `--truth`."
 OPEN = "No attack tried read more than guessing explains. That does not show that none can."
 
 
@@ -93,8 +91,7 @@ class Judgement:
     @property
     def charted(self) -> bool:
         """Whether charts show the reading that decides."""
-        leak = self.worst.leak
-        return not self.beside and self.reading is not None and leak is not None and self.reading.name == leak.name
+        return not self.beside and first_kind(self.worst) == self.kind
 
 
 def judge(rows: Sequence[Row], whole: Sequence[Row] | None = None) -> tuple[Judgement, ...]:
@@ -106,15 +103,14 @@ def judge(rows: Sequence[Row], whole: Sequence[Row] | None = None) -> tuple[Judg
     """
     complete = {_name(part): part for row in (rows if whole is None else whole) for part in (row, *row.alone)}
     groups: dict[tuple[int, int, str], list[Row]] = {}
-    for place, kind in enumerate(KINDS):
+    kinds = leak_kinds()
+    for place, kind in enumerate(kinds):
         for row in rows:
             if kind.reading(row) is not None:
                 groups.setdefault((row.scenario, place, row.defence.key), []).append(row)
-    found = [_judgement(KINDS[key[1]], groups[key], rows, complete) for key in sorted(groups, key=lambda key: key[:2])]
-    rebuilt = {judgement.scenario for judgement in found if judgement.kind.name == "images"}
-    return tuple(
-        dataclasses.replace(one, beside=one.scenario in rebuilt and one.kind.unit(one.worst) == LABELS) for one in found
-    )
+    found = [_judgement(kinds[key[1]], groups[key], rows, complete) for key in sorted(groups, key=lambda key: key[:2])]
+    rebuilt = {judgement.scenario for judgement in found if judgement.kind.rebuilds}
+    return tuple(dataclasses.replace(one, beside=one.scenario in rebuilt and one.kind.comes_beside(one.worst)) for one in found)
 
 
 def _judgement(kind: LeakKind, group: Sequence[Row], rows: Sequence[Row], complete: Mapping[object, Row]) -> Judgement:
@@ -207,8 +203,8 @@ def _kept(kind: LeakKind, row: Row, base: Row | None, complete: Mapping[object, 
 
 
 def _missing(judgement: Judgement) -> str:
-    if judgement.kind.name == "ungraded":
-        return NOT_GRADED
+    if judgement.kind.unjudged:
+        return judgement.kind.unjudged
     if is_undefended(judgement.defence):
         return OPEN
     return NO_TWIN if judgement.base is None else missing_in(judgement.tried)

@@ -8,9 +8,9 @@ from typing import Any
 from leaktight.core.display import capital
 from leaktight.core.metric import Reading
 from leaktight.findings.characteristic import BOUND, CONDITION, DISTANCES, Curve, Spot, leading
+from leaktight.findings.column import shown
 from leaktight.findings.display import STAGES
 from leaktight.report.curve import figure_of
-from leaktight.report.numbers import shown
 from leaktight.report.page import Page, Section
 from leaktight.report.regions import REGIONS, figure, pairs_of
 from leaktight.statistics.pooling import high, low

@@ -6,20 +6,19 @@ from collections.abc import Sequence
 from typing import Any
 
 from leaktight.core.defence import is_undefended
-from leaktight.core.display import capital, points, show_count
+from leaktight.core.display import capital, points
 from leaktight.core.record import Status
 from leaktight.findings.bound import TELLING
 from leaktight.findings.display import name_of
 from leaktight.findings.evidence import MOST_FAILED
-from leaktight.findings.label_leak import LEAK_AUC
-from leaktight.findings.rows import PSNR, STATEMENT
+from leaktight.findings.kind import leak_kinds
 from leaktight.findings.sentence import brief_of, reasons_of
-from leaktight.findings.utility import utility_name
+from leaktight.findings.utility import ACCURACY, utility_name
 from leaktight.findings.verdict import Judgement
 from leaktight.metrics.search_gap import SEARCH_FAILED
 from leaktight.report.page import Page, Section
 
-LAYERED = ("property_auc", "v_information", "sensitivity", "mutual_information")
+LAYERED = ("v_information", "sensitivity", "mutual_information")
 """How the names of readings begin that are explained where they occur."""
 LEAKY = ("refuted", "leaks", "reduced")
 """Verdicts by which something was read."""
@@ -37,7 +36,7 @@ def verdict_section(page: Page) -> Section:
         "tiles": tiles(page),
         "groups": groups,
         "rest": () if groups else summary.verdict,
-        "threshold": summary.threshold if _shows(page, STATEMENT) else None,
+        "notes": [note for kind in leak_kinds() if (note := kind.verdict_note(summary.rows, page.records))],
         "seeds": summary.seeds,
         "missing": page.missing,
     }
@@ -50,8 +49,7 @@ def tone_of(judgement: Judgement) -> str:
 
 
 def _judged(judgement: Judgement) -> dict[str, Any]:
-    reading = judgement.reading
-    share = reading if reading is not None and reading.name == STATEMENT else None
+    bar = judgement.kind.bar(judgement.worst)
     return {
         "name": capital(name_of(judgement.defence)),
         "tone": tone_of(judgement),
@@ -60,9 +58,9 @@ def _judged(judgement: Judgement) -> dict[str, Any]:
         "brief": brief_of(judgement),
         "sentence": reasons_of(judgement),
         "price": _price(judgement),
-        "share": None if share is None else share.value,
-        "luckier": judgement.luckiest.value if share is not None and judgement.luckiest is not None else None,
-        "count": "" if share is None else show_count(share),
+        "share": None if bar is None else bar[0],
+        "luckier": judgement.luckiest.value if bar is not None and judgement.luckiest is not None else None,
+        "count": "" if bar is None else bar[1],
     }
 
 
@@ -79,11 +77,11 @@ def tiles(page: Page) -> list[dict[str, str]]:
     """Return the few figures that a hurried reader takes away."""
     judgements = page.summary.judgements
     several = len({j.scenario for j in judgements}) > 1
-    kinds = {j.kind.name: j.kind for j in judgements if j.kind.name != "ungraded"}
+    kinds = list(dict.fromkeys(j.kind for j in judgements if not j.kind.unjudged))
     found = []
-    for kind in kinds.values():
+    for kind in kinds:
         bare = max(
-            (j for j in judgements if is_undefended(j.defence) and j.kind is kind),
+            (j for j in judgements if is_undefended(j.defence) and j.kind == kind),
             key=lambda j: kind.severity(j.worst),
             default=None,
         )
@@ -96,8 +94,8 @@ def tiles(page: Page) -> list[dict[str, str]]:
                     "tone": bare.verdict,
                 }
             )
-    for kind in kinds.values():
-        found += _counts([j for j in judgements if j.kind is kind], several)
+    for kind in kinds:
+        found += _counts([j for j in judgements if j.kind == kind], several)
     cheapest = _cheapest(judgements)
     if cheapest is not None:
         found.append(cheapest)
@@ -129,11 +127,6 @@ def _counts(judgements: Sequence[Judgement], several: bool) -> list[dict[str, st
     return told
 
 
-def _shows(page: Page, name: str) -> bool:
-    """Return whether anything of this name was measured."""
-    return any(reading.name == name for row in page.summary.rows for reading in row.readings)
-
-
 def _by_defence(judgements: Sequence[Judgement]) -> list[list[Judgement]]:
     """Return what was found about each defence, in all scenarios in which it was measured."""
     groups: dict[str, list[Judgement]] = {}
@@ -149,7 +142,7 @@ def _cheapest(judgements: Sequence[Judgement]) -> dict[str, str] | None:
     Only the first kind of leak counts, which most audits are about.
     """
     kind = next((j.kind for j in judgements), None)
-    judgements = [j for j in judgements if j.kind is kind]
+    judgements = [j for j in judgements if j.kind == kind]
     scenarios = {j.scenario for j in judgements}
     if any(is_undefended(j.defence) and j.worst.useless for j in judgements):
         return None
@@ -190,17 +183,22 @@ def flags_section(page: Page) -> Section:
 def glossary_section(page: Page) -> Section:
     """Explain the words that the numbers need."""
     shown = tuple(reading.name for row in page.summary.rows for reading in row.readings)
-    layered = [kind for kind in LAYERED if any(name.startswith(kind) for name in shown)]
+    layered = [measure for measure in LAYERED if any(name.startswith(measure) for name in shown)]
+    kinds = leak_kinds()
+    words = {kind: kind.glossary(shown, page.records) for kind in kinds}
+    if not layered and not any(words.values()):
+        words[kinds[0]] = kinds[0].glossary(kinds[0].names, page.records)
+    utilities = {row.utility.name for row in page.summary.rows if row.utility is not None}
     return Section(
         "words",
         "How to read the numbers",
         "glossary.html",
         {
-            "threshold": page.summary.threshold,
+            "kinds": {term: text for entries in words.values() for term, text in entries.items()},
+            "chances": [kind.chance_note for kind, entries in words.items() if entries and kind.chance_note],
+            "accuracy": ACCURACY in utilities or not utilities,
             "curves": page.summary.curves,
-            "images": _shows(page, PSNR) or not (_shows(page, LEAK_AUC) or layered),
-            "labels": _shows(page, LEAK_AUC),
-            "searches": _shows(page, SEARCH_FAILED),
+            "searches": SEARCH_FAILED in shown,
             "layered": layered,
             "verdicts": {judgement.verdict for judgement in page.summary.judgements},
             "telling": TELLING,

@@ -14,9 +14,10 @@ from torch import Tensor
 
 from leaktight.core.display import capital, percent
 from leaktight.core.metric import Reading
+from leaktight.findings.column import shown
 from leaktight.findings.display import name_of
-from leaktight.findings.rows import ANY_CLASS, RECOGNISED, Row
-from leaktight.report.numbers import shown
+from leaktight.findings.rows import Row
+from leaktight.findings.samples import ANY_CLASS, RECOGNISED, any_class
 from leaktight.report.page import Page, Pictures, Section
 from leaktight.report.pictures import data_address
 
@@ -61,7 +62,7 @@ def generated_section(page: Page) -> Section | None:
     grids = [] if page.redact else grids_of(rows, page.pictures)
     keys = [sentence for row in rows if (sentence := key_sentence(row))]
     values = {"lines": [_line(row) for row in rows], "keys": keys, "grids": grids, "redact": page.redact}
-    return Section("made", "Pictures that the attacker made up", "generated.html", values)
+    return Section("made", "Pictures that the attacker made up", "generated.html", values, private=True)
 
 
 def grids_of(rows: Sequence[Row], pictures: Pictures) -> list[Grid]:
@@ -118,7 +119,7 @@ def _strip(images: Tensor) -> str:
 
 def _line(row: Row) -> dict[str, object]:
     # What is judged, and in which training: the class asked for over all, whichever class where most samples show one.
-    judged: list[Reading | None] = [row.reading(RECOGNISED), row.any_class]
+    judged: list[Reading | None] = [row.reading(RECOGNISED), any_class(row)]
     cells = [shown(row.reading(name), show) for name, show in SCORES.items()]
     cells += [shown(row.reading(name), _hundredth) for name in PLAIN]
     judged += [None] * (len(cells) - len(judged))

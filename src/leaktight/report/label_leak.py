@@ -15,7 +15,7 @@ from leaktight.core.metric import Reading
 from leaktight.core.record import Cell, Record, Status
 from leaktight.core.scenario import Scenario
 from leaktight.findings.display import family_of, name_of
-from leaktight.findings.label_leak import GUESSING, LEAK_AUC, PASSES, TAIL, place_of, weight
+from leaktight.findings.label_leak import GUESSING, LEAK_AUC, PASSES, TAIL, place_of, strongest_layer, weight
 from leaktight.findings.passes import BESIDE, LabelPasses, passes_of
 from leaktight.findings.rows import Row
 from leaktight.learning.split import Split
@@ -179,7 +179,7 @@ def passes_figure(over_passes: Sequence[LabelPasses], height: int = SMALL) -> di
     figure = go.Figure()
     shades = _shades([one.row for one in over_passes])
     best: dict[str, LabelPasses] = {}
-    for one in sorted(over_passes, key=lambda one: weight(one.row.leak or one.aucs[PASSES])):
+    for one in sorted(over_passes, key=lambda one: weight(strongest_layer(one.row.readings) or one.aucs[PASSES])):
         if one.course:
             best[one.row.defence.key] = one
     for key, one in best.items():
@@ -207,7 +207,7 @@ def passes_figure(over_passes: Sequence[LabelPasses], height: int = SMALL) -> di
 def _passes(one: LabelPasses) -> dict[str, Any]:
     cells = [f"{one.aucs[name].value:.2f}" if name in one.aucs else _NONE for name in BESIDE]
     where = f"{one.row.attack}, {one.place}" + (f", {len(one.course)} passes" if one.course else "")
-    judged = one.row.leak
+    judged = strongest_layer(one.row.readings)
     return {
         "name": name_of(one.row.defence),
         "where": where,

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from leaktight.core.display import capital
 from leaktight.core.metric import Reading
+from leaktight.findings.column import shown
 from leaktight.findings.display import name_of
+from leaktight.findings.kind import layer_measures
+from leaktight.findings.layer_measure import SENSITIVITY
 from leaktight.findings.layer_risk import (
-    LABEL,
-    LABEL_AUC,
     MUTUAL_INFORMATION,
-    SENSITIVITY,
-    V_INFORMATION,
     LayerRow,
     Profile,
     correlations,
@@ -24,9 +23,6 @@ from leaktight.findings.layer_risk import (
     riskiest,
 )
 from leaktight.findings.layer_words import most_telling, together
-from leaktight.findings.property_leak import PROPERTY_AUC
-from leaktight.findings.rows import PSNR
-from leaktight.report.numbers import shown
 from leaktight.report.page import Page, Section
 from leaktight.report.plots import COLOURS, error_bars, escaped, layout, plain_figure
 from leaktight.statistics.pooling import high, low
@@ -39,23 +35,29 @@ _TOP, _ROW, _REST = 170, 105, 90
 
 
 class Panel(NamedTuple):
-    """One measure: its reading, the axis that it is drawn on, and how the table heads and shows it."""
+    """One measure: its reading, the axis that it is drawn on, how the table heads and shows it, and by whom it is read."""
 
     name: str
     axis: str
     head: str
     digits: int = 2
+    by: Literal["asking", "rebuilding", "measuring"] = "measuring"
 
 
-PANELS = (
-    Panel(PROPERTY_AUC, "property AUC", "property AUC"),
-    Panel(LABEL_AUC, "label AUC", "label AUC"),
-    Panel(f"{V_INFORMATION}_share", "V, property", "V-information of the property / log 2"),
-    Panel(f"{LABEL}{V_INFORMATION}_share", "V, label", "V-information of the label / log 2"),
-    Panel(f"{SENSITIVITY}_share", "sensitivity", "sensitivity (F), share of all layers"),
-    Panel(f"{MUTUAL_INFORMATION}_share", "mutual inf.", "mutual information / log\N{SUBSCRIPT TWO} N", 3),
-    Panel(PSNR, "PSNR (dB)", "PSNR of inversion (dB)", 1),
-)
+def all_panels() -> list[Panel]:
+    """Return every measure, in order: what attacks get that ask, what needs no attack, what attacks get that rebuild."""
+    measures = layer_measures()
+    return [
+        *(Panel(one.reading, one.axis, one.head, one.digits, "asking") for one in measures if one.asked),
+        *(
+            Panel(f"{one.information}_share", f"V, {one.word}", f"V-information of the {one.word} / log 2")
+            for one in measures
+            if one.information
+        ),
+        Panel(f"{SENSITIVITY}_share", "sensitivity", "sensitivity (F), share of all layers"),
+        Panel(f"{MUTUAL_INFORMATION}_share", "mutual inf.", "mutual information / log\N{SUBSCRIPT TWO} N", 3),
+        *(Panel(one.reading, one.axis, one.head, one.digits, "rebuilding") for one in measures if not one.asked),
+    ]
 
 
 def layers_section(page: Page) -> Section | None:
@@ -88,12 +90,12 @@ def layers_section(page: Page) -> Section | None:
 
 def panels_of(rows: Sequence[LayerRow]) -> list[Panel]:
     """Return what was measured of any of these layers, in order."""
-    return [panel for panel in PANELS if any(panel.name in row.readings for row in rows)]
+    return [panel for panel in all_panels() if any(panel.name in row.readings for row in rows)]
 
 
 def _said(profile: Profile, first: bool) -> dict[str, Any]:
     """Name the layer that gives most away by itself; and for the first, which is undefended if anything is, what goes along with what."""
-    sentences = [most_telling(profile.layers, profile.place.asked)]
+    sentences = [most_telling(profile.layers, profile.asked)]
     sentences += together(correlations(profile.layers)) if first else []
     return {"name": capital(name_of(profile.place.defence)), "sentences": sentences}
 
@@ -121,7 +123,7 @@ def figure_of(rows: Sequence[LayerRow], least: int = SMALL) -> dict[str, Any]:
 def _draw(figure: go.Figure, place: int, panel: Panel, rows: Sequence[LayerRow]) -> None:
     measured = [row for row in rows if panel.name in row.readings]
     readings = [_bounded(row, panel.name) for row in measured]
-    colour = COLOURS[PANELS.index(panel) % len(COLOURS)]
+    colour = COLOURS[all_panels().index(panel) % len(COLOURS)]
     figure.add_trace(
         go.Scatter(
             name=panel.head,
@@ -142,7 +144,7 @@ def _draw(figure: go.Figure, place: int, panel: Panel, rows: Sequence[LayerRow])
     if len(chances) == 1:
         figure.add_hline(y=chances.pop(), line={"color": BARE, "dash": "dash", "width": 1.2}, row=place, col=1)
     figure.update_yaxes(title_text=panel.axis, title_font={"size": 11}, nticks=5, row=place, col=1)
-    if panel.name != PSNR:
+    if panel.by != "rebuilding":
         figure.update_yaxes(range=_range(panel, readings), row=place, col=1)
 
 
@@ -152,7 +154,7 @@ def _range(panel: Panel, readings: Sequence[Reading]) -> list[float]:
     Few repeats make intervals of V-information that reach far below 0; they are cut, or values could not be told apart.
     """
     least, most = min(map(low, readings)), max(map(high, readings))
-    if panel.name in (PROPERTY_AUC, LABEL_AUC):
+    if panel.by == "asking":
         return [min(0.45, least - 0.02), 1.03]
     room = 0.08 * max(most, 1e-3)
     return [min(0.0, max(least, -0.5), *(reading.value for reading in readings)) - room, most + room]
@@ -219,7 +221,7 @@ def table_of_rows(parts: Sequence[tuple[str, Sequence[LayerRow], LayerRow | None
 def _cell(row: LayerRow, panel: Panel, most: bool) -> dict[str, Any]:
     if panel.name not in row.readings:
         return {"text": _NONE, "tone": "", "top": False}
-    attacked = panel.name in (PROPERTY_AUC, LABEL_AUC, PSNR)
+    attacked = panel.by != "measuring"
     return {
         "text": _text(row, panel),
         "tone": "leaks" if attacked and row.readings[panel.name].beats_chance() else "",

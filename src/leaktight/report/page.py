@@ -66,16 +66,20 @@ class Section:
     Args:
         anchor: its name in links.
         title: its heading.
-        template: the file in this folder that shows it.
+        template: the file in this folder that shows it; of a section from another package, empty.
+        text: the template itself, in place of a file.
         values: what the template shows.
         plots: figures by the identifier of the element that holds them.
+        private: whether it shows private pictures, unless the page is redacted.
     """
 
     anchor: str
     title: str
-    template: str
+    template: str = ""
     values: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     plots: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
+    text: str = ""
+    private: bool = False
 
 
 MakeSection = Callable[[Page], Section | None]

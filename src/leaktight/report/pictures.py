@@ -13,8 +13,9 @@ from torch import Tensor
 
 from leaktight.core.defence import is_undefended
 from leaktight.core.display import capital
-from leaktight.core.probe import OBJECTIVE
 from leaktight.findings.display import name_of
+from leaktight.findings.images import threshold_of
+from leaktight.findings.kind import first_kind
 from leaktight.findings.rows import Row
 from leaktight.findings.verdict import Judgement
 from leaktight.metrics.image import psnr
@@ -56,18 +57,19 @@ def pictures_section(page: Page) -> Section | None:
     """Show for each defence what the strongest attack recovered; a redacted page has no such section."""
     if page.redact:
         return None
+    threshold = threshold_of(page.records)
     charted = [judgement for judgement in page.summary.judgements if judgement.charted]
     blocks = [
         strips
         for scenario in dict.fromkeys(judgement.scenario for judgement in charted)
-        for strips in blocks_of([j for j in charted if j.scenario == scenario], page.pictures, page.summary.threshold)
+        for strips in blocks_of([j for j in charted if j.scenario == scenario], page.pictures, threshold)
     ]
     graded = bool(blocks)
     blocks += [[strip] for row in page.summary.rows if (strip := ungraded_strip(row, page.pictures))]
     if not blocks:
         return None
-    values = {"blocks": blocks, "threshold": page.summary.threshold, "graded": graded}
-    return Section("pictures", "What the attacker sees", "pictures.html", values)
+    values = {"blocks": blocks, "threshold": threshold, "graded": graded}
+    return Section("pictures", "What the attacker sees", "pictures.html", values, private=True)
 
 
 def blocks_of(judged: Sequence[Judgement], pictures: Pictures, threshold: float | None) -> list[list[Strip]]:
@@ -90,7 +92,7 @@ def blocks_of(judged: Sequence[Judgement], pictures: Pictures, threshold: float 
 
 def ungraded_strip(row: Row, pictures: Pictures) -> Strip | None:
     """Return what an attack made of messages behind which nobody knows the originals, if that is what the row shows."""
-    gallery = next((found for key in row.cells if (found := pictures(key))), None) if row.reading(OBJECTIVE) else None
+    gallery = next((found for key in row.cells if (found := pictures(key))), None) if first_kind(row) is None else None
     if not gallery or not {"guess", "guess_labels"} <= gallery.keys() or not is_drawable(tuple(gallery["guess"].shape)):
         return None
     labels = gallery["guess_labels"].tolist()

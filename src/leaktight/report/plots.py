@@ -7,19 +7,17 @@ that one figure serves light, dark and print.
 from __future__ import annotations
 
 import dataclasses
-import itertools
 from collections.abc import Sequence
 from typing import Any
 
 import plotly.graph_objects as go
 
 from leaktight.core.defence import is_undefended
-from leaktight.core.display import capital, percent
+from leaktight.core.display import capital
 from leaktight.core.metric import Reading
-from leaktight.findings.display import family_of, name_of, strength_of, title_of
-from leaktight.findings.label_leak import place_of, tells_labels
-from leaktight.findings.property_leak import GUESSING, tells_property, whence
-from leaktight.findings.rows import PSNR, STATEMENT, Row
+from leaktight.findings.display import family_of, name_of, strength_of
+from leaktight.findings.kind import Axis, LeakKind
+from leaktight.findings.rows import Row
 from leaktight.findings.sweep import sweeps
 from leaktight.findings.utility import ACCURACY, utility_name, utility_text
 from leaktight.findings.verdict import Judgement
@@ -75,19 +73,19 @@ def tradeoff_section(page: Page) -> Section | None:
     plots: dict[str, dict[str, Any]] = {}
     captions: dict[str, str] = {}
     charted = [judgement for judgement in page.summary.judgements if judgement.charted]
-    scenarios = dict.fromkeys(judgement.scenario for judgement in charted)
-    for scenario, about_property in itertools.product(scenarios, (False, True)):
-        judged = [j for j in charted if j.scenario == scenario and tells_property(j.worst.leak) == about_property]
+    scenarios = {judgement.scenario for judgement in charted}
+    for scenario, kind in dict.fromkeys((judgement.scenario, judgement.kind) for judgement in charted):
+        judged = [j for j in charted if (j.scenario, j.kind) == (scenario, kind)]
         suffix = f", scenario {scenario}" if len(scenarios) > 1 else ""
-        place, leak = (f"{scenario}-property", "property AUC") if about_property else (str(scenario), "leakage")
+        place, leak = f"{scenario}-{kind.kind}", kind.chart
         figure = tradeoff(judged)
         if figure is not None:
             plots[f"plot-tradeoff-{place}"] = figure
             utility = next((j.worst.utility for j in judged if j.worst.utility is not None), None)
             captions[f"plot-tradeoff-{place}"] = f"{capital(utility_name(utility))} against {leak}{suffix}"
-        for number, line in enumerate(_swept(judged)):
+        for number, line in enumerate(_swept(kind, judged)):
             name = f"plot-strength-{place}-{number}"
-            plots[name] = over_strength(line)
+            plots[name] = over_strength(kind, line)
             captions[name] = f"{capital(line.name)}: {leak} over strength{suffix}"
     if not plots:
         return None
@@ -95,37 +93,38 @@ def tradeoff_section(page: Page) -> Section | None:
 
 
 def tradeoff(judged: Sequence[Judgement]) -> dict[str, Any] | None:
-    """Return accuracy against what the strongest attack gets, one line for each kind of defence from weak to strong."""
-    placed = [j for j in judged if j.worst.utility is not None and j.worst.drawn is not None]
-    leak = placed[0].worst.drawn if placed else None
-    if leak is None:
+    """Return accuracy against what the strongest attack gets of one kind of leak, one line for each kind of defence from weak to strong."""
+    placed = [(j, drawn) for j in judged if j.worst.utility is not None and (drawn := j.kind.drawn(j.worst)) is not None]
+    placed = [(j, drawn) for j, drawn in placed if drawn.name == placed[0][1].name]
+    if not placed:
         return None
-    placed = [j for j in placed if j.worst.drawn is not None and j.worst.drawn.name == leak.name]
-    share = leak.name == STATEMENT
+    kind = placed[0][0].kind
+    axis = kind.tradeoff_axis([drawn for _, drawn in placed])
     figure = go.Figure()
     number = 0
     # The undefended point comes last, so that no other covers it.
-    for line in sorted(lines_of(placed), key=lambda line: is_undefended(line.rows[0].defence)):
+    for line in sorted(lines_of([j for j, _ in placed]), key=lambda line: is_undefended(line.rows[0].defence)):
         bare = is_undefended(line.rows[0].defence)
         colour, symbol = ("#6b7280", "star") if bare else (COLOURS[number % len(COLOURS)], SYMBOLS[number % len(SYMBOLS)])
         number += not bare
-        figure.add_trace(_line(line, colour, symbol, 100 if share else 1))
+        figure.add_trace(_line(kind, line, colour, symbol, axis.scale))
     figure.update_layout(**layout(height=460))
-    use = placed[0].worst.utility
+    use = placed[0][0].worst.utility
     figure.update_xaxes(title_text=f"{utility_name(use)} of the trained model", ticksuffix=" %" if _scale(use) > 1 else "")
-    if share:
-        figure.update_yaxes(title_text="images recognised", ticksuffix=" %", range=[-5, 112], dtick=20)
-    else:
-        figure.update_yaxes(title_text=_axis(leak))
-    if tells_property(leak):
-        figure.add_hline(y=GUESSING, line={"color": "#6b7280", "dash": "dash", "width": 1.2})
-        figure.update_yaxes(range=_auc_range([j.worst.drawn for j in placed if j.worst.drawn is not None]))
+    figure.update_yaxes(**_settings(axis))
+    if axis.guessing is not None:
+        figure.add_hline(y=axis.guessing, line={"color": "#6b7280", "dash": "dash", "width": 1.2})
     return plain_figure(figure)
 
 
-def _line(line: Line, colour: str, symbol: str, scale: float) -> go.Scatter:
+def _settings(axis: Axis) -> dict[str, Any]:
+    found = {"title_text": axis.title, "ticksuffix": axis.suffix or None, "range": axis.ends, "dtick": axis.tick}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _line(kind: LeakKind, line: Line, colour: str, symbol: str, scale: float) -> go.Scatter:
     utilities = [row.utility for row in line.rows if row.utility is not None]
-    leaks = [row.drawn for row in line.rows if row.drawn is not None]
+    leaks = [drawn for row in line.rows if (drawn := kind.drawn(row)) is not None]
     return go.Scatter(
         name=line.name,
         x=[_scale(reading) * reading.value for reading in utilities],
@@ -139,14 +138,14 @@ def _line(line: Line, colour: str, symbol: str, scale: float) -> go.Scatter:
         line={"color": colour, "width": 1.5, "dash": "dot"},
         marker={"color": colour, "symbol": symbol, "size": 15 if symbol == "star" else 10},
         text=["" if value is None else f"{value:g}" for value in line.values],
-        customdata=[_hover(row) for row in line.rows],
+        customdata=[_hover(kind, row) for row in line.rows],
         hovertemplate="%{customdata}<extra></extra>",
     )
 
 
-def over_strength(line: Line) -> dict[str, Any]:
+def over_strength(kind: LeakKind, line: Line) -> dict[str, Any]:
     """Return what the strongest attack gets of one kind of defence, from off to strong, with the chance level."""
-    readings = [reading for row in line.rows if (reading := _gradual(row)) is not None]
+    readings = [reading for row in line.rows if (reading := _gradual(kind, row)) is not None]
     labels = ["none" if value is None else f"{value:g}" for value in line.values]
     figure = go.Figure(
         go.Scatter(
@@ -157,7 +156,7 @@ def over_strength(line: Line) -> dict[str, Any]:
             mode="lines+markers",
             line={"color": COLOURS[1], "width": 1.5},
             marker={"color": COLOURS[1], "size": 9},
-            text=[_hover(row) for row in line.rows],
+            text=[_hover(kind, row) for row in line.rows],
             hovertemplate="%{text}<extra></extra>",
         )
     )
@@ -175,13 +174,11 @@ def over_strength(line: Line) -> dict[str, Any]:
         )
     figure.update_layout(**{**layout(height=260), "showlegend": False})
     figure.update_xaxes(title_text=f"{line.field or 'strength'} (weak to strong)", type="category")
-    figure.update_yaxes(title_text=_axis(readings[0]), rangemode="tozero")
-    if tells_labels(readings[0]) or tells_property(readings[0]):
-        figure.update_yaxes(range=_auc_range(readings))
+    figure.update_yaxes(rangemode="tozero", **_settings(kind.strength_axis(readings)))
     return plain_figure(figure)
 
 
-def _swept(judged: Sequence[Judgement]) -> list[Line]:
+def _swept(kind: LeakKind, judged: Sequence[Judgement]) -> list[Line]:
     """Return the lines over a strength, each from no defence on, of which all points have the same reading."""
     bare = tuple(j.worst for j in judged if is_undefended(j.defence))[:1]
     lines = [
@@ -189,24 +186,16 @@ def _swept(judged: Sequence[Judgement]) -> list[Line]:
         for line in lines_of(judged)
         if None not in line.values
     ]
-    return [line for line in lines if len(line.rows) > 1 and len({_name(_gradual(row)) for row in line.rows}) == 1]
+    return [line for line in lines if len(line.rows) > 1 and len({_name(_gradual(kind, row)) for row in line.rows}) == 1]
 
 
 def _name(reading: Reading | None) -> str:
     return "" if reading is None else reading.name
 
 
-def _gradual(row: Row) -> Reading | None:
-    """Return a reading that moves before a share of recognised images does: PSNR where there is one."""
-    return row.reading(PSNR, "raw") or row.drawn
-
-
-def _auc_range(readings: Sequence[Reading]) -> list[float]:
-    return [min(0.45, *(low(reading) - 0.02 for reading in readings)), 1.03]
-
-
-def _axis(reading: Reading) -> str:
-    return "PSNR (dB)" if reading.name == PSNR else title_of(reading.name)
+def _gradual(kind: LeakKind, row: Row) -> Reading | None:
+    """Return a reading that moves before the one that decides does, where there is one."""
+    return kind.finer(row) or kind.drawn(row)
 
 
 def _scale(utility: Reading | None) -> float:
@@ -227,16 +216,8 @@ def error_bars(readings: Sequence[Reading], scale: float, colour: str) -> dict[s
     }
 
 
-def _hover(row: Row) -> str:
-    lines = [escaped(name_of(row.defence)), f"strongest attack: {escaped(row.attack)}"]
-    if row.recognised is not None:
-        lines.append(f"recognised: {percent(row.recognised.value)}")
-    if row.leak is not None and tells_labels(row.leak):
-        lines.append(f"{title_of(row.leak.name)}: {row.leak.value:.3f} {place_of(row.leak)}")
-    if row.leak is not None and tells_property(row.leak):
-        lines.append(f"{title_of(row.leak.name)}: {row.leak.value:.3f}, {whence(row.leak)}")
-    if row.median is not None:
-        lines.append(f"PSNR: {row.median:.1f} dB")
+def _hover(kind: LeakKind, row: Row) -> str:
+    lines = [escaped(name_of(row.defence)), f"strongest attack: {escaped(row.attack)}", *map(escaped, kind.hover(row))]
     if row.utility is not None:
         lines.append(f"{utility_name(row.utility)}: {utility_text(row.utility)}")
     return "<br>".join(lines)

@@ -8,36 +8,28 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from pkgutil import resolve_name
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
 from leaktight.core.private import write_private
 from leaktight.core.record import Record
+from leaktight.findings.kind import leak_kinds
 from leaktight.findings.redaction import number_seeds, redacted, without_seeds
 from leaktight.plans.plan import Plan
 from leaktight.report.characteristic import characteristic_section
 from leaktight.report.findings import advice_section, flags_section, glossary_section, verdict_section
-from leaktight.report.generated import generated_section
-from leaktight.report.label_leak import labels_section
 from leaktight.report.layers import layers_section
-from leaktight.report.norms import norms_section
 from leaktight.report.numbers import checks_section, table_section
-from leaktight.report.page import MakeSection, Page, Pictures
-from leaktight.report.pictures import pictures_section
+from leaktight.report.page import MakeSection, Page, Pictures, Section
 from leaktight.report.plots import tradeoff_section
 from leaktight.report.settings import parameters_section, reproduce_section, threat_section
 from leaktight.running.store import Store
 
-SECTIONS: tuple[MakeSection, ...] = (
-    verdict_section,
-    advice_section,
-    pictures_section,
-    generated_section,
-    tradeoff_section,
-    labels_section,
-    norms_section,
+SUMMARY: tuple[MakeSection, ...] = (verdict_section, advice_section)
+DETAILS: tuple[MakeSection, ...] = (
     layers_section,
     characteristic_section,
     table_section,
@@ -49,9 +41,6 @@ SECTIONS: tuple[MakeSection, ...] = (
     reproduce_section,
 )
 """The parts of a report, in order; one that has nothing to show returns None. A new part is a function and a template."""
-
-PRIVATE = ("pictures.html", "generated.html")
-"""Sections that show images, unless the report is redacted."""
 
 _HERE = Path(__file__).parent
 _UNIT = re.compile(r"(?<=\d) (?=%|dB\b|points?\b)")
@@ -90,14 +79,14 @@ def render(
         versions: what it was measured with.
         gallery: from a cell's key to its images.
         redact: whether to leave out every image, every single image's value and the seeds.
-        sections: the parts of the page, in order; by default `SECTIONS`.
+        sections: the parts of the page, in order; by default `all_sections`.
     """
     whole = records if redact else None
     if redact:
         numbers = number_seeds([*plan.grid.seeds, *(record.cell.seed for record in records)])
         records, plan, gallery = redacted(records, numbers, pairs=True), without_seeds(plan, numbers), _no_pictures
     page = Page.of(records, plan, versions, gallery, redact, whole)
-    found = [section for make in (SECTIONS if sections is None else sections) if (section := make(page)) is not None]
+    found = [section for make in (all_sections() if sections is None else sections) if (section := make(page)) is not None]
     environment = _environment()
     plots = {name: figure for section in found for name, figure in section.plots.items()}
     # Without a plot, five megabytes of plotting library would have nothing to draw.
@@ -105,14 +94,27 @@ def render(
     return environment.get_template("page.html").render(
         plan=plan,
         redact=redact,
-        pictures=any(section.template in PRIVATE for section in found) and not redact,
-        sections=[(s, Markup(environment.get_template(s.template).render(s.values))) for s in found],  # noqa: S704
+        pictures=any(section.private for section in found) and not redact,
+        sections=[(section, Markup(_template(section).render(section.values))) for section in found],  # noqa: S704
         plots=plots,
         style=Markup((_HERE / "page.css").read_text()),  # noqa: S704
         scripts=[Markup(script) for script in scripts],  # noqa: S704
         policy=_policy(scripts),
         version=versions.get("leaktight", ""),
     )
+
+
+def all_sections() -> tuple[MakeSection, ...]:
+    """Return every part of a report, in order: those of the kinds of leak stand before and after the charts."""
+    kinds = leak_kinds()
+    galleries = dict.fromkeys(name for kind in kinds for name in kind.galleries)
+    sections = dict.fromkeys(name for kind in kinds for name in kind.sections)
+    return (*SUMMARY, *map(resolve_name, galleries), tradeoff_section, *map(resolve_name, sections), *DETAILS)
+
+
+def _template(section: Section) -> Template:
+    environment = _environment()
+    return environment.from_string(section.text) if section.text else environment.get_template(section.template)
 
 
 def _no_pictures(key: str) -> None:

@@ -1,0 +1,51 @@
+"""Layer measures: what an attack on a single layer gets of a kind of leak, and how that is ranked, said and shown."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+SENSITIVITY = "sensitivity_f"
+
+
+class LayerMeasure(NamedTuple):
+    """How much a single layer gives away of one kind of leak.
+
+    Args:
+        reading: what an attack on the layer alone gets.
+        order: where it stands among other measures.
+        risk: what rankings in files call it.
+        noun: what sentences call it.
+        axis: what stands beside its axis in the report.
+        head: what stands above its column in the report.
+        column: what stands above its column on the terminal.
+        asked: what the attack asks of the examples behind a message; empty if it does not ask, but rebuilds them. What asks is an AUC.
+        digits: how many digits follow the point.
+        unit: what follows the number.
+        word: what measures of information call it; empty if none speaks of it.
+        information: the V-information of it; empty if there is none.
+        by_sensitivity: whether sensitivity alone ranks layers by it.
+    """
+
+    reading: str
+    order: int
+    risk: str
+    noun: str
+    axis: str
+    head: str
+    column: str
+    asked: str = ""
+    digits: int = 2
+    unit: str = ""
+    word: str = ""
+    information: str = ""
+    by_sensitivity: bool = False
+
+    @property
+    def ranks(self) -> tuple[str, ...]:
+        """The readings by which layers are ranked, the best first: the attack's, then those that need none."""
+        return (self.reading, self.information, SENSITIVITY) if self.information else (self.reading,)
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The readings of which one must be there."""
+        return self.ranks if self.by_sensitivity else self.ranks[:2]

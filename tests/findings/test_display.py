@@ -63,7 +63,7 @@ def test_gist_is_one_paragraph_without_markup():
     ("value", "n", "text"), [(1, 8, "all 8"), (0, 8, "none of 8"), (0.375, 8, "3 of 8"), (1, 1, "1 of 1"), (0, 1, "none of 1")]
 )
 def test_counts(value, n, text):
-    assert texts.counted(Reading(name="share", value=value, n=n)) == text
+    assert texts.show_count(Reading(name="share", value=value, n=n)) == text
 
 
 @pytest.mark.parametrize(

@@ -176,8 +176,8 @@ class Pair:
     def run(self) -> dict[str, Running]:
         """Run both to their ends."""
         both = {role: self.start(role) for role in ROLES}
-        for one in both.values():
-            one.join()
+        for party in both.values():
+            party.join()
         return both
 
 
@@ -187,13 +187,13 @@ class Running(threading.Thread):
     def __init__(self, role, settings):
         super().__init__(daemon=True)
         self.role, self.settings = role, settings
-        self.told, self.standings = [], []
+        self.told, self.progress = [], []
         self.outcome = self.error = None
         self.start()
 
     def run(self):
         try:
-            self.outcome = take_part(self.role, self.settings, self.told.append, self.standings.append)
+            self.outcome = take_part(self.role, self.settings, self.told.append, self.progress.append)
         except Exception as error:
             self.error = error
 
@@ -254,7 +254,7 @@ def pair(known_keys, tables, tmp_path, port) -> Pair:
 
 @pytest.fixture(scope="session")
 def sides(tables, tmp_path_factory):
-    """Return both sides, without a door."""
+    """Return both sides, without a transport."""
     settings = documents_of(tables, tmp_path_factory.mktemp("sides"), 1)
     label = LabelSide(parse_party_file(settings["label-party"]))
     yield label, FeatureSide(parse_party_file(settings["feature-party"]))

@@ -85,4 +85,4 @@ def test_an_interrupted_party_says_how_to_go_on_and_leaves_nothing_running(pair,
     label.send_signal(signal.SIGINT)
     _, error = label.communicate(timeout=30)
     assert label.returncode == 130
-    assert error == "Interrupted: checkpoints are kept; run the same command to go on.\n"
+    assert error == "Interrupted: checkpoints are kept; run the same command to resume.\n"

@@ -18,7 +18,7 @@ from leaktight.learning.boundary import (
     FEATURE_PARTY,
     GRADIENT,
     LABEL_PARTY,
-    received,
+    accept,
     require_message,
     require_placeable,
 )
@@ -129,7 +129,7 @@ class FeatureParty:
         if self._made is None:
             self._made = self.bottom(self.rows(self.step))
         made = self._made
-        gradient = received(message, Kind.CUT_GRADIENT, GRADIENT, tuple(made.shape), made.dtype)
+        gradient = accept(message, Kind.CUT_GRADIENT, GRADIENT, tuple(made.shape), made.dtype)
         forget(self._learned)
         torch.autograd.backward(made, gradient.to(made.device))
         follow(self._steps, self.optimiser, self.step)

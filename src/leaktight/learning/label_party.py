@@ -20,7 +20,8 @@ from leaktight.learning.boundary import (
     FEATURE_PARTY,
     GRADIENT,
     LABEL_PARTY,
-    received,
+    accept,
+    only_tensor,
     require_finite,
     require_message,
     require_placeable,
@@ -124,7 +125,7 @@ class LabelParty:
                 f"{self.name} awaits the activations of step {self.step}. Got those of step {message.round} instead; resume both parties from one step."
             )
         index = self.order.at(self.step).to(self.labels.device)
-        activations = received(message, Kind.ACTIVATION, ACTIVATIONS, (len(index), *self.shape), self.data.inputs.dtype)
+        activations = accept(message, Kind.ACTIVATION, ACTIVATIONS, (len(index), *self.shape), self.data.inputs.dtype)
         with unchanged_by_errors(self.local):
             return self._step(index, activations.to(index.device))
 
@@ -146,7 +147,7 @@ class LabelParty:
                 require_finite(tensor, f"The gradients of {self.name} in step {self.step}")
         sent = self.defence.on_message(clean, self._own())
         if sent is not clean:
-            received(sent, Kind.CUT_GRADIENT, GRADIENT, tuple(leaf.shape), leaf.dtype)
+            only_tensor(sent, Kind.CUT_GRADIENT, GRADIENT, tuple(leaf.shape), leaf.dtype)
         follow(self._steps, self.optimiser, self.step)
         self.step += 1
         self._sent = sent

@@ -19,14 +19,15 @@ from leaktight.data.column_rules import ColumnRules, described, encoded
 from leaktight.data.files import Location
 from leaktight.data.labels import as_ids, number
 from leaktight.data.table import as_words, read_cells
-from leaktight.wire.half import Half
+from leaktight.wire.party_data import PartyData
 
 
 class PartyTable(ColumnRules):
     """A table in a text file with a header, plain or `.gz`: the rows of one party, aligned with the other's.
 
-    With an `id` column on both sides, rows are brought into the order of their ids, and a digest of all ids is compared; without, both
-    files must have the same people in the same order. Each column is learned from this party's own training cells, as `csv` does it.
+    With an `id` column on both sides, rows are brought into the order of their ids, and a digest of all ids is compared;
+    without, both files must have the same people in the same order. How each column is encoded is learned from this
+    party's own training cells, as `csv` does it.
 
     Args:
         path: the file with the training rows.
@@ -37,7 +38,8 @@ class PartyTable(ColumnRules):
         ignore: columns to leave out.
         categorical: columns of numbers to treat as words.
         separator: what stands between cells; None means a tab for `.tsv` and a comma otherwise.
-        missing: what to do about empty cells, `?`, `NA` and `NaN`: `error`, or `fill` with the mean, or for words with none of them.
+        missing: what to do about empty cells, `?`, `NA` and `NaN`: `error`, or `fill` with the mean, or for words with
+            none of them.
         most_words: refuse a column of words with more different ones than this, if they become one-hot.
         words: `one_hot`, `ids` or `hashed`.
         buckets: how many ids hashed words share.
@@ -54,15 +56,15 @@ class PartyTable(ColumnRules):
     ignore: tuple[str, ...] = ()
     separator: Annotated[str, Field(min_length=1, max_length=1)] | None = None
 
-    def half(self, labelled: bool) -> Half:
+    def load(self, labelled: bool) -> PartyData:
         """Read what the party holds.
 
         Args:
             labelled: whether it is the label party, which must name a label; the other one must not.
         """
         if labelled != bool(self.label):
-            must = "must name the column with the labels" if labelled else "must name no label: the feature party has none"
-            raise InvalidValue(f"The `label` of party_table {must}. Got {self.label!r} instead.")
+            rule = "must name the column with the labels" if labelled else "must name no label: the feature party has none"
+            raise InvalidValue(f"The `label` of party_table {rule}. Got {self.label!r} instead.")
         header, train = self._cells(self.path)
         test = None
         if self.test_path:
@@ -78,7 +80,7 @@ class PartyTable(ColumnRules):
             )
         columns = self.learned([header[at] for at in kept], train[:, kept])
         ours, theirs, classes = self._labels(header, train, train[:0] if test is None else test)
-        return Half(
+        return PartyData(
             Batch(encoded(columns, train[:, kept]), ours),
             None if test is None else Batch(encoded(columns, test[:, kept]), theirs),
             described(columns),
@@ -120,7 +122,7 @@ class PartyTable(ColumnRules):
         return digest.hexdigest()
 
     def _labels(self, header: list[str], train: NDArray[Any], test: NDArray[Any]) -> tuple[Tensor, Tensor, int]:
-        """Return the labels of training and test rows, and how many classes there are; -1 stands for a label that is not here."""
+        """Return the labels of training and test rows and the number of classes; -1 stands for a label that is not here."""
         if not self.label:
             return torch.full((len(train),), -1), torch.full((len(test),), -1), 0
         what, at = f"The labels of `{self.path}`", header.index(self.label)

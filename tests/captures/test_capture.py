@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from leaktight.captures import read_captures, write_capture
-from leaktight.captures.capture import difference, empty_of_captures
+from leaktight.captures.capture import difference, make_capture_folder
 from leaktight.core.errors import InvalidValue
 
 ONE = {"weight": torch.arange(4.0)}
@@ -65,10 +65,10 @@ def test_a_folder_without_captures_is_one_sentence(tmp_path):
 
 
 def test_a_folder_with_captures_takes_no_second_run(tmp_path):
-    assert empty_of_captures(tmp_path / "new").is_dir()
+    assert make_capture_folder(tmp_path / "new").is_dir()
     write(tmp_path)
     with pytest.raises(InvalidValue, match="holds captures already"):
-        empty_of_captures(tmp_path)
+        make_capture_folder(tmp_path)
 
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf")])

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from leaktight.captures import read_captures, read_truth
-from leaktight.captures.manifest import LARGEST_GUESS, Manifest, parse
+from leaktight.captures.manifest import LARGEST_GUESS, Manifest, parse_manifest
 from leaktight.captures.tensors import pack_tensors, read_tensors
 from leaktight.core.errors import InvalidValue
 
@@ -106,7 +106,7 @@ def check_file(content: bytes) -> None:
 @fuzz
 @given(st.dictionaries(fields, anything, max_size=3))
 def test_manifests_with_any_value(changes):
-    found = tried(lambda: parse(json.dumps({**GOOD, **changes}).encode("utf-8", "surrogatepass"), "one"))
+    found = tried(lambda: parse_manifest(json.dumps({**GOOD, **changes}).encode("utf-8", "surrogatepass"), "one"))
     if found is not None:
         numbers_in_all = (found.examples or 1) * torch.Size(found.shape or ()).numel()
         assert 0 < numbers_in_all <= LARGEST_GUESS
@@ -117,7 +117,7 @@ def test_manifests_with_any_value(changes):
 @fuzz
 @given(st.binary() | damaged(json.dumps(GOOD).encode()))
 def test_manifests_of_any_bytes(content):
-    tried(lambda: parse(content, "one"))
+    tried(lambda: parse_manifest(content, "one"))
 
 
 @fuzz

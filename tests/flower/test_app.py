@@ -16,7 +16,7 @@ from leaktight.core.message import Message as Sent
 from leaktight.data import Digits
 from leaktight.defences import DPSGD, ClassKeys, GaussianNoise, Polarization, TopK
 from leaktight.flower.app import FAILURE_FILE, PROGRESS_FILE, client_app, main
-from leaktight.flower.letter import content_of, messages_of
+from leaktight.flower.codec import content_of, messages_of
 from leaktight.flower.node_state import SIMULATION, NodeState, decode, encode
 from leaktight.flower.remote import FAILURES, Nodes
 from leaktight.learning.federated import Federated
@@ -201,7 +201,7 @@ def test_a_node_without_a_number_says_so():
 
 def test_participants_that_never_come_are_named():
     one = training()
-    with pytest.raises(LeaktightError, match=r"The training needs 3 participants. Only 2 came: client-0, client-1."):
+    with pytest.raises(LeaktightError, match=r"The training run needs 3 participants. Only 2 came: client-0, client-1."):
         led(Nodeless(one, 2), one, attempts=1)
 
 

@@ -1,4 +1,4 @@
-"""A person's own module as a task whose messages carry the module's own names."""
+"""A user's own module as a task whose messages carry the module's own names."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ def task_of(
     return dataclasses.replace(classification(model, shape, classes), wire=wire)
 
 
-def loaded(module: nn.Module, state: Mapping[str, Tensor], what: str) -> nn.Module:
-    """Put captured parameters and buffers into a module, by name; what the module lacks or misses is one error.
+def load_state(module: nn.Module, state: Mapping[str, Tensor], what: str) -> nn.Module:
+    """Put captured parameters and buffers into a module, by name; a name or shape that does not fit is one error.
 
     Args:
         module: the module as its function made it; it is changed.
@@ -62,7 +62,8 @@ def loaded(module: nn.Module, state: Mapping[str, Tensor], what: str) -> nn.Modu
     missing = [name for name in own if name not in state and not name.endswith("num_batches_tracked")]
     if missing:
         raise InvalidValue(
-            f"{what} must hold `{missing[0]}` like the model. {did_you_mean(missing[0], state)} Is it the model that was trained?"
+            f"{what} must hold `{missing[0]}` like the model. {did_you_mean(missing[0], state)} "
+            "Is it the model that was trained?"
         )
     for name, tensor in own.items():
         if name in state and state[name].shape != tensor.shape:

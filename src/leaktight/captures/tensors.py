@@ -21,7 +21,7 @@ _ORDER = "order"
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
-    """Read a tensor file, in the order in which it was written if it tells.
+    """Read a tensor file, in the order in which it was written if it says so.
 
     Raises:
         InvalidValue: it cannot be read, is cut, too large, or its header does not fit its content.
@@ -42,5 +42,5 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
 
 def pack_tensors(tensors: dict[str, Tensor]) -> bytes:
     """Return tensors as safetensors that remember their order."""
-    kept = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
-    return safetensors.torch.save(kept, metadata={_ORDER: json.dumps(list(kept))})
+    plain = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
+    return safetensors.torch.save(plain, metadata={_ORDER: json.dumps(list(plain))})

@@ -30,7 +30,7 @@ def record_of(tensors: Mapping[str, Tensor]) -> ArrayRecord:
     return ArrayRecord({name: Array(np.asarray(tensor.detach().cpu().numpy())) for name, tensor in tensors.items()})
 
 
-def received_for(name: str, received: RecordDict, reply: RecordDict) -> ArrayRecord:
+def matching_record(name: str, received: RecordDict, reply: RecordDict) -> ArrayRecord:
     """Return the record that a reply's record of arrays answers: the one of the same name, or the only one there is.
 
     Args:
@@ -43,8 +43,8 @@ def received_for(name: str, received: RecordDict, reply: RecordDict) -> ArrayRec
     if len(received.array_records) == 1 and len(reply.array_records) == 1:
         return next(iter(received.array_records.values()))
     raise InvalidValue(
-        f"The reply's record `{name}` must answer a record of the same name, so that its update can be told. "
-        f"Got {', '.join(f'`{one}`' for one in received.array_records) or 'no arrays'} with the message instead."
+        f"The reply's record `{name}` must answer a record of the same name, so that its update can be computed. "
+        f"Got {', '.join(f'`{other}`' for other in received.array_records) or 'no arrays'} with the message instead."
     )
 
 
@@ -56,5 +56,5 @@ def examples_in(content: RecordDict) -> int | None:
         12
     """
     metrics: list[MetricRecord] = list(content.metric_records.values())
-    told = [metric[name] for metric in metrics for name in NUM_EXAMPLES if name in metric]
-    return int(told[0]) if told and isinstance(told[0], int | float) and told[0] >= 1 else None
+    counts = [metric[name] for metric in metrics for name in NUM_EXAMPLES if name in metric]
+    return int(counts[0]) if counts and isinstance(counts[0], int | float) and counts[0] >= 1 else None

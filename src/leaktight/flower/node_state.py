@@ -16,7 +16,7 @@ from leaktight.core.local import Memory, spent_in
 from leaktight.core.message import Message
 from leaktight.core.private import write_private
 from leaktight.core.scenario import flat, nested
-from leaktight.flower.letter import about_of, message_of
+from leaktight.flower.codec import about_of, message_of
 
 SIMULATION = "LEAKTIGHT_SIMULATION"
 """The environment variable under which a node draws from the agreed seed: its messages never leave this machine, and can be repeated."""
@@ -82,15 +82,15 @@ def load_state(context: Context, name: str) -> NodeState:
 
     Of former runs it remembers what was spent on its examples, and nothing else.
     """
-    kept = context.state.config_records.get(_STATE)
-    if kept is not None:
-        return decode(_bytes(kept["state"]))
+    record = context.state.config_records.get(_STATE)
+    if record is not None:
+        return decode(_bytes(record["state"]))
     path = _path(context, name)
     if path is None:
         return NodeState()
     if path.is_file():
         return decode(read_input(path, LARGEST_STATE))
-    former = [decode(read_input(one, LARGEST_STATE)) for one in _former(path, name)]
+    former = [decode(read_input(file, LARGEST_STATE)) for file in _former(path, name)]
     latest = max(former, key=lambda state: state.runs, default=NodeState())
     return NodeState(memory=spent_in(latest.memory), notes=latest.notes, runs=latest.runs + 1)
 

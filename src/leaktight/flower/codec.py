@@ -1,4 +1,4 @@
-"""Letters: a message of ours inside a message of Flower, tensors by name, and what a party could not do as one sentence."""
+"""The codec: our messages as contents of Flower's, tensors by name; and a party's fault as one sentence."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ def content_of(message: Message, *others: Message) -> RecordDict:
         >>> messages_of(content_of(sent)) == [sent]
         True
     """
-    found = RecordDict()
-    for number, one in enumerate((message, *others)):
-        found[f"{_ARRAYS}-{number}"] = record_of(one.tensors)
-        found[f"{_ABOUT}-{number}"] = ConfigRecord({"message": json.dumps(about_of(one))})
-    return found
+    content = RecordDict()
+    for number, each in enumerate((message, *others)):
+        content[f"{_ARRAYS}-{number}"] = record_of(each.tensors)
+        content[f"{_ABOUT}-{number}"] = ConfigRecord({"message": json.dumps(about_of(each))})
+    return content
 
 
 def about_of(message: Message) -> dict[str, Any]:
@@ -59,7 +59,7 @@ def messages_of(content: RecordDict) -> list[Message]:
         raise LeaktightError(str(content.config_records[_FAULT].get(_FAULT)))
     count = len(content.config_records)
     try:
-        found = [
+        messages = [
             message_of(
                 json.loads(str(content.config_records[f"{_ABOUT}-{n}"]["message"])),
                 tensors_of(content.array_records[f"{_ARRAYS}-{n}"]),
@@ -68,9 +68,9 @@ def messages_of(content: RecordDict) -> list[Message]:
         ]
     except (KeyError, ValueError, TypeError, AttributeError) as error:
         raise InvalidValue(_STRANGE) from error
-    if not found:
+    if not messages:
         raise InvalidValue(_STRANGE)
-    return found
+    return messages
 
 
 def message_of(about: dict[str, Any], tensors: Tensors) -> Message:
@@ -80,8 +80,8 @@ def message_of(about: dict[str, Any], tensors: Tensors) -> Message:
     return Message(kind, sender, receiver, int(about["round"]), tensors, facts)
 
 
-def checked(message: Message, sender: str, round: int, parameters: Tensors) -> Message:
-    """Return an answer as the server may use it: from whom it was asked, of this round, with finite tensors for parameters that there are.
+def require_answer(message: Message, sender: str, round: int, parameters: Tensors) -> None:
+    """Raise unless an answer is one that the server may use: by this sender, of this round, finite, with known tensors.
 
     Args:
         message: what came.
@@ -101,4 +101,3 @@ def checked(message: Message, sender: str, round: int, parameters: Tensors) -> M
             )
         if not torch.isfinite(tensor).all():
             raise InvalidValue(f"{sender} must send finite numbers. Got others in `{name}`.")
-    return message

@@ -105,7 +105,7 @@ def scores(scenario: Split, training: Training, defence: Defence, seed: int) -> 
     feature, label = scenario.parties(data, defence, seed)
     feature.restore(training.snapshots["end"].memories[FEATURE_PARTY])
     label.restore(training.snapshots["end"].memories[LABEL_PARTY])
-    features, own = scenario.held(data.test.inputs)
+    features, own = scenario.divide_rows(data.test.inputs)
     classes = label.scores(feature.features(features), own)
     return classes[:, 1] - classes[:, 0]
 

@@ -20,7 +20,7 @@ from leaktight.defences import GaussianNoise, IsotropicNoise
 from leaktight.findings.redaction import redacted, without_outcomes
 from leaktight.learning import Federated, Split
 from leaktight.learning.evaluate import accuracy_reading
-from leaktight.learning.split import graded
+from leaktight.learning.split import grade
 from leaktight.metrics import PSNR
 from leaktight.models import MLP
 from leaktight.report.render import render
@@ -86,7 +86,7 @@ def test_an_auc_is_priced_by_its_ranks():
     labels = (torch.rand(300, generator=rng) < 0.3).long()
     latent = labels + torch.randn(300, generator=rng)
     models = [torch.stack([-latent, latent + 0.4 * torch.randn(300, generator=rng)], 1) for _ in range(2)]
-    (one, share), (other, _) = (graded(scores, labels, 2, keep=True) for scores in models)
+    (one, share), (other, _) = (grade(scores, labels, 2, keep=True) for scores in models)
     price = lost([(one, other)])
     assert (price.name, price.paired, unpack(one.outcomes).kind, unpack(share.outcomes).kind) == (
         "auc_loss",
@@ -95,7 +95,7 @@ def test_an_auc_is_priced_by_its_ranks():
         "hits",
     )
     assert price.value == pytest.approx(one.value - other.value)
-    assert not any(reading.outcomes for reading in graded(models[0], labels, 2))
+    assert not any(reading.outcomes for reading in grade(models[0], labels, 2))
 
 
 @pytest.mark.parametrize(

@@ -32,9 +32,9 @@ def test_the_gradient_is_the_modules_own():
     net, inputs, labels = Net().eval(), torch.rand(2, 1, 2, 2), torch.tensor([0, 2])
     task = task_of(net, (1, 2, 2), 3)
     nn.functional.cross_entropy(net(inputs), labels).backward()
-    found = task.outward(gradient(task, task.model.tensors(), Batch(inputs, labels)).tensors)
+    tensors = task.outward(gradient(task, task.model.tensors(), Batch(inputs, labels)).tensors)
     for name, parameter in net.named_parameters():
-        assert torch.allclose(found[name], parameter.grad, atol=1e-6)
+        assert torch.allclose(tensors[name], parameter.grad, atol=1e-6)
 
 
 def test_standardisation_outside_the_module_becomes_part_of_the_task():

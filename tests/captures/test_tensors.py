@@ -23,7 +23,7 @@ def file(tmp_path, content: bytes):
     return path
 
 
-def made(tmp_path, header: object, data: bytes = b"", length: int | None = None):
+def write_file(tmp_path, header: object, data: bytes = b"", length: int | None = None):
     text = header if isinstance(header, bytes) else json.dumps(header).encode()
     return file(tmp_path, (len(text) if length is None else length).to_bytes(8, "little") + text + data)
 
@@ -33,10 +33,10 @@ def entry(shape, begin, end, dtype="F32"):
 
 
 def test_tensors_come_back_in_their_order(tmp_path):
-    found = read_tensors(file(tmp_path, pack_tensors(TENSORS)))
-    assert list(found) == list(TENSORS)
-    assert all(torch.equal(found[name], tensor) for name, tensor in TENSORS.items())
-    assert found["a"].shape == ()
+    tensors = read_tensors(file(tmp_path, pack_tensors(TENSORS)))
+    assert list(tensors) == list(TENSORS)
+    assert all(torch.equal(tensors[name], tensor) for name, tensor in TENSORS.items())
+    assert tensors["a"].shape == ()
 
 
 def test_files_of_others_need_no_order(tmp_path):
@@ -47,7 +47,7 @@ def test_files_of_others_need_no_order(tmp_path):
 
 def test_an_order_that_lies_is_ignored(tmp_path):
     header = {"__metadata__": {"order": '["x", "x"]'}, "x": entry([1], 0, 4)}
-    assert list(read_tensors(made(tmp_path, header, bytes(4)))) == ["x"]
+    assert list(read_tensors(write_file(tmp_path, header, bytes(4)))) == ["x"]
 
 
 @pytest.mark.parametrize("kept", [0, 3, 8, 40, 200, -1])
@@ -60,7 +60,7 @@ def test_a_cut_file_is_one_sentence(tmp_path, kept):
 @pytest.mark.parametrize("length", [2**63, LARGEST_HEADER + 1, 10**6])
 def test_a_header_longer_than_the_file_is_not_allocated(tmp_path, length):
     with pytest.raises(InvalidValue, match="is cut, or it is not safetensors"):
-        read_tensors(made(tmp_path, b"{}", length=length))
+        read_tensors(write_file(tmp_path, b"{}", length=length))
 
 
 @pytest.mark.parametrize(
@@ -86,13 +86,13 @@ def test_a_header_longer_than_the_file_is_not_allocated(tmp_path, length):
 )
 def test_a_header_that_lies_is_one_sentence(tmp_path, header):
     with pytest.raises(InvalidValue, match=r"tensor file `one.safetensors`") as caught:
-        read_tensors(made(tmp_path, header, bytes(4)))
+        read_tensors(write_file(tmp_path, header, bytes(4)))
     assert "\n" not in str(caught.value)
 
 
 def test_tensors_that_share_their_place_are_refused(tmp_path):
     with pytest.raises(InvalidValue, match="overlap"):
-        read_tensors(made(tmp_path, {"x": entry([1], 0, 4), "y": entry([1], 0, 4)}, bytes(4)))
+        read_tensors(write_file(tmp_path, {"x": entry([1], 0, 4), "y": entry([1], 0, 4)}, bytes(4)))
 
 
 def test_a_file_that_is_too_large_is_not_opened(tmp_path):

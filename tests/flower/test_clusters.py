@@ -55,18 +55,18 @@ def training(rounds=2, defence=NOISE):
 
 
 def right(out, rounds=2, defence=NOISE):
-    wanted, found = training(rounds, defence), load_file(out / MODEL_FILE)
+    wanted, model = training(rounds, defence), load_file(out / MODEL_FILE)
     parameters = wanted.lead(wanted.parties()).parameters
-    return found.keys() == parameters.keys() and all(
-        torch.allclose(found[n], t, rtol=0, atol=1e-6) for n, t in parameters.items()
+    return model.keys() == parameters.keys() and all(
+        torch.allclose(model[n], t, rtol=0, atol=1e-6) for n, t in parameters.items()
     )
 
 
 def listening(pid):
     """Return the addresses, in hexadecimal, and ports on which somebody listens in the network of a process."""
     rows = [line.split() for name in ("tcp", "tcp6") for line in Path(f"/proc/{pid}/net/{name}").read_text().splitlines()[1:]]
-    found = [row[1].rpartition(":") for row in rows if row[3] == "0A"]
-    return {(address, int(port, 16)) for address, _, port in found}
+    sockets = [row[1].rpartition(":") for row in rows if row[3] == "0A"]
+    return {(address, int(port, 16)) for address, _, port in sockets}
 
 
 def killed(pids, words):
@@ -130,12 +130,12 @@ def below(root):
 
 
 def living(pids):
-    found = set()
+    alive = set()
     for pid in pids:
         with contextlib.suppress(OSError):
             fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-            found |= {(pid, fields[19])} if fields[0] != "Z" else set()
-    return found
+            alive |= {(pid, fields[19])} if fields[0] != "Z" else set()
+    return alive
 
 
 def left(seen):
@@ -172,24 +172,24 @@ class Watch:
 @pytest.mark.long
 def test_a_simulation_replaces_a_lost_actor_is_closed_to_others_and_ends_with_its_superlink(tmp_path, heard, trust):
     """One SuperLink serves every question here, because each start takes seconds."""
-    out, told, before = tmp_path / "out", [], below(os.getpid())
+    out, rounds, before = tmp_path / "out", [], below(os.getpid())
     with pytest.raises(LeaktightError) as error, open_programs(out, trust) as programs:
-        actor = Watch(before, b"ray::ClientAppActor", lambda: bool(told))
+        actor = Watch(before, b"ray::ClientAppActor", lambda: bool(rounds))
         start_simulation(programs)
         own = programs._started[SUPERLINK].pid
         asked = []
 
         def after(played):
-            if not told:
+            if not rounds:
                 assert not secrets_shown([pid for pid, _ in actor.seen], programs.folder)
                 asked.append(listening(own))
-            told.append(played.played)
+            rounds.append(played.played)
 
         words = ("--federation-config", federation(training(8), workers=2))
         run_training(programs, training(8), out, after, *words, tend=actor)
         assert actor.killed
         assert time.monotonic() - actor.killed < SOON
-        assert told[-1] == 8
+        assert rounds[-1] == 8
         assert right(out, 8)
         heard["simulation"] = asked[0], stranger(own, [port for _, port in asked[0]])
 

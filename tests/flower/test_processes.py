@@ -109,15 +109,15 @@ def test_what_lost_its_parent_is_ended_too(tmp_path, family, trust):
 
 def test_a_stranger_with_the_number_of_a_program_that_ended_is_left_alone(tmp_path, family):
     with Programs(tmp_path / "files", tmp_path / "logs") as programs:
-        pipe, told = programs._watchdog.stdin, []
+        pipe, lines = programs._watchdog.stdin, []
         programs._watchdog.stdin = SimpleNamespace(
-            write=lambda line: told.append(line) or pipe.write(line), flush=pipe.flush, close=pipe.close
+            write=lambda line: lines.append(line) or pipe.write(line), flush=pipe.flush, close=pipe.close
         )
         ended, stays = programs.start("one", family), programs.start("two", family)
         child = child_of(programs, "two")
         watchdog.end([ended.pid])
         ended.wait()
-    assert told == [b"%d\n" % ended.pid, b"%d %d\n" % (ended.pid, stays.pid), b"%d\n" % stays.pid]
+    assert lines == [b"%d\n" % ended.pid, b"%d %d\n" % (ended.pid, stays.pid), b"%d\n" % stays.pid]
     assert not {stays.pid, child} & watchdog.parents().keys()
 
 
@@ -140,13 +140,13 @@ def test_everything_that_tells_others_is_off(tmp_path, monkeypatch):
     script.write_text(f"#!{sys.executable}\nimport json, os\nprint(json.dumps(dict(os.environ)))\n")
     script.chmod(0o700)
     with Programs(tmp_path / "files", tmp_path / "logs") as programs:
-        found = json.loads(programs.run(str(script)))
+        environment = json.loads(programs.run(str(script)))
     off = ("FLWR_TELEMETRY_ENABLED", "RAY_USAGE_STATS_ENABLED", "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER")
-    assert [found[name] for name in off] == ["0", "0", "0"]
-    assert found["FLWR_DISABLE_UPDATE_CHECK"] == "1"
-    assert Path(found["FLWR_HOME"]).parent == tmp_path / "files"
-    assert found["PATH"].split(os.pathsep)[:2] == [str(tmp_path / "files" / "bin"), str(Path(sys.executable).parent)]
-    assert found["RAY_AUTH_MODE"] == "token"
+    assert [environment[name] for name in off] == ["0", "0", "0"]
+    assert environment["FLWR_DISABLE_UPDATE_CHECK"] == "1"
+    assert Path(environment["FLWR_HOME"]).parent == tmp_path / "files"
+    assert environment["PATH"].split(os.pathsep)[:2] == [str(tmp_path / "files" / "bin"), str(Path(sys.executable).parent)]
+    assert environment["RAY_AUTH_MODE"] == "token"
 
 
 def test_a_program_that_fails_is_one_sentence(tmp_path):
@@ -197,7 +197,7 @@ def programs(tmp_path, monkeypatch):
 
 
 def test_a_training_is_followed_to_its_model(programs, tmp_path):
-    out, told, tended = tmp_path / "out", [], []
+    out, rounds, tended = tmp_path / "out", [], []
     programs.start = lambda *words: Ended(2)
 
     def tend():
@@ -205,8 +205,8 @@ def test_a_training_is_followed_to_its_model(programs, tmp_path):
         (out / PROGRESS_FILE).write_text(json.dumps({"played": len(tended), "utility": [{"name": "accuracy", "value": 0.5}]}))
         (out / CURVE_FILE).write_text("{}")
 
-    run_training(programs, training(), out, told.append, tend=tend)
-    assert [(one.played, one.readings[0].value) for one in told] == [(1, 0.5), (2, 0.5)]
+    run_training(programs, training(), out, rounds.append, tend=tend)
+    assert [(played.played, played.readings[0].value) for played in rounds] == [(1, 0.5), (2, 0.5)]
 
 
 def test_a_training_that_failed_says_why(programs, tmp_path):

@@ -118,7 +118,7 @@ def test_the_tap_leaves_other_messages_alone(by_hand, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("config", "told", "expected"),
+    ("config", "known", "expected"),
     [
         ({}, {}, {"round": 0, "examples": 10}),
         ({"lr": True, "batch-size": "many"}, {}, {"round": 0, "examples": 10}),
@@ -134,11 +134,11 @@ def test_the_tap_leaves_other_messages_alone(by_hand, tmp_path):
         ),
     ],
 )
-def test_facts_come_from_who_tells_and_then_from_the_configuration(config, told, expected):
-    found = facts_of(RecordDict({"config": ConfigRecord(config)}), 10, told)
-    assert {name: found[name] for name in expected} == expected
+def test_facts_come_from_who_tells_and_then_from_the_configuration(config, known, expected):
+    facts = facts_of(RecordDict({"config": ConfigRecord(config)}), 10, known)
+    assert {name: facts[name] for name in expected} == expected
     if not config:
-        assert "local_steps" not in found
+        assert "local_steps" not in facts
 
 
 def test_telemetry_is_off_unless_a_user_wants_otherwise():

@@ -25,7 +25,7 @@ from leaktight.core.secure import SecretKey
 from leaktight.data import Csv
 from leaktight.defences import IsotropicNoise
 from leaktight.learning import Adam, Split
-from leaktight.learning.checkpoint_file import read_checkpoint
+from leaktight.learning.checkpoint import read_checkpoint
 from leaktight.learning.exchange import play
 from leaktight.models import WideDeep
 from leaktight.wire import parse_party_file, take_part
@@ -74,7 +74,7 @@ def tables(tmp_path_factory) -> Path:
 
 @dataclasses.dataclass
 class Reference:
-    """A training in one process: the loss of each step, and each party's final state."""
+    """A training run in one process: the loss of each step, and each party's final state."""
 
     losses: list[float]
     states: dict[str, dict]
@@ -129,7 +129,7 @@ def keyed():
 
 @pytest.fixture(scope="session")
 def in_one():
-    """Return the maker of such a training of any length."""
+    """Return the maker of such a training run of any length."""
     return lambda tables, rounds: in_one_process(tables, IsotropicNoise(ratio=0.5), rounds)
 
 
@@ -182,24 +182,24 @@ class Pair:
 
 
 class Running(threading.Thread):
-    """A party in a thread: what it told, and how it ended."""
+    """A party in a thread: its sentences, and how it ended."""
 
     def __init__(self, role, settings):
         super().__init__(daemon=True)
         self.role, self.settings = role, settings
-        self.told, self.progress = [], []
+        self.sentences, self.progress = [], []
         self.outcome = self.error = None
         self.start()
 
     def run(self):
         try:
-            self.outcome = take_part(self.role, self.settings, self.told.append, self.progress.append)
+            self.outcome = take_part(self.role, self.settings, self.sentences.append, self.progress.append)
         except Exception as error:
             self.error = error
 
     def join(self, timeout=60.0):
         super().join(timeout)
-        assert not self.is_alive(), f"{self.role} hangs after {self.told}"
+        assert not self.is_alive(), f"{self.role} hangs after {self.sentences}"
 
     def result(self):
         self.join()

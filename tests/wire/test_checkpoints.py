@@ -3,7 +3,7 @@
 import pytest
 
 from leaktight.core.errors import InvalidValue, LeaktightError
-from leaktight.learning.checkpoint_file import write_checkpoint
+from leaktight.learning.checkpoint import write_checkpoint
 from leaktight.wire.checkpoints import Checkpoints
 from leaktight.wire.fault import PeerFault
 from leaktight.wire.frame import Sort

@@ -1,4 +1,4 @@
-"""A peer that is not what it must be gets one sentence; who refuses it goes on with the right one as if nothing had happened."""
+"""A peer that is not what it must be gets one sentence; then the right one comes, as if nothing had happened."""
 
 import queue
 import socket
@@ -77,7 +77,7 @@ def test_strangers_are_refused_with_one_sentence_and_the_training_goes_on(pair, 
     assert reply(address, b"", version="v2") is grpc.StatusCode.UNIMPLEMENTED
     assert reply(address, b"\0" * (65 << 20)) in (grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.CANCELLED)
     assert pair.start("feature-party").result().steps == waiting.result().steps == 60
-    assert sum(told.startswith("Refused: ") for told in waiting.told) == len(cases)
+    assert sum(sentence.startswith("Refused: ") for sentence in waiting.sentences) == len(cases)
     for role in ROLES:
         assert identical(pair.state(role)["party"], reference.states[role])
 
@@ -208,7 +208,9 @@ def test_a_gradient_that_is_wrong_stops_the_feature_party_and_changes_nothing(pa
         )
         both = pair.run()
     assert "The gradient of step 15 from label-party must be finite" in str(both["feature-party"].error)
-    assert any("feature-party does not continue: The gradient of step 15" in told for told in both["label-party"].told)
+    assert any(
+        "feature-party does not continue: The gradient of step 15" in sentence for sentence in both["label-party"].sentences
+    )
     assert pair.state("feature-party")["party"]["step"] == 10
 
 

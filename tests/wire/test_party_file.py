@@ -27,11 +27,11 @@ def changed(section, **settings):
 
 
 def test_both_templates_agree_and_only_one_listens():
-    found = {role: read_party_file(TEMPLATES / f"{role}_party.toml") for role in ("label", "feature")}
-    assert digests(found["label"].shared()) == digests(found["feature"].shared())
-    assert found["label"].wire.listen == found["feature"].wire.connect
-    assert str(found["label"].defence) == "sumkl(bound=0.3)"
-    assert len(found["label"].load_data("label-party").columns) + len(found["feature"].load_data("feature-party").columns) == 64
+    files = {role: read_party_file(TEMPLATES / f"{role}_party.toml") for role in ("label", "feature")}
+    assert digests(files["label"].shared_settings()) == digests(files["feature"].shared_settings())
+    assert files["label"].wire.listen == files["feature"].wire.connect
+    assert str(files["label"].defence) == "sumkl(bound=0.3)"
+    assert len(files["label"].load_data("label-party").columns) + len(files["feature"].load_data("feature-party").columns) == 64
 
 
 def test_the_feature_party_of_a_whole_data_set_is_handed_no_label():

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from leaktight.core.errors import InvalidValue
-from leaktight.learning.checkpoint_file import read_checkpoint
+from leaktight.learning.checkpoint import read_checkpoint
 
 ROLES = ("label-party", "feature-party")
 ROUNDS = 700
@@ -26,13 +26,13 @@ def toml(table, prefix=""):
 @pytest.fixture
 def files(pair, certificates):
     """Both parties' files, with certificates."""
-    found = {}
+    paths = {}
     for role, document in pair.documents.items():
         document["scenario"]["rounds"] = ROUNDS
         document["wire"] |= {"insecure": False, "certificates": str(certificates[role].key.parent), "patience": 140.0}
-        found[role] = pair.folder / f"{role}.toml"
-        found[role].write_text(toml(document))
-    return found
+        paths[role] = pair.folder / f"{role}.toml"
+        paths[role].write_text(toml(document))
+    return paths
 
 
 def step_of(path: Path) -> int:

@@ -1,4 +1,4 @@
-"""Two parties over gRPC: the training of one process, bit by bit, whoever listens and whatever breaks between."""
+"""Two parties over gRPC: the training run of one process, bit by bit, whoever listens and whatever breaks between."""
 
 import copy
 import dataclasses
@@ -10,7 +10,7 @@ import torch
 
 from leaktight.core.scenario import flat
 from leaktight.defences import IsotropicNoise
-from leaktight.learning.checkpoint_file import read_checkpoint
+from leaktight.learning.checkpoint import read_checkpoint
 from leaktight.wire import parse_party_file
 from leaktight.wire.feature_side import FeatureSide
 from leaktight.wire.frame import Frame
@@ -84,7 +84,7 @@ def identical_names(one, other):
 def test_a_second_process_on_a_checkpoint_is_refused(pair):
     """Each would answer the same step for another question, with the same noise."""
     waiting = pair.start("label-party")
-    wait_until(lambda: waiting.told)
+    wait_until(lambda: waiting.sentences)
     second = pair.start("label-party")
     second.join()
     assert "Another process uses" in str(second.error)
@@ -188,8 +188,8 @@ def test_parties_that_do_not_agree_say_so_and_nothing_is_written(pair, reference
         assert not list(pair.folder.glob("*.safetensors"))
     pair.start("feature-party").result()
     waiting.result()
-    assert [told for told in waiting.told if told.startswith("Refused: ")] == [
-        told for told in waiting.told if "Both parties must" in told
+    assert [sentence for sentence in waiting.sentences if sentence.startswith("Refused: ")] == [
+        sentence for sentence in waiting.sentences if "Both parties must" in sentence
     ]
     as_in_one_process(pair, reference, identical)
 
@@ -212,7 +212,7 @@ def test_a_defence_without_a_place_is_refused_before_anybody_is_waited_for(pair)
     refused = pair.start("label-party")
     refused.join()
     assert "split learning has no place for that" in str(refused.error)
-    assert refused.told == []
+    assert refused.sentences == []
 
 
 def test_two_label_parties_have_nothing_to_say_to_each_other(pair, port):
@@ -282,5 +282,5 @@ def test_activations_that_are_too_large_end_the_peers_connection_and_not_the_lab
     wrong.join()
     assert "The `largest` of Wire must be at least" in str(wrong.error)
     assert waiting.is_alive()
-    assert any(told.startswith("Refused: The `largest` of Wire") for told in waiting.told)
+    assert any(sentence.startswith("Refused: The `largest` of Wire") for sentence in waiting.sentences)
     waiting.join()

@@ -21,7 +21,7 @@ ROLES = ("label-party", "feature-party")
 
 
 def trained(keyed, split):
-    """Return the final states of a training in one process, and the loss of each step."""
+    """Return the final states of a training run in one process, and the loss of each step."""
     feature, label = keyed(split, split.data.load(), Undefended())
     losses = []
     play(feature, label, label.opening(), split.rounds, lambda *_: losses.append(label.last.loss.item()))
@@ -89,7 +89,9 @@ def test_with_a_checkpoint_at_every_step_nothing_is_played_twice(pair, reference
         pair.start("feature-party").result()
     waiting.result()
     assert taken == list(range(1, 61))
-    assert any("feature-party does not continue: feature-party has stopped unexpectedly." in told for told in waiting.told)
+    assert any(
+        "feature-party does not continue: feature-party has stopped unexpectedly." in sentence for sentence in waiting.sentences
+    )
     for role in ROLES:
         assert identical(pair.state(role)["party"], reference.states[role])
 
@@ -99,7 +101,7 @@ def test_a_message_that_cannot_be_sent_within_the_limit_is_told_to_its_owner(pai
     pair.label["wire"]["patience"] = 1.0
     both = pair.run()
     assert "The `largest` of Wire must be at least 0.00" in str(both["feature-party"].error)
-    assert any("feature-party has stopped." in told for told in both["label-party"].told)
+    assert any("feature-party has stopped." in sentence for sentence in both["label-party"].sentences)
 
 
 def test_a_feature_party_may_mend_its_columns_as_long_as_nothing_was_learned(pair, reference, identical, monkeypatch):
@@ -137,8 +139,8 @@ def full():
 
 def test_a_label_party_must_say_which_training_and_how_many_classes(sides):
     label, feature = sides
-    for told in ({"classes": 1}, {"classes": 2, "training": ""}):
-        words = {**dict(label.hello(classes=2)), **told}
+    for change in ({"classes": 1}, {"classes": 2, "training": ""}):
+        words = {**dict(label.hello(classes=2)), **change}
         connection = Connection("label-party")
         connection.feed([Hello(**words).to_frame().to_bytes()])
         with pytest.raises(Exception, match="must name a training run of at least 2 classes"):

@@ -65,7 +65,7 @@ def _(scenario: Standalone, seed: int) -> Content:
 def _(scenario: Split, seed: int) -> Content:
     data = scenario.data.load()
     made = scenario.halves(data, PublicSeed(seed))
-    features, own = scenario.held(data.test.inputs[:EXAMPLES])
+    features, own = scenario.divide_rows(data.test.inputs[:EXAMPLES])
     inputs = (features,) if own is None else (features, own)
     return _of_model(_Joined(made), (made.bottom, made.top), inputs, data.test.labels[:EXAMPLES])
 

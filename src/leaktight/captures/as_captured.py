@@ -16,8 +16,8 @@ from leaktight.core.task import Task
 class AsCaptured(Defence):
     """Messages as they were captured: whatever their senders did about leakage, if anything, is in them already.
 
-    It names the rows of an audit of captures, and cannot be used anywhere else. Nobody knows what was done, so its channel
-    is not complete: it says only that an entry of zero may have been left out, as top-k sharing and pruning do.
+    It names the rows of an audit of captures, and cannot be used anywhere else. Nobody knows what was done, so its
+    channel is not complete: it says only that an entry of zero may have been left out, as top-k sharing and pruning do.
 
     Example:
         >>> str(AsCaptured())

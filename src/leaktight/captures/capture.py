@@ -33,7 +33,7 @@ class Capture:
     manifest: Manifest
 
     def tensors(self) -> dict[str, Tensor]:
-        """Read what was sent, by name; numbers that are not finite are an error, because nothing can be matched with them."""
+        """Read what was sent, by name; numbers that are not finite are an error: nothing can be matched with them."""
         return _read_finite(self.folder / self.manifest.tensors)
 
     def parameters(self) -> dict[str, Tensor]:
@@ -78,7 +78,8 @@ def read_captures(folder: Path) -> list[Capture]:
     """Return the captures of a folder by round and sender; their tensors are read when they are asked for.
 
     Raises:
-        InvalidValue: there is no such folder, nothing is in it, a manifest cannot be used, or two speak of the same message.
+        InvalidValue: there is no such folder, nothing is in it, a manifest cannot be used, or two speak of the same
+        message.
     """
     if not folder.is_dir():
         raise InvalidValue(f"There is no folder `{folder}` with captures. Name the one that messages were recorded to.")
@@ -126,7 +127,7 @@ def difference(before: Mapping[str, Tensor], after: Mapping[str, Tensor]) -> dic
 
 
 def _stem(sender: str, round: int) -> str:
-    """Return a file's name that two senders never share, whatever letters are in theirs."""
+    """Return a file's name that two senders never share, whatever characters are in theirs."""
     safe = re.sub(r"[^A-Za-z0-9_-]", "-", sender)[:40]
     mark = "" if safe == sender else f"-{hashlib.sha256(sender.encode()).hexdigest()[:8]}"
     return f"message-{safe}{mark}-{round}"

@@ -18,7 +18,7 @@ from leaktight.core.value import Value
 
 ENDING = ".capture.json"
 LARGEST_GUESS = 1 << 27
-"""How many numbers the examples behind one message may have, all together: an attack must hold several times as many."""
+"""How many numbers all examples behind one message may have: an attack must hold several times as many."""
 _SHOWN = 300
 
 Count = Annotated[int, Field(ge=1, le=10**9)]
@@ -110,10 +110,10 @@ class Manifest(Value):
         return max(1, (self.examples or 1) // (self.local_steps or 1))
 
     def facts(self) -> dict[str, float]:
-        """Return the facts of the message as an attacker supposes them: what is not known is taken as small as it can be.
+        """Return the message's facts as an attacker supposes them: what is not known is taken as small as it can be.
 
-        An update of unknown steps is taken as one step of size 1. If it was one step, its direction is then right, and its
-        scale is not.
+        An update of unknown steps is taken as one step of size 1. If it was one step, its direction is then right, and
+        its scale is not.
         """
         facts = {"examples": float(self.examples or self.step_size * (self.local_steps or 1))}
         if Kind(self.kind) is Kind.UPDATE:

@@ -31,20 +31,20 @@ from leaktight.models.factory import Factory
 
 
 class Captured(Scenario):
-    """Messages of a training that happened elsewhere, with or without the private batches behind them.
+    """Messages of a training run that happened elsewhere, with or without the private batches behind them.
 
-    As `as_captured` each message is what was recorded. As `none` it is what its sender would have sent without a defence,
-    computed from the private batch, where the owner gave it: what the captured messages are compared with.
+    As `as_captured` each message is what was recorded. As `none` it is what its sender would have sent without a
+    defence, computed from the private batch, where the owner gave it: what the captured messages are compared with.
 
     Args:
         folder: where the captures are.
-        model: the model that was trained, as `package.module:function`. It is attacked in evaluation mode, with the parameters
-            and buffers that were captured.
+        model: the model that was trained, as `package.module:function`. It is attacked in evaluation mode, with the
+            parameters and buffers that were captured.
         shape: the shape of one example; empty if the manifests say it.
-        truth: the file with the private batches; empty if nobody gave them. With it, only messages whose batch it holds are
-            looked at.
-        public: public examples of the same kind, of which the test part is taken; without them the chance level is that of
-            grey or noise.
+        truth: the file with the private batches; empty if nobody gave them. With it, only messages whose batch it holds
+            are looked at.
+        public: public examples of the same kind, of which the test part is taken; without them the chance level is that
+            of grey or noise.
         rounds: look at these rounds only; empty for all.
         device: where tensors live: `cpu`, `cuda`, `mps`, or `auto`.
     """
@@ -60,7 +60,7 @@ class Captured(Scenario):
 
     @property
     def stages(self) -> tuple[str, ...]:
-        """Messages come from all of a training."""
+        """Messages come from all of a training run."""
         return ("training",)
 
     @property
@@ -68,7 +68,7 @@ class Captured(Scenario):
         """With the truth, what would have been sent without defence; without it, the captures are all there is."""
         return Undefended() if self.truth else AsCaptured()
 
-    def seen(self) -> list[Capture]:
+    def _all_captures(self) -> list[Capture]:
         """Return the messages of the chosen rounds, by round and sender."""
         captures = read_captures(Path(self.folder))
         return [capture for capture in captures if not self.rounds or capture.manifest.round in self.rounds]
@@ -83,7 +83,7 @@ class Captured(Scenario):
 
     def captures(self) -> list[Capture]:
         """Return the messages that are looked at: all that were seen, or those whose private batch is known."""
-        captures = self.seen()
+        captures = self._all_captures()
         if self.truth:
             known = self.batches(captures)
             captures = [capture for capture in captures if capture.manifest.name in known]
@@ -125,7 +125,7 @@ class Captured(Scenario):
         return Training({"training": Snapshot({})})
 
     def observe(self, training: Training, defence: Defence, observation: Observation, enter: Enter | None = None) -> Run:
-        """Return the captured messages of this batch size, as many as asked for, spread evenly over rounds and senders."""
+        """Return captured messages of this batch size, as many as asked for, spread evenly over rounds and senders."""
         if not isinstance(defence, AsCaptured | Undefended):
             raise Refusal(
                 f"Captured messages cannot be sent again under {defence.kind}. Record messages that were sent under it."
@@ -154,7 +154,8 @@ class Captured(Scenario):
         data = None if self.public is None else self.public.load()
         if data is not None and (data.shape != task.shape or data.classes > task.classes):
             raise InvalidValue(
-                f"Public examples must have the shape {task.shape} and at most {task.classes} classes like the captured ones. "
+                f"Public examples must have the shape {task.shape} and at most {task.classes} classes like the captured "
+                "ones. "
                 f"Got {data.shape} and {data.classes} instead."
             )
         return None if data is None else data.test.to(task.device)
@@ -167,7 +168,7 @@ class Captured(Scenario):
         pairs = zip(transcript[::2], transcript[1::2], strict=True)
         return {
             "captures.messages": float(len(chosen)),
-            "captures.left_out": float(len(self.seen()) - len(self.captures())),
+            "captures.left_out": float(len(self._all_captures()) - len(self.captures())),
             "captures.unknown_steps": float(sum(manifest.unknown_steps for manifest in manifests)),
             "captures.unknown_examples": float(sum(manifest.examples is None for manifest in manifests)),
             "captures.several_examples": float(sum(manifest.facts()["examples"] > 1 for manifest in manifests)),
@@ -186,8 +187,8 @@ def _spread(captures: Sequence[Capture], count: int) -> list[Capture]:
 def _require_known(plain: Message | None) -> Message:
     if plain is None:
         raise Refusal(
-            "What would have been sent without defence cannot be computed: the number or size of local steps is unknown, or "
-            "Adam took them. Give `local_steps` and `learning_rate` when messages are recorded."
+            "What would have been sent without defence cannot be computed: the number or size of local steps is "
+            "unknown, or Adam took them. Give `local_steps` and `learning_rate` when messages are recorded."
         )
     return plain
 

@@ -29,9 +29,9 @@ FADED = 1e-4
 def exchange(capture: Capture, task: Task) -> tuple[Message, Message]:
     """Return the parameters that a sender was sent and what it answered, as the messages of a transcript.
 
-    Only tensors of parameters that are learned are attacked; what came of buffers is left out. An update of one plain step
-    is handed on as the gradient that it is, -update / learning rate, so that no search depends on the step's size; so is one
-    of unknown steps, as if it were one step of size 1.
+    Only tensors of parameters that are learned are attacked; what came of buffers is left out. An update of one plain
+    step is handed on as the gradient that it is, -update / learning rate, so that no search depends on the step's size;
+    so is one of unknown steps, as if it were one step of size 1.
 
     Args:
         capture: the message.
@@ -81,7 +81,8 @@ def undefended_message(task: Task, asked: Message, sent: Message, batch: Batch, 
     """
     if tuple(batch.inputs.shape[1:]) != task.shape or int(batch.labels.max()) >= task.classes or int(batch.labels.min()) < 0:
         raise InvalidValue(
-            f"The truth of `{manifest.name}` must hold inputs of shape {task.shape} and labels from 0 to {task.classes - 1}. "
+            f"The truth of `{manifest.name}` must hold inputs of shape {task.shape} and labels from 0 to "
+            f"{task.classes - 1}. "
             f"Got shape {tuple(batch.inputs.shape[1:])} and labels from {int(batch.labels.min())} to "
             f"{int(batch.labels.max())} instead."
         )

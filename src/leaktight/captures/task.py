@@ -32,7 +32,8 @@ def task_of(
         shape: the shape of one example.
         classes: how many classes there are.
         head: the name of the last linear layer; empty to find it.
-        statistics: mean and standard deviation of each channel, if the module expects inputs that were standardised outside it.
+        statistics: mean and standard deviation of each channel, if the module expects inputs that were standardised
+            outside it.
 
     Example:
         >>> task = task_of(nn.Sequential(nn.Flatten(), nn.Linear(4, 2)), (1, 2, 2), 2)
@@ -89,7 +90,7 @@ def random_layers(module: nn.Module) -> list[str]:
 
 
 def outputs_in(module: nn.Module, shape: tuple[int, ...]) -> int | None:
-    """Return how many outputs a module has for an example; None if it does not run, or returns something else than a table.
+    """Return how many outputs a module has for an example; None if it does not run, or does not return a table.
 
     Example:
         >>> outputs_in(nn.Linear(4, 3), (4,))

@@ -15,7 +15,7 @@ MEGABYTE = 1e6
 
 
 class StepBar:
-    """Shows on standard error how far a party is, and how busy its connection: no bar if nobody watches, sentences always.
+    """Shows on standard error how far a party is, and how busy its connection: a bar on a terminal, sentences always.
 
     Args:
         console: where to show it; by default standard error.

@@ -1,4 +1,4 @@
-"""Flower: defend and audit apps that are there already, and train with our own parties on it. The only importer of flwr."""
+"""Flower: defend and audit existing apps, and train with our own parties on it. The only importer of flwr."""
 
 import os
 from collections.abc import MutableMapping

@@ -1,4 +1,4 @@
-"""Our parties as a Flower app: the honest participant as its ClientApp, the server of a joint training run as its ServerApp."""
+"""Our parties as a Flower app: the honest participant is its ClientApp, the server of a joint training run its ServerApp."""
 
 from __future__ import annotations
 
@@ -89,7 +89,8 @@ def _reply(message: Message, make: Callable[[], RecordDict]) -> Message:
 
 def _party(context: Context, training: JointTraining, state: NodeState) -> Client:
     own = context.node_config.get("data")
-    # The node decides this itself: whoever leads the training run must not be able to make it draw what others can redraw.
+    # The node decides this itself: whoever leads the training run must not be able to make it draw what others can
+    # redraw.
     key = None if os.environ.get(SIMULATION) == "1" else SecretKey.new()
     party = training.party(_number(context), state.memory, from_text(str(own)) if own else None, key)
     party.local.notes.update(state.notes)

@@ -55,8 +55,8 @@ class ClaimedSampling:
             return Poisson(self.batch_size / self.examples, self.batch_size)
         if self.sampling == "unknown":
             return None
-        # A loader may leave out what does not fill a batch, so a pass may be over as soon as no full batch fits in any more.
-        # Only the rest that completes the data still belongs to it.
+        # A loader may leave out what does not fill a batch, so a pass may be over as soon as no full batch fits in any
+        # more. Only the rest that completes the data still belongs to it.
         over = self._passed + self._largest > self.examples and self._passed + size != self.examples
         first = not self._largest or over
         self._largest = max(self._largest, size)

@@ -1,4 +1,4 @@
-"""Defence memory: what a defence keeps on a node between messages, in the node's context or in a folder of its owner."""
+"""Defence memory: what a defence keeps on a node between messages, in its context or in a folder of its owner."""
 
 from __future__ import annotations
 
@@ -136,8 +136,9 @@ class FolderStore:
                 values, _ = read_archive(path)
             if spent_in(nested(values)):
                 raise InvalidValue(
-                    f"The folder `{self.folder}` holds what was spent under other settings, in `{path.name}`. What both spend "
-                    "adds up, and is not added up here: keep the settings, or name another folder and add the two."
+                    f"The folder `{self.folder}` holds what was spent under other settings, in `{path.name}`. "
+                    "What both spend adds up, and is not added up here: keep the settings, or name another folder and "
+                    "add the two."
                 )
 
 
@@ -149,8 +150,8 @@ def store_of(context: Context, defence: Defence, folder: Path | None) -> Store:
 def load_memory(context: Context, defence: Defence, folder: Path | None = None) -> Local:
     """Return what a node remembers of a defence, ready for its next message.
 
-    Every message has a new key of 256 secret bits, which is kept nowhere. So no noise is ever drawn twice: not by two nodes,
-    not when a message fails, and not by a node whose memory was lost or put back.
+    Every message has a new key of 256 secret bits, which is kept nowhere. So no noise is ever drawn twice: not by two
+    nodes, not when a message fails, and not by a node whose memory was lost or put back.
 
     Args:
         context: the node's context.

@@ -1,4 +1,4 @@
-"""Defended training: a user's own training loop under a defence that needs the model, the examples or each step's gradient."""
+"""Defended training: a user's own loop under a defence that needs the model, the examples or each step's gradient."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from leaktight.core.errors import InvalidValue
 from leaktight.core.local import Local
 from leaktight.core.message import Kind, Message
 from leaktight.core.task import Batch, Task
-from leaktight.flower.arrays import record_of
 from leaktight.flower.claimed_sampling import ClaimedSampling, LoaderSampling
+from leaktight.flower.codec import record_of
 from leaktight.flower.defence_memory import load_memory, make_state_folder, save_memory
 from leaktight.learning.gradient import gradient, require_each_once
 
@@ -53,7 +53,7 @@ class DefendedTraining:
         self._start = {name: tensor.detach().clone() for name, tensor in self.model.state_dict().items()}
 
     def backward(self, inputs: Tensor, labels: Tensor) -> None:
-        """Write the defended gradient of a batch into the model's `.grad`, in place of `loss.backward()`; then step as usual.
+        """Write the defended gradient of a batch into `.grad`, in place of `loss.backward()`; then step as usual.
 
         Args:
             inputs: the examples as the model is given them.
@@ -78,11 +78,11 @@ class DefendedTraining:
         self._steps += 1
 
     def arrays(self) -> ArrayRecord:
-        """Return the arrays for the reply, in place of `ArrayRecord(model.state_dict())`; keep memory and notes for the next.
+        """Return the arrays for the reply, in place of `ArrayRecord(model.state_dict())`, and keep memory and notes.
 
         The update goes through the defence's `on_message`; integer arrays go back as they came. If no step went through
-        `backward`, or the update is not finite, this raises, and Flower sends an error in place of the update. If some steps
-        go through `backward` and others do not, the others are neither noticed nor defended.
+        `backward`, or the update is not finite, this raises, and Flower sends an error in place of the update. If some
+        steps go through `backward` and others do not, the others are neither noticed nor defended.
         """
         if not self._steps:
             raise InvalidValue(
@@ -114,30 +114,31 @@ def defend_training(
     batch_size: int | None = None,
     state: str | Path | None = None,
 ) -> DefendedTraining:
-    """Return a participant's training under any defence: polarization, transformations, DP-SGD, a layer guard, or a chain.
+    """Return a participant's training under any defence: polarization, transformations, DP-SGD, a layer guard, a chain.
 
-    What crosses the boundary is what `arrays` returns. Noise and secrets come from keys of 256 secret bits. Private heads,
+    What crosses the boundary is what `arrays` returns. Noise and secrets come from keys of 256 secret bits. Private
+    heads,
     codes and spent budgets stay in the context's state, or in the folder `state`. Epsilon is cumulative over all messages:
-    `core.budget.budgets_of(notes_of(context, defence))` says it with its delta and with what it rests on. Call this after
-    the received parameters were put into the model.
+    `core.budget.budgets_of(notes_of(context, defence))` says it with its delta and with what it rests on. Call this
+    after the received parameters were put into the model.
 
     Args:
         defence: what is done about leakage.
-        model: the model with the received parameters. It must end in a linear layer; batch norm and dropout in training mode
-            are refused.
+        model: the model with the received parameters. It must end in a linear layer; batch norm and dropout in training
+            mode are refused.
         context: the node's context.
         labels: the classes of all examples that the participant owns.
         shape: the shape of one example.
         head: the name of the last linear layer; empty to find it.
-        statistics: mean and standard deviation of each channel, if `backward` is given pixels in [0, 1] that the task is to
-            standardise.
+        statistics: mean and standard deviation of each channel, if `backward` is given pixels in [0, 1] that the task
+            is to standardise.
         rate: the step size of private parameters, such as a private head.
-        sampling: how your loader chooses the examples of a batch, for the account of `dp_sgd`. `unknown` relies only on no
-            example being twice in a batch: every example may be in each, and each step counts in full. `passes`: from one
-            message to the next the loader goes through the data from the start, each example at most once in a pass,
-            shuffled or not; each pass counts once, so none may be broken off. `poisson`: every example is in each batch
-            with probability `batch_size` / examples, by a secret draw of its own, as Opacus' `DPDataLoader` does; only then
-            does sampling make epsilon smaller. Batches may be empty; hand those to `backward` too.
+        sampling: how your loader chooses the examples of a batch, for the account of `dp_sgd`. `unknown` relies only on
+            no example being twice in a batch: every example may be in each, and each step counts in full. `passes`:
+            from one message to the next the loader goes through the data from the start, each example at most once in a
+            pass, shuffled or not; each pass counts once, so none may be broken off. `poisson`: every example is in each
+            batch with probability `batch_size` / examples, by a secret draw of its own, as Opacus' `DPDataLoader` does;
+            only then does sampling make epsilon smaller. Batches may be empty; hand those to `backward` too.
         batch_size: the expected size of a batch, under `poisson`: what the noisy sum is divided by.
         state: a folder of the node's own, where budget and memory outlast its process and its runs.
 

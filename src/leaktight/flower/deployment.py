@@ -1,4 +1,4 @@
-"""A deployment of Flower on this machine: a SuperLink and a SuperNode for each participant, with TLS and authentication."""
+"""A deployment of Flower on this machine: a SuperLink and one SuperNode per participant, with TLS and authentication."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def load_keys(folder: Path, nodes: int) -> Keys:
 
 
 class Deployment:
-    """A SuperLink and nodes on loopback; nodes prove by their keys who they are, and one that is not registered is refused.
+    """A SuperLink and nodes on loopback; a node proves by its key who it is, and is refused if it is not registered.
 
     Args:
         programs: where everything is started.

@@ -42,7 +42,7 @@ clientapp = "leaktight.flower.app:client_app"
 
 @contextmanager
 def open_programs(out: Path, trust: bool = False) -> Iterator[Programs]:
-    """Return a place for Flower's programs; after the block they are gone, with all that they started and their own files.
+    """Return a place for Flower's programs; after the block they are gone, with their children and files.
 
     Results of an earlier training run in the same folder are removed first, so that nobody takes them for those of this
     one. Logs stay in `flower-logs` if the block fails.
@@ -115,7 +115,7 @@ def run_training(
 
 
 def write_project(folder: Path, training: JointTraining, out: Path, patience: float) -> Path:
-    """Write the project that Flower builds, and return its folder: settings alone, because the app comes with Leaktight.
+    """Write the project that Flower builds, and return its folder: only settings, as the app comes with Leaktight.
 
     Args:
         folder: where to.
@@ -136,7 +136,8 @@ def write_profile(home: Path, address: str, authority: Path | None) -> None:
     Args:
         home: Flower's own folder.
         address: host and port.
-        authority: the certificate that the SuperLink's is signed by; None for a connection without TLS, on loopback alone.
+        authority: the certificate that the SuperLink's is signed by; None for a connection without TLS, on loopback
+            alone.
     """
     security = "insecure = true" if authority is None else f"root-certificates = {json.dumps(str(authority.absolute()))}"
     default = f"[superlink]\ndefault = {json.dumps(PROFILE)}\n"

@@ -1,7 +1,8 @@
 """Patches of Flower's helpers: no token in a command line, lost workers replaced, dead nodes noticed sooner.
 
-Flower starts its helpers by name, so programs of these names in a folder of ours come first in the path. This file is what they run;
-it runs as a program of its own, many times, so it uses nothing of Leaktight, and of Flower only what it needs.
+Flower starts its helpers by name, so programs of these names in a folder of ours come first in the path. This file is
+what they run; it runs as a program of its own, many times, so it uses nothing of Leaktight, and of Flower only what it
+needs.
 """
 
 from __future__ import annotations
@@ -69,9 +70,10 @@ def forget_app_end(folder: Path, name: str) -> None:
 
 
 class PrivateExecutor:
-    """Starts Flower's apps with their tokens in files for their owner alone, where Flower's own puts them in the command line.
+    """Starts Flower's apps with their tokens in private files; Flower's own executor puts them in the command line.
 
-    It also notes when an app is killed, or the one of the server fails: Flower itself takes a minute or longer to see it.
+    It also notes when an app is killed, or the one of the server fails: Flower itself takes a minute or longer to see
+    it.
     """
 
     def __init__(self) -> None:
@@ -167,7 +169,7 @@ def _end_with_ray() -> None:
 
 
 def _return_worker(pool: Any, future: Any) -> None:
-    """Return the worker of a message to its pool, or a new one if it died; an error is handled meanwhile, if there was one."""
+    """Return a message's worker to its pool, or a new one if it died: then its error is the one being handled."""
     from ray.exceptions import RayActorError
 
     worker = pool._future_to_actor.pop(future)

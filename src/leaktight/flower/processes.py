@@ -31,8 +31,8 @@ class Programs:
     """Flower's programs; neither they nor what they started outlives the block, or this process, however that ends.
 
     They run in a network of their own, where the machine permits one: other users cannot reach their ports, and they
-    reach no other machine. Telemetry, update checks and usage statistics are off, whatever a user has set. Files are for
-    their owner alone.
+    reach no other machine. Telemetry, update checks and usage statistics are off, whatever a user has set. Files are
+    for their owner alone.
 
     Args:
         folder: where Flower keeps its files; removed afterwards.
@@ -217,6 +217,6 @@ def last_line(text: str) -> str:
         >>> last_line("INFO: starting\nERROR: The key is not known.\nINFO: ended\n")
         'ERROR: The key is not known'
     """
-    lines = [line.strip().rstrip(".") for line in text.splitlines() if any(letter.isalnum() for letter in line)]
+    lines = [line.strip().rstrip(".") for line in text.splitlines() if any(sign.isalnum() for sign in line)]
     faults = [line for line in lines if "Error" in line or "ERROR" in line or "[code:" in line]
     return [*lines[-1:], *faults][-1] if lines else "it said nothing"

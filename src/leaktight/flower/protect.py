@@ -1,4 +1,4 @@
-"""Protect: one line in a user's own ClientApp, and every answer to a train message goes through a defence before it leaves."""
+"""Protect: one line in a user's own ClientApp, and every answer to a train message goes through a defence."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from leaktight.core.errors import InvalidValue, LeaktightError
 from leaktight.core.local import Local
 from leaktight.core.message import Kind
 from leaktight.core.message import Message as Sent
-from leaktight.flower.arrays import examples_in, matching_record, record_of, tensors_of
+from leaktight.flower.codec import examples_in, matching_record, record_of, tensors_of
 from leaktight.flower.defence_memory import load_memory, make_state_folder, save_memory
 
 _log = logging.getLogger(__name__)
@@ -63,8 +63,8 @@ class Protection:
             _refuse_bytes(reply.content)
             if reply.content.array_records:
                 raise InvalidValue(
-                    f"The reply to a message of type `{message.metadata.message_type}` holds arrays, and only updates are "
-                    "defended. Send arrays in replies to `train` alone."
+                    f"The reply to a message of type `{message.metadata.message_type}` holds arrays, "
+                    "and only updates are defended. Send arrays in replies to `train` alone."
                 )
         except InvalidValue as error:
             _log.error("The reply was not sent: %s", error)
@@ -95,7 +95,7 @@ class Protection:
     def _defend_update(
         self, before: Places, after: Places, several: bool, local: Local, examples: int | None
     ) -> dict[tuple[str, str], Tensor]:
-        """Return received parameters plus the defended update; an array whose update is withheld goes back as it came."""
+        """Return received parameters plus the defended update; where the update is withheld, as they came."""
 
         def wire_name(place: tuple[str, str]) -> str:
             return "/".join(place) if several else place[1]
@@ -120,22 +120,22 @@ Places = dict[tuple[str, str], Tensor]
 def protect(defence: Defence, state: str | Path | None = None) -> Protection:
     """Return a mod that defends every update of a ClientApp, however it trains.
 
-    What crosses the boundary: of every floating array, scalars included, the received value plus the defended update, by
-    name. Integer arrays, such as the step counter of batch norm, go back as they were received: there is no noise on whole
-    numbers, and a counter reveals how long a participant trained. Metrics (loss, accuracy, number of examples) pass as they
-    are, and reveal what they reveal. Whatever cannot be defended is not sent: any fault, an array that was not received,
-    bytes in a config record, an update that is not finite, or arrays in the reply to an `evaluate` or `query` message,
-    makes an error reply.
+    What crosses the boundary: of every floating array, scalars included, the received value plus the defended update,
+    by name. Integer arrays, such as the step counter of batch norm, go back as they were received: there is no noise on
+    whole numbers, and a counter reveals how long a participant trained. Metrics (loss, accuracy, number of examples)
+    pass as they are, and reveal what they reveal. Whatever cannot be defended is not sent: any fault, an array that was
+    not received, bytes in a config record, an update that is not finite, or arrays in the reply to an `evaluate` or
+    `query` message, makes an error reply.
 
-    Every message's noise comes from a new key of 256 secret bits of the operating system, which is kept nowhere: nobody can
-    draw it again. Memory (residuals) and notes (an epsilon) are kept in the context's state on the node. Put it first among
-    the mods, so that nothing changes the update after it.
+    Every message's noise comes from a new key of 256 secret bits of the operating system, which is kept nowhere: nobody
+    can draw it again. Memory (residuals) and notes (an epsilon) are kept in the context's state on the node. Put it
+    first among the mods, so that nothing changes the update after it.
 
     Args:
-        defence: any defence of messages, or a chain of them. One that needs the model, the examples or each step's gradient
-            is refused: use `defend_training`. So is one whose strength means off.
-        state: a folder of the node's own, where budget and memory outlast its process and its runs. Without one the budget
-            of a node that is started anew begins anew, and a warning says so once.
+        defence: any defence of messages, or a chain of them. One that needs the model, the examples or each step's
+            gradient is refused: use `defend_training`. So is one whose strength means off.
+        state: a folder of the node's own, where budget and memory outlast its process and its runs. Without one the
+            budget of a node that is started anew begins anew, and a warning says so once.
 
     Example:
         >>> from flwr.clientapp import ClientApp
@@ -171,8 +171,8 @@ def _check(name: str, old: dict[str, Tensor], new: dict[str, Tensor]) -> None:
     for array, tensor in new.items():
         if array not in old:
             raise InvalidValue(
-                f"The array `{array}` of the reply's record `{name}` was not received, so that its update cannot be computed. "
-                "Send back what came."
+                f"The array `{array}` of the reply's record `{name}` was not received, so that its update "
+                "cannot be computed. Send back what came."
             )
         was = old[array]
         if tensor.shape != was.shape or tensor.is_complex() or tensor.is_floating_point() != was.is_floating_point():

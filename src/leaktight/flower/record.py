@@ -15,7 +15,7 @@ from leaktight.flower.tap import write_exchange
 
 
 class RecordingStrategy(Strategy):
-    """A strategy that does what another one does, and keeps what was sent out and what came back in each training round.
+    """A strategy that does what another one does, and writes down what was sent out and came back in each round.
 
     Args:
         strategy: the one that decides.
@@ -59,9 +59,10 @@ class RecordingStrategy(Strategy):
 def record(strategy: Strategy, folder: Path | str, **known: Any) -> RecordingStrategy:
     """Return a strategy that trains as before and writes every update to a folder, for `leaktight audit --captured`.
 
-    What is written is what the server sees anyway: the parameters that it sent and what each node answered, as safetensors
-    with a manifest each, for the owner of the files alone. The learning rate, batch size, epochs and local steps are taken
-    from the configuration of train messages where it has them, the number of examples from the reply's `num-examples`.
+    What is written is what the server sees anyway: the parameters that it sent and what each node answered, as
+    safetensors with a manifest each, for the owner of the files alone. The learning rate, batch size, epochs and local
+    steps are taken from the configuration of train messages where it has them, the number of examples from the reply's
+    `num-examples`.
 
     Args:
         strategy: any strategy of Flower's message API.

@@ -19,7 +19,7 @@ from leaktight.flower.codec import content_of, messages_of, require_answer
 
 INTRODUCE, RESPOND = "query.introduce", "train"
 PATIENCE = 600.0
-"""After how many seconds without an answer a message is sent again; its round is answered the same, and applied once."""
+"""After how many seconds without an answer a message is sent again; a round is answered the same, and applied once."""
 ATTEMPTS = 10
 """After so many times the patience a training run without an answer ends."""
 FAILURES = 5
@@ -48,8 +48,8 @@ class Remote:
 class Nodes:
     """The nodes of a run by the participants that are there.
 
-    A node that is gone, or whose answer is lost, is sent its message again once it is back or after some time. Each node
-    says which participant it is; two that are the same end the training run.
+    A node that is gone, or whose answer is lost, is sent its message again once it is back or after some time. Each
+    node says which participant it is; two that are the same end the training run.
 
     Args:
         grid: what carries messages.

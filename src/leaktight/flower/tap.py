@@ -14,7 +14,7 @@ from torch import Tensor
 
 from leaktight.captures.capture import difference, write_capture
 from leaktight.core.errors import LeaktightError
-from leaktight.flower.arrays import examples_in, matching_record, tensors_of
+from leaktight.flower.codec import examples_in, matching_record, tensors_of
 
 _log = logging.getLogger(__name__)
 _NAMES = {

@@ -30,11 +30,11 @@ def end(pids: Iterable[int], mark: str = "", network: str = "") -> None:
     known = set(pids)
     for number in (signal.SIGTERM, signal.SIGKILL):
         # Helpers may have sessions of their own, so they are found by their parents while these are there.
-        known = with_descendants(known | marked(mark, network))
+        known = with_descendants(known | marked_processes(mark, network))
         _send(number, known)
         until = time.monotonic() + PATIENCE
         while time.monotonic() < until:
-            known = with_descendants(known | marked(mark, network))
+            known = with_descendants(known | marked_processes(mark, network))
             if not known:
                 return
             time.sleep(_PAUSE)
@@ -50,8 +50,8 @@ def with_descendants(pids: Iterable[int]) -> set[int]:
     return family
 
 
-def marked(mark: str, network: str) -> set[int]:
-    """Return the processes that have a mark in their environment or are in a network, whoever started them; needs /proc."""
+def marked_processes(mark: str, network: str) -> set[int]:
+    """Return the processes with a mark in their environment, or in a network, whoever started them; needs /proc."""
     if not mark and not network:
         return set()
     pids = set()
@@ -80,7 +80,7 @@ def _send(number: signal.Signals, pids: Iterable[int]) -> None:
 
 
 def main(folder: str, mark: str = "", holder: str = "") -> None:
-    """Take in lines with the processes' numbers until the pipe closes; then end those of the last line, and remove their folder.
+    """Read lines of process numbers until the pipe closes; then end those of the last line, and remove their folder.
 
     Args:
         folder: with the private files of what is ended.

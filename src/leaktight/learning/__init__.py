@@ -2,7 +2,7 @@
 
 from leaktight.learning.aggregate import mean, secure_sum
 from leaktight.learning.auc import auc, delong
-from leaktight.learning.checkpoint_file import read_checkpoint, write_checkpoint
+from leaktight.learning.checkpoint import read_checkpoint, write_checkpoint
 from leaktight.learning.client import Client
 from leaktight.learning.feature_party import FeatureParty
 from leaktight.learning.federated import Federated

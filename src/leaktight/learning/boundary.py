@@ -100,7 +100,7 @@ def require_finite(tensor: Tensor, what: str) -> None:
 
 
 def require_placeable(defence: Defence) -> None:
-    """Refuse a defence that does something which split learning has no place for: left out in silence, it would protect nothing.
+    """Refuse a defence that does what split learning has no place for: left out in silence, it would protect nothing.
 
     Each such hook is tried on a small task; one that leaves what it is given as it is does nothing.
 

@@ -142,21 +142,21 @@ class Split(Staged):
 
     def halves(self, data: Data, root: Root) -> Halves:
         """Return the model in two halves, on the device, with its initial weights."""
-        ours, theirs = self.dealt(data)
+        ours, theirs = self.deal_columns(data)
         statistics = data.statistics() if self.normalise else None
         if ours is None:
             inputs: Columns | tuple[int, ...] = data.shape
         else:
-            inputs = _described(data).take(ours)
+            inputs = _columns_of(data).take(ours)
         made = halves(
             self.model,
             inputs,
             data.classes,
             root.derive("model"),
             cut=self.cut,
-            own=_described(data).take(theirs) if theirs else None,
-            statistics=_taken(statistics, ours),
-            own_statistics=_taken(statistics, theirs),
+            own=_columns_of(data).take(theirs) if theirs else None,
+            statistics=_take_statistics(statistics, ours),
+            own_statistics=_take_statistics(statistics, theirs),
         )
         device = device_of(self.device)
         return Halves(made.bottom.to(device), made.top.to(device), made.shape)
@@ -170,7 +170,7 @@ class Split(Staged):
         an audit all of them follow from one number; parties of real life choose theirs at random.
         """
         made, device = self.halves(data, PublicSeed(seed)), device_of(self.device)
-        features, own = self.held(data.train.inputs)
+        features, own = self.divide_rows(data.train.inputs)
         count, size, public = len(data.train), batch_size or self.batch_size, seed_of(seed, "order")
         feature = FeatureParty(
             bottom=made.bottom,
@@ -192,9 +192,9 @@ class Split(Staged):
         )
         return feature, label
 
-    def held(self, inputs: Tensor) -> tuple[Tensor, Tensor | None]:
+    def divide_rows(self, inputs: Tensor) -> tuple[Tensor, Tensor | None]:
         """Return what the feature party and what the label party holds of rows; None for a label party without features."""
-        ours, theirs = self.dealt(self.data.load())
+        ours, theirs = self.deal_columns(self.data.load())
         if ours is None:
             return inputs, None
         return inputs[:, list(ours)], inputs[:, list(theirs)] if theirs else None
@@ -210,23 +210,23 @@ class Split(Staged):
         snapshots, after = self.keeper(lambda: _snapshot(feature, label), progress)
         losses: list[Tensor] = []
 
-        def took(played: int, messages: tuple[Message, Message]) -> None:
+        def after_step(played: int, messages: tuple[Message, Message]) -> None:
             after(played)
             if label.last is not None:
                 losses.append(label.last.loss)
 
-        play(feature, label, label.opening(), self.length, took)
+        play(feature, label, label.opening(), self.length, after_step)
         notes = largest(party.local.notes for party in (feature, label))
         notes[PASSES_TRAINED] = self.length / self.steps_per_pass()
         return Training(snapshots, (*self.utility(feature, label, data), *_training_loss(losses)), notes)
 
     def utility(self, feature: FeatureParty, label: LabelParty, data: Data) -> tuple[Reading, ...]:
         """Return test AUC, for two classes, and accuracy of what the two parties can predict together."""
-        features, own = self.held(data.test.inputs)
+        features, own = self.divide_rows(data.test.inputs)
         device = device_of(self.device)
         activations = feature.features(features.to(device))
         scores = label.scores(activations, None if own is None else own.to(device)).cpu()
-        return graded(scores, data.test.labels, data.classes, keep=True)
+        return grade(scores, data.test.labels, data.classes, keep=True)
 
     def observe(self, training: Training, defence: Defence, observation: Observation, enter: Enter | None = None) -> Run:
         """Go on with a training from a stage, one step for each victim, and write down both sides of every gradient."""
@@ -249,7 +249,7 @@ class Split(Staged):
         feature.local.memory["initial"] = initial
         notes = largest(party.local.notes for party in (feature, label))
         notes[PASSES_SEEN] = observation.victims / self.steps_per_pass(observation.batch_size)
-        features, _ = self.held(data.test.inputs)
+        features, _ = self.divide_rows(data.test.inputs)
         return Run(
             transcript=tuple(transcript),
             public=public,
@@ -270,13 +270,13 @@ class Split(Staged):
         for number, steps in self.continued(observation.victims).items():
             yield training.snapshots[moment(number)], steps
 
-    def dealt(self, data: Data) -> tuple[tuple[int, ...] | None, tuple[int, ...]]:
+    def deal_columns(self, data: Data) -> tuple[tuple[int, ...] | None, tuple[int, ...]]:
         """Return the positions that the feature party and that the label party holds; None for images, which stay whole."""
         if len(data.shape) != 1:
             if self.label_party or self.feature_party:
                 raise InvalidValue(f"The columns of split must be left out for images. Got data of shape {data.shape} instead.")
             return None, ()
-        columns = _described(data)
+        columns = _columns_of(data)
         theirs = columns.find(self.label_party, "the label party")
         ours = columns.find(self.feature_party, "the feature party")
         if not self.feature_party:
@@ -286,7 +286,7 @@ class Split(Staged):
         return ours, theirs
 
 
-def graded(scores: Tensor, labels: Tensor, classes: int, keep: bool = False) -> tuple[Reading, ...]:
+def grade(scores: Tensor, labels: Tensor, classes: int, keep: bool = False) -> tuple[Reading, ...]:
     """Return AUC, for two classes, and accuracy of class scores.
 
     Args:
@@ -296,7 +296,7 @@ def graded(scores: Tensor, labels: Tensor, classes: int, keep: bool = False) -> 
         keep: whether readings say what became of each example, for a comparison with another model on the same ones.
 
     Example:
-        >>> [reading.name for reading in graded(torch.eye(2), torch.tensor([0, 1]), classes=2)]
+        >>> [reading.name for reading in grade(torch.eye(2), torch.tensor([0, 1]), classes=2)]
         ['auc', 'accuracy']
     """
     share = accuracy_reading(hits(scores, labels), labels, keep)
@@ -338,11 +338,11 @@ def _training_loss(losses: Sequence[Tensor]) -> list[Reading]:
     return [Reading(name="training_loss", value=last.mean().item(), n=len(last))] if torch.isfinite(last).all() else []
 
 
-def _described(data: Data) -> Columns:
+def _columns_of(data: Data) -> Columns:
     return data.columns or Columns.plain(data.shape[0])
 
 
-def _taken(statistics: Statistics | None, positions: tuple[int, ...] | None) -> Statistics | None:
+def _take_statistics(statistics: Statistics | None, positions: tuple[int, ...] | None) -> Statistics | None:
     if statistics is None or positions is None:
         return statistics
     mean, std = statistics

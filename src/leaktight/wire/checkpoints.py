@@ -1,4 +1,4 @@
-"""Checkpoints: the last two of a party, so that two parties that wrote theirs at different moments still have one in common."""
+"""Checkpoints: the last two of a party, so that both parties still have a step in common wherever one of them stopped."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from leaktight.core.errors import InvalidValue
 from leaktight.core.local import Memory
 from leaktight.core.private import check_writable, reason
-from leaktight.learning.checkpoint_file import read_checkpoint, write_checkpoint
+from leaktight.learning.checkpoint import read_checkpoint, write_checkpoint
 
 
 class Checkpoints:

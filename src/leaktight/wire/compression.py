@@ -23,8 +23,8 @@ def compress(activations: Tensor, how: Compression) -> dict[str, Tensor]:
     r"""Return what stands for activations on the wire.
 
     `float16` rounds each number to half precision. `int8` has for each row \(a\) a scale \(s = \max_j |a_j| / 127\) and
-    whole numbers \(q_j = \mathrm{round}(a_j / s)\), so that no entry is off by more than \(s / 2\). What the feature party
-    learns from stays exact: its gradient is applied to the activations before rounding.
+    whole numbers \(q_j = \mathrm{round}(a_j / s)\), so that no entry is off by more than \(s / 2\). What the feature
+    party learns from stays exact: its gradient is applied to the activations before rounding.
 
     Args:
         activations: one row per example.

@@ -1,7 +1,8 @@
 """Connections: frames in both directions between two parties, in bounded queues, whatever transport carries them.
 
-A party works step by step and gRPC calls it from threads of its own; the queues stand between the two. Whether the other side is still
-there is gRPC's business (keep-alive, see `transport`). Here a party only loses its patience with one that is there and sends nothing.
+A party works step by step and gRPC calls it from threads of its own; the queues stand between the two. Whether the
+other side is still there is gRPC's business (keep-alive, see `transport`). Here a party only loses its patience with
+one that is there and sends nothing.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The connection check: connect once before gRPC does, so that a wrong certificate is one sentence and no long wait.
 
-gRPC does not say why a TLS handshake failed: it goes on trying in silence. So this look at the other side stays our own.
+gRPC does not say why a TLS handshake failed: it keeps trying in silence. So this check stays our own.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ def check_connection(host: str, port: int, own: Certificate | None, peer: str) -
             start = _start_plain(plain) if own is None else _start_tls(plain, own, peer)
     except ssl.SSLCertVerificationError as error:
         raise Rejected(
-            f"The certificate at {where} must be of {peer}, by the same authority. It is not ({error.verify_message.rstrip('.')}); make certificates for both sides at once."
+            f"The certificate at {where} must be of {peer}, by the same authority. "
+            f"It is not ({error.verify_message.rstrip('.')}); make certificates for both sides at once."
         ) from None
     except ssl.SSLError as error:
         # It is the alert of the other side that says so, and TLS 1.3 sends it after the handshake.

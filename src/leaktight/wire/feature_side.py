@@ -23,8 +23,8 @@ from leaktight.wire.side import Side
 class FeatureSide(Side):
     """A feature party over a wire.
 
-    What crosses: for each step one frame of activations, as its defence made them and `compression` rounds them; at the end
-    those of test rows. Before the first step: how many ids each of its columns has, but neither names nor cells.
+    What crosses: for each step one frame of activations, as its defence made them and `compression` rounds them; at the
+    end those of test rows. Before the first step: how many ids each of its columns has, but neither names nor cells.
     """
 
     role: ClassVar[str] = FEATURE_PARTY
@@ -106,7 +106,7 @@ class FeatureSide(Side):
         return self._party
 
     def _answer(self, frame: Frame, party: FeatureParty) -> Message:
-        """Return the next activations; a gradient that the party does not accept is the sender's fault, and changes nothing."""
+        """Return the next activations; a gradient that is not accepted is the sender's fault, and changes nothing."""
         if frame.step not in (party.step, party.step - 1):
             raise PeerFault(f"{self.peer} must send the gradient of step {party.step}. Got that of step {frame.step} instead.")
         message = Message(Kind.CUT_GRADIENT, self.peer, self.role, frame.step, unpack_tensors(frame.payload, self.peer))

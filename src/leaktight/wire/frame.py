@@ -1,9 +1,9 @@
-"""Frames: what the two parties send each other. A byte that says what it is, the step, and a safetensors file; never a pickle.
+"""Frames: what the parties send each other. A byte that says what it is, the step, and a safetensors file; no pickle.
 
-gRPC does the rest: it says how long each message is, refuses one above `max_receive_message_length` before it is in memory, and its
-method names the protocol's version. What it cannot do is done here: a message of words gets a limit far below that of tensors, because
-parsed JSON takes many times the memory of its text; and after the handshake tensors get the limit of the agreed shape, which is not yet
-known when gRPC's own is set.
+gRPC does the rest: it says how long each message is, refuses one above `max_receive_message_length` before it is in
+memory, and its method names the protocol's version. What it cannot do is done here: a message of words gets a limit far
+below that of tensors, because parsed JSON takes many times the memory of its text; and after the handshake tensors get
+the limit of the agreed shape, which is not yet known when gRPC's own is set.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ HEADER = struct.Struct(">Bq")
 CONTROL_LIMIT = 1 << 20
 """How many bytes the payload of any but a bulky frame may have."""
 NAMES_LIMIT = 4096
-"""How many bytes the names and shapes of tensors may take: far more than a step needs, far less than a million names."""
+"""How many bytes names and shapes of tensors may take: far more than a step needs, far less than a million names."""
 _FAULTS = (safetensors.SafetensorError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, OverflowError)
 
 
@@ -76,7 +76,8 @@ def read_frame(content: bytes, sender: str, limit: int) -> Frame:
     Args:
         content: the message.
         sender: who sent it, for the error.
-        limit: how many bytes the payload of a bulky frame may have; others have `CONTROL_LIMIT` at most, the last one nothing.
+        limit: how many bytes the payload of a bulky frame may have; others have `CONTROL_LIMIT` at most, the last one
+            nothing.
 
     Raises:
         PeerFault: it is no frame, or too large.

@@ -1,4 +1,4 @@
-"""The handshake: what two parties tell each other before the first step, and the step that they resume from. No data, no labels."""
+"""The handshake: what two parties tell each other first, and the step that they resume from. No data, no labels."""
 
 from __future__ import annotations
 
@@ -29,13 +29,15 @@ class Hello(Value):
 
     Args:
         role: which party it is.
-        settings: a digest of each setting that both must share, by name; so a difference can be named, and no value is told.
+        settings: a digest of each setting that both must share, by name; so a difference can be named, and no value is
+            told.
         rows: how many training rows it holds.
         test_rows: how many test rows.
         people: a digest of the sorted ids of its rows; empty if rows are aligned by their order alone.
         training: which training run this is; empty for a feature party that has not begun.
         steps: those that it can resume from.
-        ids: of the feature party, for each position of its rows how many ids it can hold, 0 for a number; empty for images.
+        ids: of the feature party, for each position of its rows how many ids it can hold, 0 for a number; empty for
+            images.
         shape: of a feature party with images, the shape of one.
         classes: of the label party, how many there are.
     """
@@ -117,7 +119,8 @@ def require_agreement(own: Hello, other: Hello, expected: str) -> None:
 def common_steps(feature: Sequence[int], label: Sequence[int]) -> tuple[int, int]:
     """Return the steps from which the feature and the label party resume: the latest that fit together.
 
-    The label party may be one step ahead: it sends its last gradient again, which the feature party applies if it has not yet.
+    The label party may be one step ahead: it sends its last gradient again, which the feature party applies if it has
+    not yet.
 
     Args:
         feature: steps that the feature party can resume from.
@@ -157,7 +160,7 @@ def require_bounded(inputs: Columns | tuple[int, ...], most_ids: int) -> None:
 
 
 def require_small(network: Network, inputs: Columns | tuple[int, ...], classes: int, most: int) -> None:
-    """Raise if a network for such rows and classes has more parameters than this party allows; nothing is allocated to find out.
+    """Raise if a network for such rows and classes has more parameters than this party allows; nothing is allocated.
 
     Args:
         network: the agreed network.

@@ -12,9 +12,9 @@ from leaktight.core.secure import SecretKey
 class KeyRing:
     """A party's keys, bound to its role and its defence.
 
-    A step that was answered may have to be replayed with the same noise, so its key is kept. But every process takes a new
-    key for the steps that the replay guard does not know. So whoever puts an old checkpoint back, or runs a copy of it,
-    gets new noise there.
+    A step that was answered may have to be replayed with the same noise, so its key is kept. But every process takes a
+    new key for the steps that the replay guard does not know. So whoever puts an old checkpoint back, or runs a copy of
+    it, gets new noise there.
 
     Args:
         role: whose they are.

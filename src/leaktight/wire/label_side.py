@@ -16,7 +16,7 @@ from leaktight.core.message import Kind, Message
 from leaktight.data.columns import Columns
 from leaktight.learning.boundary import ACTIVATIONS, LABEL_PARTY, InvalidMessage, accept
 from leaktight.learning.label_party import LabelParty
-from leaktight.learning.split import graded
+from leaktight.learning.split import grade
 from leaktight.models.halves import Top, label_half
 from leaktight.wire.compression import decompress
 from leaktight.wire.connection import Connection
@@ -32,8 +32,8 @@ _TRAINING_BYTES = 16
 class LabelSide(Side):
     """A label party over a wire.
 
-    What crosses: for each step one frame with the gradient at the cut, as its defence made it; how many classes and rows
-    there are; and a sentence about a message that it refuses, which never speaks of labels.
+    What crosses: for each step one frame with the gradient at the cut, as its defence made it; how many classes and
+    rows there are; and a sentence about a message that it refuses, which never speaks of labels.
     """
 
     role: ClassVar[str] = LABEL_PARTY
@@ -80,7 +80,7 @@ class LabelSide(Side):
         return {"losses": self.losses[:step].clone(), "inputs": torch.tensor(self._inputs or [], dtype=torch.long)}
 
     def _shake_hands(self, connection: Connection) -> tuple[LabelParty, bool]:
-        """Return the party, at the step that both resume from, and whether the feature party has a step still to apply."""
+        """Return the party at the step that both resume from, and whether the feature party has a step to apply."""
         them = read_hello(connection.receive(Sort.HELLO), self.peer)
         require_agreement(self.hello(), them, self.peer)
         party = self._build_party(them)
@@ -119,12 +119,13 @@ class LabelSide(Side):
             )
             self.resume()
             if not any(self.checkpoints.steps):
-                # On disk before the other party hears of it: a process that dies now must come back as the same training run.
+                # On disk before the other party hears of it: a process that dies now must come back as the same
+                # training run.
                 self.checkpoint()
         return self._party
 
     def _build_half(self, them: Hello, own: Columns | None) -> tuple[Top, tuple[int, ...]]:
-        """Return this party's half of the network and the shape of activations; a network that is too large is never built."""
+        """Return this party's half of the network and the shape of activations; one that is too large is not built."""
         statistics = self.data.statistics() if self.common.normalise and own is not None else None
         network, classes, seed, cut = self.common.model, self.data.classes, self.initial.derive("model"), self.common.cut
         try:
@@ -175,4 +176,4 @@ class LabelSide(Side):
             except InvalidMessage as error:
                 raise PeerFault(printable(str(error))) from None
             scores.append(party.scores(activations.to(self.device), own).cpu())
-        self.readings = graded(torch.cat(scores), test.labels, self.data.classes)
+        self.readings = grade(torch.cat(scores), test.labels, self.data.classes)

@@ -18,8 +18,8 @@ class PartyData:
     """What one party holds.
 
     Args:
-        train: its training rows and its labels, in the agreed order of people; labels of -1 if it has none, rows without
-            columns if it has labels alone.
+        train: its training rows and its labels, in the agreed order of people; labels of -1 if it has none, rows
+            without columns if it has labels alone.
         test: the same for test rows; None if there are none.
         columns: what each position of its rows holds; None for images.
         classes: how many classes there are, known to the label party; 0 for the feature party.
@@ -41,11 +41,11 @@ class PartyData:
             labelled: whether the label party's part is wanted.
         """
         data = split.data.load()
-        ours, theirs = split.dealt(data)
+        ours, theirs = split.deal_columns(data)
         columns = data.columns or (None if ours is None else Columns.plain(data.shape[0]))
         parts = []
         for batch in (data.train, data.test):
-            features, own = split.held(batch.inputs)
+            features, own = split.divide_rows(batch.inputs)
             if labelled:
                 parts.append(Batch(batch.inputs.new_zeros((len(batch), 0)) if own is None else own, batch.labels))
             else:

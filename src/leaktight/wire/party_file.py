@@ -31,7 +31,7 @@ Seconds = Annotated[float, Field(gt=0, le=86_400)]
 
 
 class Agreement(Value):
-    """What both parties must have alike, beside `every` and `compression`; each setting means what it means in the scenario `split`.
+    """What both parties must agree on, beside `every` and `compression`; settings are those of the scenario `split`.
 
     Args:
         model: the network that is cut in two.
@@ -58,7 +58,7 @@ class Agreement(Value):
     normalise: bool = True
     device: DeviceName = "cpu"
 
-    def shared(self) -> dict[str, Any]:
+    def shared_settings(self) -> dict[str, Any]:
         """Return the settings that are compared; the rest is each party's own affair."""
         settings = self.to_dict()
         return {name: settings[name] for name in ("model", "cut", "optimiser", "rounds", "batch_size", "seed")}
@@ -70,16 +70,18 @@ class Wire(Value):
     Args:
         listen: `host:port` where it waits for the other one; one of the two parties listens, whichever can be reached.
         connect: `host:port` where the other one waits.
-        certificates: the folder with `authority.pem`, `certificate.pem` and `key.pem`, as `leaktight certificates` makes it.
+        certificates: the folder with `authority.pem`, `certificate.pem` and `key.pem`, as `leaktight certificates`
+            makes it.
         peer: the name that the other one's certificate must carry; empty means its role.
         insecure: no TLS; on a loopback address only.
         checkpoint: the file that the party's own state is kept in, for its owner alone.
         every: steps between two checkpoints, at least 1; the same on both sides. With 1 no step is ever replayed.
         compression: of activations: `none`, `float16` or `int8`; the same on both sides.
         largest: MiB that one message may have at most, above 0.
-        most_ids: how many ids the feature party's columns may have in all, or numbers an image; it bounds the model's size.
-        most_parameters: how many parameters the network may have in all, at least 1: its size follows from what the other
-            party says.
+        most_ids: how many ids the feature party's columns may have in all, or numbers an image; it bounds the model's
+            size.
+        most_parameters: how many parameters the network may have in all, at least 1: its size follows from what the
+            other party says.
         heartbeat: seconds of silence after which gRPC asks the other party for a sign of life.
         timeout: seconds of silence after which the other party counts as lost; longer than `heartbeat`.
         patience: seconds that a party waits for the other one to come, to come back, or to send its next message.
@@ -154,9 +156,9 @@ class PartyFile:
         columns = {"label_party": common.label_party, "feature_party": common.feature_party}
         return PartyData.of_split(Split(data=self.data, model=common.model, cut=common.cut, **columns), labelled)
 
-    def shared(self) -> dict[str, Any]:
+    def shared_settings(self) -> dict[str, Any]:
         """Return every setting that both parties must have alike."""
-        return {**self.agreement.shared(), "every": self.wire.every, "compression": self.wire.compression}
+        return {**self.agreement.shared_settings(), "every": self.wire.every, "compression": self.wire.compression}
 
     def peer(self, role: str) -> str:
         """Return the name that the other party's certificate must carry."""

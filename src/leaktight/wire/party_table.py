@@ -25,9 +25,9 @@ from leaktight.wire.party_data import PartyData
 class PartyTable(ColumnRules):
     """A table in a text file with a header, plain or `.gz`: the rows of one party, aligned with the other's.
 
-    With an `id` column on both sides, rows are brought into the order of their ids, and a digest of all ids is compared;
-    without, both files must have the same people in the same order. How each column is encoded is learned from this
-    party's own training cells, as `csv` does it.
+    With an `id` column on both sides, rows are brought into the order of their ids, and a digest of all ids is
+    compared; without, both files must have the same people in the same order. How each column is encoded is learned
+    from this party's own training cells, as `csv` does it.
 
     Args:
         path: the file with the training rows.
@@ -122,7 +122,7 @@ class PartyTable(ColumnRules):
         return digest.hexdigest()
 
     def _labels(self, header: list[str], train: NDArray[Any], test: NDArray[Any]) -> tuple[Tensor, Tensor, int]:
-        """Return the labels of training and test rows and the number of classes; -1 stands for a label that is not here."""
+        """Return the labels of training and test rows, and the number of classes; -1 stands for a missing label."""
         if not self.label:
             return torch.full((len(train),), -1), torch.full((len(test),), -1), 0
         what, at = f"The labels of `{self.path}`", header.index(self.label)

@@ -1,7 +1,8 @@
 """The replay guard: no noise is ever used for two different messages, not even after a party's process has died.
 
-A step that is replayed after one side died draws the same noise again. So the same question must come again, and the same
-answer goes out again, byte for byte. Anything else is refused: the difference of two answers would be free of noise.
+A step that is replayed after one side died draws the same noise again. So the same question must come again, and the
+same answer goes out again, byte for byte. Anything else is refused: the difference of two answers would be free of
+noise.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _QUESTION = 0
 
 
 class ReplayGuard:
-    """The digest of each answer and of its question, activations or a gradient, since the oldest step that may be replayed.
+    """Digests of each answer and of its question, activations or a gradient, since the oldest step that may recur.
 
     A digest is in the file before its answer goes out; a process that is killed loses none.
 
@@ -77,9 +78,9 @@ class ReplayGuard:
         place, digest = (int(sort), step), _digest(payload)
         if self._digests.get(place, digest) != digest:
             raise LeaktightError(
-                f"The answer to step {step} must be the bytes that were sent before. It came out different and was not sent, "
-                "because the difference of the two would be free of noise. Set `every` to 1, or start anew with another "
-                "`checkpoint`."
+                f"The answer to step {step} must be the bytes that were sent before. It came out different and was "
+                "not sent, because the difference of the two would be free of noise. Set `every` to 1, or start anew "
+                "with another `checkpoint`."
             )
         self._add(place, digest)
 

@@ -48,8 +48,8 @@ class PartyResult:
 def take_part(role: str, settings: PartyFile, tell: Tell, on_step: OnStep | None = None) -> PartyResult:
     """Take part in a training run as one of its two parties, from the last checkpoint to the end.
 
-    A connection that ends is made again. A fault of the other party ends the connection; then the party that listens waits
-    for the next one, and the party that connects stops. Nothing that was refused has changed anything.
+    A connection that ends is made again. A fault of the other party ends the connection; then the party that listens
+    waits for the next one, and the party that connects stops. Nothing that was refused has changed anything.
 
     Args:
         role: `label-party` or `feature-party`.
@@ -81,7 +81,8 @@ def _take_part(role: str, settings: PartyFile, tell: Tell, on_step: OnStep | Non
                 done = _converse(side, transport, connection, tell)
             finally:
                 connection.close()
-                # The other side gets a moment to hear why; the caller leaves last, so that what the listener sent has gone out.
+                # The other side gets a moment to hear why; the caller leaves last, so that what the listener sent has
+                # gone out.
                 connection.ended.wait(PARTING)
             sent, received = sent + connection.sent, received + connection.received
             if done:

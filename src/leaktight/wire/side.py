@@ -22,7 +22,7 @@ from leaktight.core.metric import Reading
 from leaktight.core.random import seed_of
 from leaktight.core.secure import SecretKey
 from leaktight.learning.boundary import require_placeable
-from leaktight.learning.checkpoint_file import write_checkpoint
+from leaktight.learning.checkpoint import write_checkpoint
 from leaktight.learning.feature_party import FeatureParty
 from leaktight.learning.label_party import LabelParty
 from leaktight.learning.order import Order
@@ -48,8 +48,8 @@ class PartyProgress:
         sent: bytes over this connection.
         received: likewise.
         seconds: since the connection was made.
-        response_time: seconds from this party's last message to the other one's answer, network and computing; None before
-            the first.
+        response_time: seconds from this party's last message to the other one's answer, network and computing; None
+            before the first.
     """
 
     step: int
@@ -71,10 +71,10 @@ _SOURCES = {"settings": "these settings", "defence": "this defence", "data": "th
 class Side(abc.ABC):
     """One party with its data, its settings and its checkpoints; it outlives connections.
 
-    The party itself is built at the first handshake, since half of a network cannot be built without knowing what enters
-    the other half. Its noise follows from keys that it alone knows, and that its checkpoints keep until the training run is
-    done. A checkpoint of another defence or of other own rows is refused: steps would be answered again with the same noise
-    around something else.
+    The party itself is built at the first handshake, since half of a network cannot be built without knowing what
+    enters the other half. Its noise follows from keys that it alone knows, and that its checkpoints keep until the
+    training run is done. A checkpoint of another defence or of other own rows is refused: steps would be answered again
+    with the same noise around something else.
 
     Args:
         settings: the party's file.
@@ -124,7 +124,7 @@ class Side(abc.ABC):
         """Return what this party says of itself, and what its role alone says."""
         return Hello(
             role=self.role,
-            settings=digests(self.settings.shared()),
+            settings=digests(self.settings.shared_settings()),
             rows=len(self.data.train),
             test_rows=0 if self.data.test is None else len(self.data.test),
             people=self.data.people,
@@ -150,7 +150,7 @@ class Side(abc.ABC):
         return Local(self.role, seed=0, key=self.keys)
 
     def limit_messages(self, connection: Connection, shape: tuple[int, ...]) -> None:
-        """Bound messages by what a step needs, twice over, so that a batch that is somewhat too large is still read and named."""
+        """Bound messages by twice what a step needs, so that a batch that is somewhat too large is still named."""
         needed = size(self.common.batch_size, shape, "none") + NAMES_LIMIT
         wire = self.settings.wire
         if needed > wire.limit:
@@ -191,7 +191,7 @@ class Side(abc.ABC):
         self.replay_guard.close()
 
     def finish(self) -> None:
-        """Write this half of the model by itself, and drop the keys: no step is replayed any more, so nobody may find them."""
+        """Write this half of the model by itself, and drop the keys: no step is replayed any more."""
         if self.party is None:
             return
         write_checkpoint(self.model_file, self.party.state()["model"])
@@ -216,7 +216,7 @@ class Side(abc.ABC):
     def _source_digests(self) -> dict[str, str]:
         """Digests of what a checkpoint belongs to, by name."""
         # A training run may be prolonged; any other change would make another one of it.
-        shared = {name: value for name, value in self.settings.shared().items() if name != "rounds"}
+        shared = {name: value for name, value in self.settings.shared_settings().items() if name != "rounds"}
         defence = self.settings.defence
         return {
             "settings": digests({"all": shared})["all"],

@@ -1,7 +1,7 @@
 """Transports: how a party reaches the other one over gRPC. The only importer of grpc.
 
-gRPC frames messages, bounds their size, authenticates both sides, and notices by keep-alive pings when the other side is
-gone. A stream has no deadline of gRPC's, because a training run may take days.
+gRPC frames messages, bounds their size, authenticates both sides, and notices by keep-alive pings when the other side
+is gone. A stream has no deadline of gRPC's, because a training run may take days.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from leaktight.wire.frame import HEADER
 from leaktight.wire.party_file import Wire, other_role, split_address
 
 SERVICE = "leaktight.v1.Split"
-"""With the protocol's version. The method is the caller's role, so that two parties of one role do not wait for each other to speak."""
+"""With the protocol's version. The method is the caller's role, so that two parties of one role do not meet."""
 TRIES = 3
 
 
@@ -33,7 +33,7 @@ class Transport(Protocol):
 
     @property
     def listens(self) -> bool:
-        """Whether the other party connects to this one; then a fault of it ends its connection, and not this process."""
+        """Whether the other party connects to this one; then its fault ends the connection, and not this process."""
         ...
 
     def connect(self) -> Connection:
@@ -220,7 +220,8 @@ def _fault(error: Any, peer: str, wire: Wire) -> LeaktightError:
         return Rejected(f"{peer} does not continue: {printable(str(error.details()))}")
     if code is grpc.StatusCode.UNIMPLEMENTED:
         return Rejected(
-            f"The other side at {wire.address} must be {peer} of the same version of leaktight, waiting for this party. It is not."
+            f"The other side at {wire.address} must be {peer} of the same version of leaktight, waiting for this party. "
+            "It is not."
         )
     return Lost(f"The connection to {peer} ended.")
 

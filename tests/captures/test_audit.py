@@ -12,7 +12,7 @@ from leaktight.attacks.suite import fitting, whole_suite
 from leaktight.audit import Plan, captured, run
 from leaktight.audit.flags import raise_flags
 from leaktight.captures import read_captures
-from leaktight.captures.tensors import pack_tensors
+from leaktight.captures.capture import pack_tensors
 from leaktight.channels import deviations
 from leaktight.cli.main import main
 from leaktight.core.errors import InvalidValue

@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from leaktight.captures import read_captures, read_truth
+from leaktight.captures.capture import pack_tensors, read_tensors
 from leaktight.captures.manifest import LARGEST_GUESS, Manifest, parse_manifest
-from leaktight.captures.tensors import pack_tensors, read_tensors
 from leaktight.core.errors import InvalidValue
 
 CASES = int(os.environ.get("LEAKTIGHT_FUZZ", "200"))

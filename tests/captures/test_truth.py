@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from leaktight.captures import read_truth, write_truth
-from leaktight.captures.tensors import pack_tensors
+from leaktight.captures.capture import pack_tensors
 from leaktight.core.errors import InvalidValue
 from leaktight.core.task import Batch
 

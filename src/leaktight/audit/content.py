@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from leaktight.audit.probe_batch import EXAMPLES, digest_response
 from leaktight.captures import Captured
-from leaktight.captures.tensors import LARGEST_FILE
+from leaktight.captures.capture import LARGEST_FILE
 from leaktight.core.digest import digest, tensor_parts
 from leaktight.core.draws import PublicSeed
 from leaktight.core.input_file import digest_input

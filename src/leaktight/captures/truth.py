@@ -8,8 +8,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from leaktight.captures.capture import pack_tensors, read_tensors
 from leaktight.captures.manifest import LARGEST_GUESS
-from leaktight.captures.tensors import pack_tensors, read_tensors
 from leaktight.core.errors import InvalidValue
 from leaktight.core.private import write_private
 from leaktight.core.task import Batch

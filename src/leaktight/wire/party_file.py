@@ -23,8 +23,7 @@ from leaktight.learning.optimiser import Adam, Optimiser
 from leaktight.learning.split import Split
 from leaktight.models.network import Network
 from leaktight.wire.compression import Compression
-from leaktight.wire.party_data import PartyData
-from leaktight.wire.party_table import PartyTable
+from leaktight.wire.party_data import PartyData, PartyTable
 
 SECTIONS = ("title", "scenario", "defence", "wire")
 Seconds = Annotated[float, Field(gt=0, le=86_400)]

@@ -5,7 +5,7 @@ import torch
 
 from leaktight.core.errors import InvalidValue
 from leaktight.data import Csv
-from leaktight.wire.party_table import PartyTable
+from leaktight.wire.party_data import PartyTable
 
 
 def table(folder, name, text):

@@ -34,9 +34,8 @@ from leaktight.core.task import Batch
 from leaktight.data import Columns
 from leaktight.learning import FeatureParty, LabelParty, Order
 from leaktight.models import WideDeep, halves
-from leaktight.wire import Standing, take_part
-from leaktight.wire.half import Half
-from leaktight.wire.settings import PartyFile, parse_party_file
+from leaktight.wire import PartyFile, PartyProgress, parse_party_file, take_part
+from leaktight.wire.party_data import PartyData
 
 NUMBERS, WORDS, BUCKETS = 13, 26, 1000
 ROLES, BOTH = ("label-party", "feature-party"), "both"
@@ -53,12 +52,12 @@ def held(batch: int) -> tuple[torch.Tensor, torch.Tensor]:
 class Made(PartyFile):
     """A party's settings with rows that are made up in place of a file's."""
 
-    def half(self, role: str) -> Half:
+    def load_data(self, role: str) -> PartyData:
         """Return the party's part of the rows."""
         rows, labels = held(self.agreement.batch_size)
         if role == "label-party":
-            return Half(Batch(rows[:, :NUMBERS], labels), None, COLUMNS.take(range(NUMBERS)), 2)
-        return Half(Batch(rows, torch.full_like(labels, -1)), None, COLUMNS, 0)
+            return PartyData(Batch(rows[:, :NUMBERS], labels), None, COLUMNS.take(range(NUMBERS)), 2)
+        return PartyData(Batch(rows, torch.full_like(labels, -1)), None, COLUMNS, 0)
 
 
 class Clock:
@@ -67,7 +66,7 @@ class Clock:
     def __init__(self) -> None:
         self.times: list[float] = []
 
-    def __call__(self, standing: Standing | None = None) -> None:
+    def __call__(self, progress: PartyProgress | None = None) -> None:
         """Take in that a step was taken."""
         self.times.append(time.perf_counter())
 

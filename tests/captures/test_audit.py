@@ -10,7 +10,7 @@ from leaktight.attacks.presets import preset
 from leaktight.attacks.replay import Replay
 from leaktight.attacks.suite import fitting, whole_suite
 from leaktight.captures import read_captures
-from leaktight.captures.tensors import pack_tensors
+from leaktight.captures.capture import pack_tensors
 from leaktight.channels import deviations
 from leaktight.cli.main import main
 from leaktight.core.errors import InvalidValue
@@ -130,9 +130,9 @@ def test_without_the_truth_only_the_attackers_objective_is_known(recorded):
     assert {record.status for record in records} == {Status.DONE}
     assert done
     assert not any(record.reading("psnr") for record in records if record.cell.purpose != "control")
-    found = flags(records)
-    assert "no reconstruction or label is graded" in found["not_graded"]
-    assert "on noise of the same size" in found["objective_against_noise"]
+    raised = flags(records)
+    assert "no reconstruction or label is graded" in raised["not_graded"]
+    assert "on noise of the same size" in raised["objective_against_noise"]
     assert summarise(records).verdict[0].startswith("As captured: unknown. The attack ")
     page = write_report(folder.parent / "audit-False").read_text()
     assert page.count("data:image/png") == 2
@@ -151,32 +151,32 @@ def test_with_the_truth_a_leak_is_graded_and_nothing_is_diagnosed(recorded):
     }
     assert psnr["none", "analytic"] > 60
     assert psnr["as_captured", "analytic"] > 60
-    found = flags(records)
-    assert "Chance levels are those of grey and noise" in found["blank_chance"]
-    assert not found.keys() & {"not_graded", "captured_defence_works", "vanishing_gradients", "label_counts_unknown"}
+    raised = flags(records)
+    assert "Chance levels are those of grey and noise" in raised["blank_chance"]
+    assert not raised.keys() & {"not_graded", "captured_defence_works", "vanishing_gradients", "label_counts_unknown"}
 
 
 def test_a_defence_that_works_is_named(recorded):
     folder = recorded(change=lambda tensor: tensor + 3 * torch.randn(tensor.shape, generator=torch.Generator().manual_seed(1)))
-    found = flags(audited(folder, truth=True))
-    assert found["captured_defence_works"].startswith("What the senders did works against analytic")
+    raised = flags(audited(folder, truth=True))
+    assert raised["captured_defence_works"].startswith("What the senders did works against analytic")
 
 
 def test_vanishing_gradients_are_named(recorded):
-    found = flags(noted(recorded(change=lambda tensor: tensor * 1e-8)))
-    assert found["vanishing_gradients"].startswith("2 of 2 captured messages are faint")
+    raised = flags(noted(recorded(change=lambda tensor: tensor * 1e-8)))
+    assert raised["vanishing_gradients"].startswith("2 of 2 captured messages are faint")
 
 
 def test_train_mode_batch_norm_and_dropout_are_named(recorded):
-    found = flags(noted(recorded("normed", messages=1, examples=4)))
-    assert found["batch_norm_in_training"].startswith("Batch norm (layers: 1) normalised by the private batch")
-    assert found["dropout_in_training"].startswith("Dropout (layers: 1) drew at random")
-    assert "labels were only estimated" in found["label_counts_unknown"]
+    raised = flags(noted(recorded("normed", messages=1, examples=4)))
+    assert raised["batch_norm_in_training"].startswith("Batch norm (layers: 1) normalised by the private batch")
+    assert raised["dropout_in_training"].startswith("Dropout (layers: 1) drew at random")
+    assert "labels were only estimated" in raised["label_counts_unknown"]
 
 
 def test_unknown_steps_are_named(recorded):
-    found = flags(noted(recorded(steps=2, batch_size=1)))
-    assert found["local_steps_unknown"].startswith("How many local steps of what size made 2 of 2 captured updates is unknown")
+    raised = flags(noted(recorded(steps=2, batch_size=1)))
+    assert raised["local_steps_unknown"].startswith("How many local steps of what size made 2 of 2 captured updates is unknown")
 
 
 def test_an_unknown_number_of_examples_is_named(recorded):

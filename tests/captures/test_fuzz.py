@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from leaktight.captures import read_captures, read_truth
-from leaktight.captures.manifest import LARGEST_GUESS, Manifest, parse
-from leaktight.captures.tensors import pack_tensors, read_tensors
+from leaktight.captures.capture import pack_tensors, read_tensors
+from leaktight.captures.manifest import LARGEST_GUESS, Manifest, parse_manifest
 from leaktight.core.errors import InvalidValue
 
 CASES = int(os.environ.get("LEAKTIGHT_FUZZ", "200"))
@@ -49,21 +49,21 @@ fields = st.sampled_from([*Manifest.model_fields, "unknown", ""])
 @st.composite
 def damaged(draw, content: bytes):
     """Return bytes with some cut, changed, doubled or put in."""
-    found = bytearray(content)
+    spoilt = bytearray(content)
     for _ in range(draw(st.integers(1, 6))):
-        at = draw(st.integers(0, len(found)))
+        at = draw(st.integers(0, len(spoilt)))
         match draw(st.sampled_from(["cut", "change", "insert", "drop", "double"])):
             case "cut":
-                del found[at:]
+                del spoilt[at:]
             case "change":
-                found[at : at + 1] = draw(st.binary(min_size=1, max_size=8))
+                spoilt[at : at + 1] = draw(st.binary(min_size=1, max_size=8))
             case "insert":
-                found[at:at] = draw(st.binary(max_size=16))
+                spoilt[at:at] = draw(st.binary(max_size=16))
             case "drop":
-                del found[at : at + draw(st.integers(1, 32))]
+                del spoilt[at : at + draw(st.integers(1, 32))]
             case "double":
-                found += found[at:]
-    return bytes(found)
+                spoilt += spoilt[at:]
+    return bytes(spoilt)
 
 
 @st.composite
@@ -98,26 +98,26 @@ def check_file(content: bytes) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "one.safetensors"
         path.write_bytes(content)
-        found = tried(lambda: read_tensors(path))
-    if found is not None:
-        assert sum(tensor.numel() * tensor.element_size() for tensor in found.values()) <= len(content)
+        tensors = tried(lambda: read_tensors(path))
+    if tensors is not None:
+        assert sum(tensor.numel() * tensor.element_size() for tensor in tensors.values()) <= len(content)
 
 
 @fuzz
 @given(st.dictionaries(fields, anything, max_size=3))
 def test_manifests_with_any_value(changes):
-    found = tried(lambda: parse(json.dumps({**GOOD, **changes}).encode("utf-8", "surrogatepass"), "one"))
-    if found is not None:
-        numbers_in_all = (found.examples or 1) * torch.Size(found.shape or ()).numel()
+    manifest = tried(lambda: parse_manifest(json.dumps({**GOOD, **changes}).encode("utf-8", "surrogatepass"), "one"))
+    if manifest is not None:
+        numbers_in_all = (manifest.examples or 1) * torch.Size(manifest.shape or ()).numel()
         assert 0 < numbers_in_all <= LARGEST_GUESS
-        assert found.facts()["examples"] >= 1
-        assert "/" not in found.tensors + found.parameters
+        assert manifest.facts()["examples"] >= 1
+        assert "/" not in manifest.tensors + manifest.parameters
 
 
 @fuzz
 @given(st.binary() | damaged(json.dumps(GOOD).encode()))
 def test_manifests_of_any_bytes(content):
-    tried(lambda: parse(content, "one"))
+    tried(lambda: parse_manifest(content, "one"))
 
 
 @fuzz
@@ -138,8 +138,8 @@ def test_damaged_truth(content):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "truth.safetensors"
         path.write_bytes(content)
-        found = tried(lambda: read_truth(path, ["a/0"]))
-    assert found is None or all(len(batch.inputs) == len(batch.labels) > 0 for batch in found.values())
+        batches = tried(lambda: read_truth(path, ["a/0"]))
+    assert batches is None or all(len(batch.inputs) == len(batch.labels) > 0 for batch in batches.values())
 
 
 @fuzz

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from leaktight.captures.manifest import Manifest, parse, read_manifest
+from leaktight.captures.manifest import Manifest, parse_manifest, read_manifest
 from leaktight.core.errors import InvalidValue
 from leaktight.core.input_file import LARGEST_SETTINGS
 
@@ -15,7 +15,7 @@ def test_it_goes_to_json_and_back():
     manifest = Manifest(
         **GOOD, shape=(1, 8, 8), mean=(0.5,), std=(0.25,), examples=8, batch_size=4, local_steps=2, learning_rate=0.1
     )
-    assert parse(json.dumps(manifest.to_dict()).encode(), "x") == manifest
+    assert parse_manifest(json.dumps(manifest.to_dict()).encode(), "x") == manifest
     assert manifest.name == "node-1/2"
 
 
@@ -65,7 +65,7 @@ def test_steps_of_unknown_size_are_of_size_one():
 )
 def test_what_is_wrong_is_one_sentence(change, why):
     with pytest.raises(InvalidValue) as caught:
-        parse(json.dumps({**GOOD, **change}).encode(), "one.capture.json")
+        parse_manifest(json.dumps({**GOOD, **change}).encode(), "one.capture.json")
     assert why in str(caught.value)
     assert "one.capture.json" in str(caught.value)
     assert "\n" not in str(caught.value)
@@ -74,7 +74,7 @@ def test_what_is_wrong_is_one_sentence(change, why):
 @pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe", b"[" * 100_000, b"1" * 10_000, b"null", b"[]", b'"text"'])
 def test_what_is_not_a_table_is_one_sentence(content):
     with pytest.raises(InvalidValue, match=r"The manifest `one` (is not JSON|must hold one table)") as caught:
-        parse(content, "one")
+        parse_manifest(content, "one")
     assert len(str(caught.value)) < 500
 
 
@@ -88,7 +88,7 @@ def test_a_huge_file_is_not_read(tmp_path):
 
 def test_a_huge_fault_is_cut_short():
     with pytest.raises(InvalidValue) as caught:
-        parse(json.dumps({**GOOD, "sender": "x" * 100_000}).encode(), "one")
+        parse_manifest(json.dumps({**GOOD, "sender": "x" * 100_000}).encode(), "one")
     assert len(str(caught.value)) < 500
 
 

@@ -73,8 +73,8 @@ def test_nothing_of_the_examples_is_written_unless_asked(tmp_path):
     truth = tmp_path / "truth.safetensors"
     with Recorder(tmp_path / "kept", model, truth=truth) as recorder:
         recorder.gradient(batch=(inputs, labels))
-    found = read_truth(truth, ["model/0"])["model/0"]
-    assert torch.equal(found.inputs, inputs)
+    written = read_truth(truth, ["model/0"])["model/0"]
+    assert torch.equal(written.inputs, inputs)
     assert oct(truth.stat().st_mode & 0o777) == "0o600"
 
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from leaktight.captures import AsCaptured, Captured, read_captures
-from leaktight.captures.sender import exchange, undefended
+from leaktight.captures.sender import exchange, undefended_message
 from leaktight.captures.truth import read_truth
 from leaktight.core.defence import Undefended
 from leaktight.core.errors import InvalidValue, Refusal
@@ -71,8 +71,8 @@ def test_an_update_of_several_steps_is_replayed(recorded):
 @pytest.mark.parametrize("known", [{}, {"local_steps": 2}, {"local_steps": 2, "learning_rate": 0.1, "adaptive": True}])
 def test_an_update_of_unknown_steps_has_no_undefended_twin(recorded, known):
     one = scenario(recorded(steps=2, batch_size=1, **known), truth=True)
-    assert next(iter(observed(one, AsCaptured()).truths.values())).plain is None
-    with pytest.raises(Refusal, match="how many local steps of what size were taken is unknown"):
+    assert next(iter(observed(one, AsCaptured()).inside.values())).plain is None
+    with pytest.raises(Refusal, match="the number or size of local steps is unknown"):
         observed(one, Undefended())
 
 
@@ -83,7 +83,7 @@ def test_batch_norm_is_replayed_as_it_was(recorded, mode):
     capture = one.captures()[0]
     task = one.task(capture)
     asked, sent = exchange(capture, task)
-    plain = undefended(
+    plain = undefended_message(
         task, asked, sent, read_truth(folder.parent / "truth.safetensors", ["model/0"])["model/0"], capture.manifest
     )
     other = {name for name in sent.tensors if not torch.allclose(plain.tensors[name], sent.tensors[name], atol=1e-5)}
@@ -159,6 +159,6 @@ def test_labels_and_counts_of_the_truth_must_fit(recorded):
     from leaktight.core.task import Batch
 
     with pytest.raises(InvalidValue, match="labels from 0 to 2"):
-        undefended(task, asked, sent, Batch(batch.inputs, batch.labels + 5), capture.manifest)
+        undefended_message(task, asked, sent, Batch(batch.inputs, batch.labels + 5), capture.manifest)
     with pytest.raises(InvalidValue, match="as many examples as its manifest says, 1"):
-        undefended(task, asked, sent, Batch.join([batch, batch]), capture.manifest)
+        undefended_message(task, asked, sent, Batch.join([batch, batch]), capture.manifest)

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from leaktight.captures.task import loaded, mixing_layers, outputs_in, random_layers, task_of
+from leaktight.captures.task import load_state, mixing_layers, outputs_in, random_layers, task_of
 from leaktight.core.errors import InvalidValue
 from leaktight.core.task import Batch
 from leaktight.learning.gradient import gradient
@@ -32,9 +32,9 @@ def test_the_gradient_is_the_modules_own():
     net, inputs, labels = Net().eval(), torch.rand(2, 1, 2, 2), torch.tensor([0, 2])
     task = task_of(net, (1, 2, 2), 3)
     nn.functional.cross_entropy(net(inputs), labels).backward()
-    found = task.outward(gradient(task, task.model.tensors(), Batch(inputs, labels)).tensors)
+    tensors = task.outward(gradient(task, task.model.tensors(), Batch(inputs, labels)).tensors)
     for name, parameter in net.named_parameters():
-        assert torch.allclose(found[name], parameter.grad, atol=1e-6)
+        assert torch.allclose(tensors[name], parameter.grad, atol=1e-6)
 
 
 def test_standardisation_outside_the_module_becomes_part_of_the_task():
@@ -50,7 +50,7 @@ def test_a_linear_module_is_its_own_head():
 def test_captured_parameters_and_buffers_are_loaded_by_name():
     source, net = Net(), Net()
     source(torch.rand(8, 1, 2, 2))
-    loaded(net, source.state_dict(), "The capture")
+    load_state(net, source.state_dict(), "The capture")
     assert torch.equal(net.features[2].running_mean, source.features[2].running_mean)
     assert torch.equal(net.classifier.weight, source.classifier.weight)
 
@@ -58,9 +58,9 @@ def test_captured_parameters_and_buffers_are_loaded_by_name():
 def test_a_state_of_another_model_is_one_sentence():
     state = Net().state_dict()
     with pytest.raises(InvalidValue, match=r"The capture must hold `classifier.weight` like the model"):
-        loaded(Net(), {name: state[name] for name in state if name != "classifier.weight"}, "The capture")
+        load_state(Net(), {name: state[name] for name in state if name != "classifier.weight"}, "The capture")
     with pytest.raises(InvalidValue, match=r"`classifier.bias` of the capture must have the shape \(3,\)"):
-        loaded(Net(), {**state, "classifier.bias": torch.zeros(4)}, "The capture")
+        load_state(Net(), {**state, "classifier.bias": torch.zeros(4)}, "The capture")
 
 
 def test_layers_that_mix_or_draw_are_named():

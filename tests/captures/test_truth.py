@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from leaktight.captures import read_truth, write_truth
-from leaktight.captures.tensors import pack_tensors
+from leaktight.captures.capture import pack_tensors
 from leaktight.core.errors import InvalidValue
 from leaktight.core.task import Batch
 
@@ -20,9 +20,9 @@ def written(tmp_path, **tensors):
 def test_batches_come_back_by_message(tmp_path):
     path = tmp_path / "truth.safetensors"
     write_truth(path, {"a/0": BATCH, "b/1": BATCH})
-    found = read_truth(path, ["a/0", "c/0"])
-    assert list(found) == ["a/0"]
-    assert torch.equal(found["a/0"].inputs, BATCH.inputs)
+    batches = read_truth(path, ["a/0", "c/0"])
+    assert list(batches) == ["a/0"]
+    assert torch.equal(batches["a/0"].inputs, BATCH.inputs)
     assert oct(path.stat().st_mode & 0o777) == "0o600"
 
 

@@ -19,10 +19,10 @@ from leaktight.core.metric import Reading
 pytest.importorskip("grpc")
 pytest.importorskip("cryptography")
 
-from leaktight.wire import Outcome, Standing
+from leaktight.wire import PartyProgress, PartyResult
 
 Call = Callable[..., Any]
-STANDING = Standing(5, 10, 0.25, 4_000_000, 8_000_000, 2.0, 0.0031)
+PROGRESS = PartyProgress(5, 10, 0.25, 4_000_000, 8_000_000, 2.0, 0.0031)
 
 
 @pytest.fixture
@@ -87,25 +87,25 @@ def test_certificates_for_others(leaktight: Call, tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "made").iterdir()] == ["superlink"]
 
 
-def test_the_line_tells_of_loss_bandwidth_and_round_trip() -> None:
-    assert describe(STANDING) == "loss 0.25, 2.0 MB/s out, 4.0 MB/s in, round-trip 3.1 ms"
-    assert describe(Standing(0, 10, None, 0, 0, 0.0, None)) == "0.0 MB/s out, 0.0 MB/s in"
+def test_the_progress_shows_loss_bandwidth_and_response_time() -> None:
+    assert describe(PROGRESS) == "loss 0.25, 2.0 MB/s out, 4.0 MB/s in, response time 3.1 ms"
+    assert describe(PartyProgress(0, 10, None, 0, 0, 0.0, None)) == "0.0 MB/s out, 0.0 MB/s in"
 
 
 @pytest.mark.parametrize("terminal", [True, False])
 def test_the_bar_shows_on_a_terminal_only_and_sentences_always(terminal: bool) -> None:
     out = io.StringIO()
     with StepBar(Console(file=out, force_terminal=terminal, width=200)) as bar:
-        bar.step(STANDING)
+        bar.step(PROGRESS)
         bar.tell("Something [bold]happened[/bold].")
-    assert ("round-trip 3.1 ms" in out.getvalue()) == terminal
+    assert ("response time 3.1 ms" in out.getvalue()) == terminal
     assert ("5/10" in out.getvalue()) == terminal
     assert "Something [bold]happened[/bold]." in out.getvalue()
 
 
 def test_the_summary_names_what_was_measured() -> None:
     reading = Reading(name="auc", value=0.9, low=0.8, high=1.0, n=40)
-    shown = summary(Outcome(60, (reading,), 1_500_000, 2_000_000, 3.25, Path("a.safetensors")))
+    shown = summary(PartyResult(60, (reading,), 1_500_000, 2_000_000, 3.25, Path("a.safetensors")))
     assert shown.splitlines() == [
         "Done: 60 steps; 1.5 MB out, 2.0 MB in, 3.2 s.",
         "Test AUC: 0.9000 (0.8000 to 1.0000)",

@@ -111,7 +111,7 @@ def test_who_may_reach_flower_is_passed_on(leaktight: Call, plan: Path, monkeypa
         raise InvalidValue("enough")
 
     monkeypatch.setattr("leaktight.flower.simulation.simulate", train)
-    monkeypatch.setattr("leaktight.flower.deploy.deploy", train)
+    monkeypatch.setattr("leaktight.flower.deployment.deploy", train)
     words = ("train", "plan.toml", "--defence", "none", "--engine", "flower")
     for more in ((), ("--trust-local-users",), ("--deploy", "keys"), ("--deploy", "keys", "--trust-local-users")):
         assert leaktight(*words, *more).code == 2

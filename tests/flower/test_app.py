@@ -16,7 +16,7 @@ from leaktight.core.message import Message as Sent
 from leaktight.data import Digits
 from leaktight.defences import DPSGD, ClassKeys, GaussianNoise, Polarization, TopK
 from leaktight.flower.app import FAILURE_FILE, PROGRESS_FILE, client_app, main
-from leaktight.flower.letter import content_of, messages_of
+from leaktight.flower.codec import content_of, messages_of
 from leaktight.flower.node_state import SIMULATION, NodeState, decode, encode
 from leaktight.flower.remote import FAILURES, Nodes
 from leaktight.learning.federated import Federated
@@ -90,8 +90,8 @@ def led(grid, one, **settings):
     return one.lead(nodes.parties(), nodes.gather)
 
 
-def same(found, wanted):
-    return found.utility == wanted.utility and all(torch.equal(found.parameters[n], t) for n, t in wanted.parameters.items())
+def same(result, wanted):
+    return result.utility == wanted.utility and all(torch.equal(result.parameters[n], t) for n, t in wanted.parameters.items())
 
 
 CASES = {
@@ -125,9 +125,9 @@ def test_the_model_is_that_of_the_local_engine_to_the_last_bit(case):
 def test_what_is_revealed_comes_with_the_last_answer():
     one = training(ClassKeys())
     grid = Nodeless(one)
-    found = led(grid, one)
-    assert same(found, one.lead(one.parties()))
-    assert [each.readings for each in found.curve] == [(), ()]
+    result = led(grid, one)
+    assert same(result, one.lead(one.parties()))
+    assert [each.readings for each in result.curve] == [(), ()]
     assert len(grid.handled) == 3 + 2 * 3
 
 
@@ -201,7 +201,7 @@ def test_a_node_without_a_number_says_so():
 
 def test_participants_that_never_come_are_named():
     one = training()
-    with pytest.raises(LeaktightError, match=r"The training needs 3 participants. Only 2 came: client-0, client-1."):
+    with pytest.raises(LeaktightError, match=r"The training run needs 3 participants. Only 2 came: client-0, client-1."):
         led(Nodeless(one, 2), one, attempts=1)
 
 
@@ -336,11 +336,11 @@ def test_a_deployed_node_sends_its_answer_again_byte_for_byte(monkeypatch):
 def test_states_survive_their_archive():
     answer = Sent(Kind.UPDATE, "client-0", "server", 3, {"a": torch.ones(2), "b": torch.tensor(3.0)}, {"examples": 2.0})
     state = NodeState(3, {"a": {"b": torch.ones(2)}, "count": 2}, {"epsilon": 1.0}, "a1", (answer,))
-    found = decode(encode(state))
-    assert (found.round, found.notes, found.asked) == (3, {"epsilon": 1.0}, "a1")
-    assert found.memory["count"] == 2
-    assert torch.equal(found.memory["a"]["b"], torch.ones(2))
-    assert list(found.answer[0].tensors) == ["a", "b"]
-    assert str(found.answer) == str(state.answer)
+    restored = decode(encode(state))
+    assert (restored.round, restored.notes, restored.asked) == (3, {"epsilon": 1.0}, "a1")
+    assert restored.memory["count"] == 2
+    assert torch.equal(restored.memory["a"]["b"], torch.ones(2))
+    assert list(restored.answer[0].tensors) == ["a", "b"]
+    assert str(restored.answer) == str(state.answer)
     with pytest.raises(LeaktightError, match=r"client-0 was asked for round 9 and remembers round 3 last"):
-        found.repeat(9, "client-0", "")
+        restored.repeat(9, "client-0", "")

@@ -17,12 +17,11 @@ import pytest
 
 from leaktight.core.errors import InvalidValue, LeaktightError
 from leaktight.data import Digits
-from leaktight.flower import engine, guard, namespace, processes
+from leaktight.flower import launcher, namespace, processes, watchdog
 from leaktight.flower.app import FAILURE_FILE, PROGRESS_FILE
-from leaktight.flower.deploy import STARTS, Deployment, Keys, keys_in
-from leaktight.flower.engine import follow, workplace
+from leaktight.flower.deployment import STARTS, Deployment, Keys, load_keys
+from leaktight.flower.launcher import open_programs, run_training, write_profile, write_project
 from leaktight.flower.processes import Programs, free_port, last_line
-from leaktight.flower.project import write_profile, write_project
 from leaktight.learning.federated import Federated
 from leaktight.learning.joint import CURVE_FILE, MODEL_FILE, JointTraining
 from leaktight.models import MLP
@@ -62,9 +61,9 @@ def test_what_was_started_is_ended_with_all_below_it(tmp_path, family):
     with pytest.raises(KeyboardInterrupt), Programs(tmp_path / "files", tmp_path / "logs") as programs:
         started = programs.start("one", family)
         child = child_of(programs, "one")
-        assert {started.pid, child} <= guard.parents().keys()
+        assert {started.pid, child} <= watchdog.parents().keys()
         raise KeyboardInterrupt
-    assert not {started.pid, child} & guard.parents().keys()
+    assert not {started.pid, child} & watchdog.parents().keys()
     assert (tmp_path / "logs" / "one.log").stat().st_mode & 0o777 == 0o600
     assert not (tmp_path / "files").exists()
 
@@ -93,7 +92,7 @@ time.sleep(100)
     until = time.monotonic() + 30
     while (tmp_path / "files").exists() and time.monotonic() < until:
         time.sleep(0.1)
-    assert not {started, child} & guard.parents().keys()
+    assert not {started, child} & watchdog.parents().keys()
     assert not (tmp_path / "files").exists()
 
 
@@ -104,32 +103,32 @@ def test_what_lost_its_parent_is_ended_too(tmp_path, family, trust):
         child = child_of(programs, "one")
         os.kill(started.pid, signal.SIGKILL)
         started.wait()
-        assert child in guard.parents()
-    assert child not in guard.parents()
+        assert child in watchdog.parents()
+    assert child not in watchdog.parents()
 
 
 def test_a_stranger_with_the_number_of_a_program_that_ended_is_left_alone(tmp_path, family):
     with Programs(tmp_path / "files", tmp_path / "logs") as programs:
-        pipe, told = programs._guard.stdin, []
-        programs._guard.stdin = SimpleNamespace(
-            write=lambda line: told.append(line) or pipe.write(line), flush=pipe.flush, close=pipe.close
+        pipe, lines = programs._watchdog.stdin, []
+        programs._watchdog.stdin = SimpleNamespace(
+            write=lambda line: lines.append(line) or pipe.write(line), flush=pipe.flush, close=pipe.close
         )
         ended, stays = programs.start("one", family), programs.start("two", family)
         child = child_of(programs, "two")
-        guard.end([ended.pid])
+        watchdog.end([ended.pid])
         ended.wait()
-    assert told == [b"%d\n" % ended.pid, b"%d %d\n" % (ended.pid, stays.pid), b"%d\n" % stays.pid]
-    assert not {stays.pid, child} & guard.parents().keys()
+    assert lines == [b"%d\n" % ended.pid, b"%d %d\n" % (ended.pid, stays.pid), b"%d\n" % stays.pid]
+    assert not {stays.pid, child} & watchdog.parents().keys()
 
 
-def test_the_guard_ends_what_it_was_told_of_last(monkeypatch, tmp_path):
+def test_the_watchdog_ends_what_it_was_told_of_last(monkeypatch, tmp_path):
     ended = []
-    monkeypatch.setattr(guard, "end", lambda pids, mark, network: ended.extend(pids))
+    monkeypatch.setattr(watchdog, "end", lambda pids, mark, network: ended.extend(pids))
     for said in ("1\n1 2\n2\n", "1\n\n", ""):
         folder = tmp_path / "private"
         folder.mkdir()
         monkeypatch.setattr(sys, "stdin", io.StringIO(said))
-        guard.main(str(folder))
+        watchdog.main(str(folder))
         assert not folder.exists()
     assert ended == [2]
 
@@ -141,13 +140,13 @@ def test_everything_that_tells_others_is_off(tmp_path, monkeypatch):
     script.write_text(f"#!{sys.executable}\nimport json, os\nprint(json.dumps(dict(os.environ)))\n")
     script.chmod(0o700)
     with Programs(tmp_path / "files", tmp_path / "logs") as programs:
-        found = json.loads(programs.do(str(script)))
+        environment = json.loads(programs.run(str(script)))
     off = ("FLWR_TELEMETRY_ENABLED", "RAY_USAGE_STATS_ENABLED", "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER")
-    assert [found[name] for name in off] == ["0", "0", "0"]
-    assert found["FLWR_DISABLE_UPDATE_CHECK"] == "1"
-    assert Path(found["FLWR_HOME"]).parent == tmp_path / "files"
-    assert found["PATH"].split(os.pathsep)[:2] == [str(tmp_path / "files" / "bin"), str(Path(sys.executable).parent)]
-    assert found["RAY_AUTH_MODE"] == "token"
+    assert [environment[name] for name in off] == ["0", "0", "0"]
+    assert environment["FLWR_DISABLE_UPDATE_CHECK"] == "1"
+    assert Path(environment["FLWR_HOME"]).parent == tmp_path / "files"
+    assert environment["PATH"].split(os.pathsep)[:2] == [str(tmp_path / "files" / "bin"), str(Path(sys.executable).parent)]
+    assert environment["RAY_AUTH_MODE"] == "token"
 
 
 def test_a_program_that_fails_is_one_sentence(tmp_path):
@@ -156,7 +155,7 @@ def test_a_program_that_fails_is_one_sentence(tmp_path):
     script.chmod(0o700)
     with Programs(tmp_path / "files", tmp_path / "logs") as programs:
         with pytest.raises(LeaktightError, match=r"fail register` failed: ERROR: The key is not known.$"):
-            programs.do(str(script), "register")
+            programs.run(str(script), "register")
         programs.start("superlink", str(script))
         with pytest.raises(LeaktightError, match=r"Flower's superlink did not start: ERROR: The key is not known.$"):
             programs.wait_for("superlink", free_port())
@@ -190,15 +189,15 @@ class Ended:
 
 @pytest.fixture
 def programs(tmp_path, monkeypatch):
-    monkeypatch.setattr(engine, "_PAUSE", 0.0)
-    with workplace(tmp_path / "out") as made:
-        made._started[engine.SUPERLINK] = Ended(looks=1000)
+    monkeypatch.setattr(launcher, "_PAUSE", 0.0)
+    with open_programs(tmp_path / "out") as made:
+        made._started[launcher.SUPERLINK] = Ended(looks=1000)
         yield made
-        del made._started[engine.SUPERLINK]
+        del made._started[launcher.SUPERLINK]
 
 
 def test_a_training_is_followed_to_its_model(programs, tmp_path):
-    out, told, tended = tmp_path / "out", [], []
+    out, rounds, tended = tmp_path / "out", [], []
     programs.start = lambda *words: Ended(2)
 
     def tend():
@@ -206,8 +205,8 @@ def test_a_training_is_followed_to_its_model(programs, tmp_path):
         (out / PROGRESS_FILE).write_text(json.dumps({"played": len(tended), "utility": [{"name": "accuracy", "value": 0.5}]}))
         (out / CURVE_FILE).write_text("{}")
 
-    follow(programs, training(), out, told.append, tend=tend)
-    assert [(one.played, one.readings[0].value) for one in told] == [(1, 0.5), (2, 0.5)]
+    run_training(programs, training(), out, rounds.append, tend=tend)
+    assert [(played.played, played.readings[0].value) for played in rounds] == [(1, 0.5), (2, 0.5)]
 
 
 def test_a_training_that_failed_says_why(programs, tmp_path):
@@ -215,57 +214,57 @@ def test_a_training_that_failed_says_why(programs, tmp_path):
     programs.start = lambda *words: Ended(10)
     (out / FAILURE_FILE).write_text('{"reason": "client-1 is broken."}')
     with pytest.raises(LeaktightError, match=r"^client-1 is broken.$"):
-        follow(programs, training(), out)
+        run_training(programs, training(), out)
     (out / FAILURE_FILE).unlink()
     programs.start = lambda *words: Ended()
     programs.log("run").write_text("ERROR: no federation\n")
     with pytest.raises(
         LeaktightError, match=r"ended without a model \(ERROR: no federation\). See the logs in `.*out/flower-logs`"
     ):
-        follow(programs, training(), out)
+        run_training(programs, training(), out)
 
 
 def test_a_superlink_that_ends_or_loses_its_app_ends_the_training(programs, tmp_path):
     programs.start = lambda *words: Ended(10)
     (programs.folder / "ends").mkdir(exist_ok=True)
-    note = programs.folder / "ends" / engine.SUPERLINK
+    note = programs.folder / "ends" / launcher.SUPERLINK
     note.write_text("Flower's flwr-serverapp ended (signal SIGKILL)")
     log = tmp_path / "out" / "flower-logs" / "superlink.log"
     with pytest.raises(LeaktightError, match=rf"^Flower's flwr-serverapp ended \(signal SIGKILL\) in .*; its log is `{log}`.$"):
-        follow(programs, training(), tmp_path / "out")
+        run_training(programs, training(), tmp_path / "out")
     note.unlink()
-    programs._started[engine.SUPERLINK] = Ended()
+    programs._started[launcher.SUPERLINK] = Ended()
     with pytest.raises(LeaktightError, match=rf"^Flower's superlink ended \(exit code 0\) in .*; its log is `{log}`.$"):
-        follow(programs, training(), tmp_path / "out")
+        run_training(programs, training(), tmp_path / "out")
 
 
 def test_logs_stay_where_a_training_failed_and_go_where_it_did_not(tmp_path):
     log = tmp_path / "flower-logs" / "one.log"
-    with pytest.raises(LeaktightError), workplace(tmp_path) as programs:
+    with pytest.raises(LeaktightError), open_programs(tmp_path) as programs:
         programs.log("one").write_text("said")
         raise LeaktightError("It failed.")
     assert log.read_text() == "said"
     assert log.parent.stat().st_mode & 0o777 == 0o700
-    with workplace(tmp_path) as programs:
+    with open_programs(tmp_path) as programs:
         assert not log.exists()
         programs.log("one").write_text("said")
     assert not log.parent.exists()
 
 
 def test_where_there_can_be_no_network_of_our_own_nothing_starts_beside_other_users(tmp_path, monkeypatch):
-    monkeypatch.setattr(processes, "_held_network", lambda: None)
+    monkeypatch.setattr(processes, "_hold_network", lambda: None)
     monkeypatch.setattr("leaktight.core.local_users.other_users", lambda: ["ann", "bob"])
     with (
         pytest.raises(
             InvalidValue, match=r"would be open to other users of this machine \(ann, bob\).*`--trust-local-users`.$"
         ),
-        workplace(tmp_path),
+        open_programs(tmp_path),
     ):
         pass
-    with workplace(tmp_path, trust=True) as programs:
-        assert programs.do("python", "-c", "print('here')") == "here\n"
+    with open_programs(tmp_path, trust=True) as programs:
+        assert programs.run("python", "-c", "print('here')") == "here\n"
     monkeypatch.setattr("leaktight.core.local_users.other_users", list)
-    with workplace(tmp_path) as programs:
+    with open_programs(tmp_path) as programs:
         started = programs.start("one", "python", "-m", "http.server", "--bind", "127.0.0.1", str(port := free_port()))
         programs.wait_for("one", port)
         assert namespace.namespace_of(started.pid) == namespace.namespace_of(os.getpid())
@@ -282,13 +281,13 @@ def test_the_ports_of_programs_are_in_a_network_of_their_own(programs):
     assert namespace.listens(started.pid, port)
     assert namespace.namespace_of(started.pid) != namespace.namespace_of(os.getpid())
     code = f"import socket; socket.create_connection(('127.0.0.1', {port})); print('reached')"
-    assert programs.do("python", "-c", code) == "reached\n"
+    assert programs.run("python", "-c", code) == "reached\n"
 
 
 def test_old_results_are_not_taken_for_new_ones(tmp_path):
     for name in (MODEL_FILE, CURVE_FILE, FAILURE_FILE, PROGRESS_FILE):
         (tmp_path / name).write_text("{}")
-    with workplace(tmp_path) as programs:
+    with open_programs(tmp_path) as programs:
         assert [path.name for path in tmp_path.iterdir()] == ["flower-logs"]
         place = programs.folder
         assert place.stat().st_mode & 0o777 == 0o700
@@ -297,7 +296,7 @@ def test_old_results_are_not_taken_for_new_ones(tmp_path):
 
 def test_keys_are_made_once(tmp_path):
     pytest.importorskip("cryptography")
-    first, more = keys_in(tmp_path, 1), keys_in(tmp_path, 2)
+    first, more = load_keys(tmp_path, 1), load_keys(tmp_path, 2)
     assert first.nodes["client-0"] == more.nodes["client-0"]
     assert list(more.nodes) == ["client-0", "client-1"]
     for path in (first.superlink.authority, first.superlink.certificate, first.superlink.key, *more.nodes["client-1"]):
@@ -306,14 +305,14 @@ def test_keys_are_made_once(tmp_path):
 
 
 def test_a_node_that_ends_is_started_again_but_not_for_ever(programs, tmp_path, monkeypatch):
-    monkeypatch.setattr("leaktight.flower.deploy.superlink", lambda *_, **__: "127.0.0.1:9")
-    monkeypatch.setattr("leaktight.flower.deploy.PAUSE", 0.0)
+    monkeypatch.setattr("leaktight.flower.deployment.start_superlink", lambda *_, **__: "127.0.0.1:9")
+    monkeypatch.setattr("leaktight.flower.deployment.PAUSE", 0.0)
     started, registered = [], []
     programs.start = lambda name, *words: started.append(words) or Ended()
-    programs.do = lambda *words: registered.append(words)
-    keys = keys_in(tmp_path / "keys", 1)
+    programs.run = lambda *words: registered.append(words)
+    keys = load_keys(tmp_path / "keys", 1)
     deployment = Deployment(programs, Keys(keys.superlink, keys.nodes))
-    deployment.node(0)
+    deployment.start_node(0)
     programs.log("client-0").write_text("[code: 2004] Failed to activate SuperNode.\n")
     with pytest.raises(
         LeaktightError, match=rf"client-0 ended {STARTS} times: \[code: 2004\] Failed to activate SuperNode. Its log is `"

@@ -171,7 +171,7 @@ def test_a_damaged_folder_is_named_and_nothing_is_sent(by_hand, tmp_path):
 
 
 def test_a_budget_that_ends_with_its_process_is_said_once(by_hand, caplog, monkeypatch):
-    monkeypatch.setattr("leaktight.flower.defence_memory._told", set())
+    monkeypatch.setattr("leaktight.flower.defence_memory._warned", set())
     for _ in range(2):
         played(by_hand, protect(Counting()))
     said = [record.message for record in caplog.records if "budget" in record.message]
@@ -298,8 +298,8 @@ def test_several_records_are_one_update(by_hand):
     [
         (Undefended(), "which does nothing to them"),
         (Chain(links=()), "which does nothing to them"),
-        (Polarization(), "which also acts in `on_task`: use `leaktight.flower.defended`"),
-        (DPSGD(), "which also acts in `on_gradient`: use `leaktight.flower.defended`"),
+        (Polarization(), "which also acts in `on_task`: use `leaktight.flower.defend_training`"),
+        (DPSGD(), "which also acts in `on_gradient`: use `leaktight.flower.defend_training`"),
         (GaussianNoise(std=0.1, each="step"), "which also acts in `on_gradient`"),
         (Chain(links=(TopK(), Polarization())), "polarization instead"),
     ],

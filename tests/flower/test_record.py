@@ -8,9 +8,8 @@ from flwr.serverapp.strategy import FedAvg
 from leaktight.captures import read_captures
 from leaktight.core.errors import InvalidValue
 from leaktight.defences import GaussianNoise
-from leaktight.flower import protect, record, tap
-from leaktight.flower.facts import known_of
-from leaktight.flower.quiet import OFF, quiet
+from leaktight.flower import TELEMETRY_OFF, disable_telemetry, protect, record, tap
+from leaktight.flower.tap import facts_of
 
 BEFORE = {"weight": np.zeros((2, 2), np.float32), "steps": np.int64(0)}
 AFTER = {"weight": np.full((2, 2), 0.5, np.float32), "steps": np.int64(4)}
@@ -119,7 +118,7 @@ def test_the_tap_leaves_other_messages_alone(by_hand, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("config", "told", "expected"),
+    ("config", "known", "expected"),
     [
         ({}, {}, {"round": 0, "examples": 10}),
         ({"lr": True, "batch-size": "many"}, {}, {"round": 0, "examples": 10}),
@@ -135,14 +134,14 @@ def test_the_tap_leaves_other_messages_alone(by_hand, tmp_path):
         ),
     ],
 )
-def test_facts_come_from_who_tells_and_then_from_the_configuration(config, told, expected):
-    found = known_of(RecordDict({"config": ConfigRecord(config)}), 10, told)
-    assert {name: found[name] for name in expected} == expected
+def test_facts_come_from_who_tells_and_then_from_the_configuration(config, known, expected):
+    facts = facts_of(RecordDict({"config": ConfigRecord(config)}), 10, known)
+    assert {name: facts[name] for name in expected} == expected
     if not config:
-        assert "local_steps" not in found
+        assert "local_steps" not in facts
 
 
-def test_flower_is_quiet_unless_a_person_wants_otherwise():
+def test_telemetry_is_off_unless_a_user_wants_otherwise():
     environment = {"RAY_USAGE_STATS_ENABLED": "1"}
-    quiet(environment)
-    assert environment == {**OFF, "RAY_USAGE_STATS_ENABLED": "1"}
+    disable_telemetry(environment)
+    assert environment == {**TELEMETRY_OFF, "RAY_USAGE_STATS_ENABLED": "1"}

@@ -16,12 +16,12 @@ import torch
 from leaktight.attacks import preset
 from leaktight.captures import Captured, read_captures, write_truth
 from leaktight.captures.manifest import ENDING
-from leaktight.captures.sender import exchange, undefended
+from leaktight.captures.sender import exchange, undefended_message
 from leaktight.cli.main import main
 from leaktight.core.record import Status
 from leaktight.core.task import Batch
 from leaktight.data import Digits
-from leaktight.flower.quiet import OFF
+from leaktight.flower import TELEMETRY_OFF
 from leaktight.models import Factory
 from leaktight.plans import captured
 from leaktight.report import write_report
@@ -51,7 +51,13 @@ def superlink(home: Path, launch):
     home.mkdir()
     profile = f'[superlink]\ndefault = "ours"\n[superlink.ours]\naddress = "127.0.0.1:{port}"\ninsecure = true\n'
     (home / "config.toml").write_text(profile)
-    environment = {**os.environ, **OFF, "FLWR_HOME": str(home), "OMP_NUM_THREADS": "1", "PATH": f"{TOOLS}:{os.environ['PATH']}"}
+    environment = {
+        **os.environ,
+        **TELEMETRY_OFF,
+        "FLWR_HOME": str(home),
+        "OMP_NUM_THREADS": "1",
+        "PATH": f"{TOOLS}:{os.environ['PATH']}",
+    }
     options = ["--insecure", "--simulation", "--port", str(port), "--disable-runtime-dependency-installation"]
     with (home / "superlink.log").open("wb") as log:
         process = launch([TOOLS / "flower-superlink", *options], env=environment, stdout=log, stderr=log)
@@ -130,7 +136,7 @@ def owners(folder: Path, captures: Path) -> dict[str, Batch]:
         task = scenario.task(capture)
         asked, sent = exchange(capture, task)
         batches = [Batch(inputs, labels) for inputs, labels in parts]
-        plain = [undefended(task, asked, sent, batch, capture.manifest) for batch in batches]
+        plain = [undefended_message(task, asked, sent, batch, capture.manifest) for batch in batches]
         found[capture.manifest.name] = batches[max((0, 1), key=lambda place: likeness(plain[place], sent))]
     return found
 

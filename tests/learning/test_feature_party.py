@@ -61,7 +61,7 @@ def test_the_feature_party_may_defend_its_activations(tables):
     )
     opening = Message(Kind.CUT_GRADIENT, "label-party", "feature-party", -1, {})
     sent = noisy.respond(opening).tensors["activations"]
-    noise = sent - noisy._made.detach()
+    noise = sent - noisy._activations.detach()
     assert 0.8 < noise.std() < 1.2
     assert torch.equal(noisy.respond(opening).tensors["activations"], sent)
     assert (noisy.local.batch.labels == -1).all()
@@ -80,5 +80,5 @@ def test_rows_to_be_scored_are_defended_too_and_leave_no_trace(tables, counting)
     assert torch.equal(feature.features(table.features) - plain, noise)
     assert (feature.local.memory, feature.local.notes) == ({}, {})
     trained = feature.respond(Message(Kind.CUT_GRADIENT, "label-party", "feature-party", -1, {}))
-    sent = trained.tensors["activations"] - feature._made.detach()
+    sent = trained.tensors["activations"] - feature._activations.detach()
     assert not torch.allclose(sent, noise[:16], atol=1e-3)

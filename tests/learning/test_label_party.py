@@ -192,7 +192,7 @@ def test_a_defence_sees_the_labels_and_draws_from_the_step_s_stream(tables):
     assert label.local.notes["positives"] == table.labels[label.order.at(0)].sum()
     noise = torch.rand(16, 9, generator=stream(0, "label-party", 0, "defence"))
     assert torch.equal(answer.sent.tensors["gradient"], answer.clean.tensors["gradient"] + noise)
-    assert torch.equal(feature.respond(answer.sent).tensors["activations"], feature._made.detach())
+    assert torch.equal(feature.respond(answer.sent).tensors["activations"], feature._activations.detach())
 
 
 def test_a_defence_that_raises_leaves_the_party_as_it_was(tables, curve, same):

@@ -25,7 +25,7 @@ from leaktight.core.secure import SecretKey
 from leaktight.data import Csv
 from leaktight.defences import IsotropicNoise
 from leaktight.learning import Adam, Split
-from leaktight.learning.checkpoint_file import read_checkpoint
+from leaktight.learning.checkpoint import read_checkpoint
 from leaktight.learning.exchange import play
 from leaktight.models import WideDeep
 from leaktight.wire import parse_party_file, take_part
@@ -74,7 +74,7 @@ def tables(tmp_path_factory) -> Path:
 
 @dataclasses.dataclass
 class Reference:
-    """A training in one process: the loss of each step, and each party's final state."""
+    """A training run in one process: the loss of each step, and each party's final state."""
 
     losses: list[float]
     states: dict[str, dict]
@@ -129,7 +129,7 @@ def keyed():
 
 @pytest.fixture(scope="session")
 def in_one():
-    """Return the maker of such a training of any length."""
+    """Return the maker of such a training run of any length."""
     return lambda tables, rounds: in_one_process(tables, IsotropicNoise(ratio=0.5), rounds)
 
 
@@ -176,30 +176,30 @@ class Pair:
     def run(self) -> dict[str, Running]:
         """Run both to their ends."""
         both = {role: self.start(role) for role in ROLES}
-        for one in both.values():
-            one.join()
+        for party in both.values():
+            party.join()
         return both
 
 
 class Running(threading.Thread):
-    """A party in a thread: what it told, and how it ended."""
+    """A party in a thread: its sentences, and how it ended."""
 
     def __init__(self, role, settings):
         super().__init__(daemon=True)
         self.role, self.settings = role, settings
-        self.told, self.standings = [], []
+        self.sentences, self.progress = [], []
         self.outcome = self.error = None
         self.start()
 
     def run(self):
         try:
-            self.outcome = take_part(self.role, self.settings, self.told.append, self.standings.append)
+            self.outcome = take_part(self.role, self.settings, self.sentences.append, self.progress.append)
         except Exception as error:
             self.error = error
 
     def join(self, timeout=60.0):
         super().join(timeout)
-        assert not self.is_alive(), f"{self.role} hangs after {self.told}"
+        assert not self.is_alive(), f"{self.role} hangs after {self.sentences}"
 
     def result(self):
         self.join()
@@ -254,7 +254,7 @@ def pair(known_keys, tables, tmp_path, port) -> Pair:
 
 @pytest.fixture(scope="session")
 def sides(tables, tmp_path_factory):
-    """Return both sides, without a door."""
+    """Return both sides, without a transport."""
     settings = documents_of(tables, tmp_path_factory.mktemp("sides"), 1)
     label = LabelSide(parse_party_file(settings["label-party"]))
     yield label, FeatureSide(parse_party_file(settings["feature-party"]))

@@ -12,12 +12,11 @@ from hypothesis import strategies as st
 
 from leaktight.core.errors import LeaktightError
 from leaktight.core.random import stream
-from leaktight.wire.compression import expanded
+from leaktight.wire.compression import decompress
+from leaktight.wire.connection import Connection
 from leaktight.wire.fault import Lost, PeerFault, Rejected
-from leaktight.wire.frame import HEADER, MAGIC, VERSION, Frame, Sort, read_frame
-from leaktight.wire.hello import read_hello
-from leaktight.wire.line import Line
-from leaktight.wire.payload import pack_tensors, pack_words, unpack_tensors, unpack_words
+from leaktight.wire.frame import HEADER, Frame, Sort, pack_tensors, pack_words, read_frame, unpack_tensors, unpack_words
+from leaktight.wire.handshake import read_hello
 
 CASES = int(os.environ.get("LEAKTIGHT_FUZZ", "240"))
 LIMIT = 4096
@@ -38,8 +37,8 @@ def swallowed(content: bytes) -> None:
     if not said[0]:
         frame = read_frame(content, "peer", LIMIT)
         readers = (
-            lambda: expanded(unpack_tensors(frame.payload, "peer"), "none", "peer"),
-            lambda: expanded(unpack_tensors(frame.payload, "peer"), "int8", "peer"),
+            lambda: decompress(unpack_tensors(frame.payload, "peer"), "none", "peer"),
+            lambda: decompress(unpack_tensors(frame.payload, "peer"), "int8", "peer"),
             lambda: unpack_words(frame.payload, "peer"),
             lambda: read_hello(frame, "peer"),
         )
@@ -48,7 +47,7 @@ def swallowed(content: bytes) -> None:
 
 
 def headed(payload: bytes, sort: int = Sort.HELLO, step: int = 0) -> bytes:
-    return HEADER.pack(MAGIC, VERSION, sort, step, len(payload)) + payload
+    return HEADER.pack(sort, step) + payload
 
 
 def archived(text: str, data: bytes = b"") -> bytes:
@@ -126,16 +125,17 @@ activations = st.builds(
 
 def conversed(side, frames):
     """Have a side listen to frames until it has had enough, and return how much memory it took at most."""
-    line = Line(side.peer, heartbeat=100.0, timeout=5.0, patience=5.0)
-    threads = [threading.Thread(target=line.feed, args=(frames,)), threading.Thread(target=lambda: list(line.drain()))]
+    connection = Connection(side.peer, patience=5.0)
+    targets = (lambda: connection.feed(frames), lambda: list(connection.drain()))
+    threads = [threading.Thread(target=target) for target in targets]
     for thread in threads:
         thread.start()
     tracemalloc.start()
     with pytest.raises((Lost, PeerFault, Rejected)):
-        side.converse(line)
+        side.converse(connection)
     most = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    line.close()
+    connection.close()
     for thread in threads:
         thread.join(5)
         assert not thread.is_alive()
@@ -158,8 +158,8 @@ def test_no_conversation_whatever_crashes_the_label_party(warm, greets, parts):
     now = label.steps[-1]
     frames = [part if isinstance(part, bytes) else Frame(part[0], now + part[1], part[2]).to_bytes() for part in parts]
     if greets:
-        them = feature.hello(ids=list(feature.half.columns.ids)).model_copy(update={"steps": label.steps})
-        frames.insert(0, them.frame().to_bytes())
+        them = feature.hello(ids=list(feature.data.columns.ids)).model_copy(update={"steps": label.steps})
+        frames.insert(0, them.to_frame().to_bytes())
     assert conversed(label, frames) < 5_000_000
     assert now <= label.steps[-1] <= now + len(parts)
     if label.party is not None:

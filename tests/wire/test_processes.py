@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from leaktight.core.errors import InvalidValue
-from leaktight.learning.checkpoint_file import read_checkpoint
+from leaktight.learning.checkpoint import read_checkpoint
 
 ROLES = ("label-party", "feature-party")
 ROUNDS = 700
@@ -26,13 +26,13 @@ def toml(table, prefix=""):
 @pytest.fixture
 def files(pair, certificates):
     """Both parties' files, with certificates."""
-    found = {}
+    paths = {}
     for role, document in pair.documents.items():
         document["scenario"]["rounds"] = ROUNDS
         document["wire"] |= {"insecure": False, "certificates": str(certificates[role].key.parent), "patience": 140.0}
-        found[role] = pair.folder / f"{role}.toml"
-        found[role].write_text(toml(document))
-    return found
+        paths[role] = pair.folder / f"{role}.toml"
+        paths[role].write_text(toml(document))
+    return paths
 
 
 def step_of(path: Path) -> int:
@@ -85,4 +85,4 @@ def test_an_interrupted_party_says_how_to_go_on_and_leaves_nothing_running(pair,
     label.send_signal(signal.SIGINT)
     _, error = label.communicate(timeout=30)
     assert label.returncode == 130
-    assert error == "Interrupted: checkpoints are kept; run the same command to go on.\n"
+    assert error == "Interrupted: checkpoints are kept; run the same command to resume.\n"

@@ -1,4 +1,4 @@
-"""Two parties over gRPC: the training of one process, bit by bit, whoever listens and whatever breaks between."""
+"""Two parties over gRPC: the training run of one process, bit by bit, whoever listens and whatever breaks between."""
 
 import copy
 import dataclasses
@@ -10,7 +10,7 @@ import torch
 
 from leaktight.core.scenario import flatten
 from leaktight.defences import IsotropicNoise
-from leaktight.learning.checkpoint_file import read_checkpoint
+from leaktight.learning.checkpoint import read_checkpoint
 from leaktight.wire import parse_party_file
 from leaktight.wire.feature_side import FeatureSide
 from leaktight.wire.frame import Frame
@@ -36,8 +36,7 @@ def test_the_curve_and_both_halves_are_those_of_one_process(pair, reference, ide
     as_in_one_process(pair, reference, identical)
     assert outcomes["label-party"].readings == tuple(reading.without_outcomes() for reading in reference.utility)
     assert outcomes["feature-party"].readings == ()
-    # A last sign of life may still have been under way.
-    assert 60 * 16 * 6 * 4 < outcomes["label-party"].received <= outcomes["feature-party"].sent
+    assert 60 * 16 * 6 * 4 < outcomes["label-party"].received == outcomes["feature-party"].sent
 
 
 def test_over_tls_with_the_feature_party_listening(pair, certificates, reference, identical):
@@ -85,7 +84,7 @@ def identical_names(one, other):
 def test_a_second_process_on_a_checkpoint_is_refused(pair):
     """Each would answer the same step for another question, with the same noise."""
     waiting = pair.start("label-party")
-    wait_until(lambda: waiting.told)
+    wait_until(lambda: waiting.sentences)
     second = pair.start("label-party")
     second.join()
     assert "Another process uses" in str(second.error)
@@ -99,7 +98,7 @@ def stopped(pair, monkeypatch):
     waiting = pair.start("label-party")
     with monkeypatch.context() as patched:
         patched.setattr(
-            FeatureSide, "send", lambda self, line, frame: line.send(frame if frame.step < 25 else Frame(frame.sort, 99))
+            FeatureSide, "send", lambda self, other, frame: other.send(frame if frame.step < 25 else Frame(frame.sort, 99))
         )
         pair.start("feature-party").join()
     waiting.join()
@@ -112,7 +111,9 @@ def test_a_checkpoint_that_was_put_back_meets_no_old_noise(pair, monkeypatch):
     keys = []
     for _ in range(2):
         side = LabelSide(parse_party_file(pair.label))
-        keys.append((side.answered.latest, side.keys.at(side.answered.latest), side.keys.at(side.answered.latest + 1)))
+        keys.append(
+            (side.replay_guard.latest, side.keys.at(side.replay_guard.latest), side.keys.at(side.replay_guard.latest + 1))
+        )
         side.close()
     (latest, old, new), (again, same, newer) = keys
     assert latest == again == 24
@@ -122,10 +123,10 @@ def test_a_checkpoint_that_was_put_back_meets_no_old_noise(pair, monkeypatch):
 
 def test_a_checkpoint_without_what_was_answered_is_refused(pair, monkeypatch):
     stopped(pair, monkeypatch)
-    pair.checkpoint("label-party").with_name("label-party.safetensors.answered").unlink()
+    pair.checkpoint("label-party").with_name("label-party.safetensors.replay").unlink()
     again = pair.start("label-party")
     again.join()
-    assert "label-party.safetensors.answered` cannot be read: no such file or directory. It belongs to the checkpoint" in str(
+    assert "label-party.safetensors.replay` cannot be read: no such file or directory. It belongs to the checkpoint" in str(
         again.error
     )
 
@@ -156,15 +157,13 @@ def test_compression_sends_less_and_learns_about_the_same(pair, reference, compr
     assert torch.allclose(losses, torch.tensor(reference.losses[:20]), atol=0.05)
 
 
-def test_a_party_that_watches_sees_steps_bytes_and_round_trips(pair):
-    for role in ROLES:
-        pair.documents[role]["wire"]["heartbeat"] = 0.01
-    both = pair.run()
-    for role, one in both.items():
-        assert one.standings[-1].step == one.standings[-1].rounds == 60
-        assert one.standings[-1].sent > 60 * 16 * 6 * 4
-        assert one.standings[-1].round_trip > 0
-        assert (one.standings[-1].loss is None) == (role == "feature-party")
+def test_who_watches_sees_steps_bytes_and_response_times(pair):
+    for role, party in pair.run().items():
+        last = party.progress[-1]
+        assert last.step == last.rounds == 60
+        assert last.sent > 60 * 16 * 6 * 4
+        assert last.response_time > 0
+        assert (last.loss is None) == (role == "feature-party")
 
 
 DISAGREEMENTS = {
@@ -184,13 +183,13 @@ def test_parties_that_do_not_agree_say_so_and_nothing_is_written(pair, reference
         other.feature["wire"]["checkpoint"] = str(pair.folder / "other.safetensors")
         wrong = other.start("feature-party")
         wrong.join()
-        assert "label-party does not go on: Both parties must" in str(wrong.error)
+        assert "label-party does not continue: Both parties must" in str(wrong.error)
         assert sentence in str(wrong.error)
         assert not list(pair.folder.glob("*.safetensors"))
     pair.start("feature-party").result()
     waiting.result()
-    assert [told for told in waiting.told if told.startswith("Refused: ")] == [
-        told for told in waiting.told if "Both parties must" in told
+    assert [sentence for sentence in waiting.sentences if sentence.startswith("Refused: ")] == [
+        sentence for sentence in waiting.sentences if "Both parties must" in sentence
     ]
     as_in_one_process(pair, reference, identical)
 
@@ -201,7 +200,7 @@ def test_a_network_that_does_not_take_the_other_partys_columns_is_its_fault(pair
     waiting = pair.start("label-party")
     wrong = pair.start("feature-party")
     wrong.join()
-    assert "label-party does not go on: mlp takes numbers. Got ids in the column `3` instead" in str(wrong.error)
+    assert "label-party does not continue: mlp takes numbers. Got ids in the column `3` instead" in str(wrong.error)
     for document in pair.documents.values():
         document["scenario"]["data"]["words"] = "one_hot"
     pair.start("feature-party").result()
@@ -213,7 +212,7 @@ def test_a_defence_without_a_place_is_refused_before_anybody_is_waited_for(pair)
     refused = pair.start("label-party")
     refused.join()
     assert "split learning has no place for that" in str(refused.error)
-    assert refused.told == []
+    assert refused.sentences == []
 
 
 def test_two_label_parties_have_nothing_to_say_to_each_other(pair, port):
@@ -222,7 +221,7 @@ def test_two_label_parties_have_nothing_to_say_to_each_other(pair, port):
     second = pair.start("label-party")
     second.join()
     assert str(second.error) == (
-        f"The other side at 127.0.0.1:{port} must be feature-party that waits for this party. It is not."
+        f"The other side at 127.0.0.1:{port} must be feature-party of the same version of leaktight, waiting for this party. It is not."
     )
     pair.start("feature-party").result()
     waiting.result()
@@ -237,7 +236,7 @@ def test_a_checkpoint_of_other_settings_or_of_another_training_is_refused(pair):
     pair.feature["scenario"]["cut"] = "relu1"
     again = pair.start("feature-party")
     again.join()
-    assert "must be of a training with these settings" in str(again.error)
+    assert "must be of a training run with these settings" in str(again.error)
 
 
 def test_a_checkpoint_of_another_defence_is_refused(pair):
@@ -246,7 +245,7 @@ def test_a_checkpoint_of_another_defence_is_refused(pair):
     pair.label["defence"]["ratio"] = 1.0
     again = pair.start("label-party")
     again.join()
-    assert "must be of a training with this defence. It is of another one" in str(again.error)
+    assert "must be of a training run with this defence. It is of another one" in str(again.error)
 
 
 def test_a_checkpoint_of_other_rows_is_refused(pair):
@@ -257,7 +256,7 @@ def test_a_checkpoint_of_other_rows_is_refused(pair):
     pair.label["scenario"]["data"]["path"] = str(other)
     again = pair.start("label-party")
     again.join()
-    assert "must be of a training with these rows of its own. It is of another one" in str(again.error)
+    assert "must be of a training run with these rows of its own. It is of another one" in str(again.error)
 
 
 def test_the_noise_of_a_step_depends_on_the_defence(sides):
@@ -283,5 +282,5 @@ def test_activations_that_are_too_large_end_the_peers_connection_and_not_the_lab
     wrong.join()
     assert "The `largest` of Wire must be at least" in str(wrong.error)
     assert waiting.is_alive()
-    assert any(told.startswith("Refused: The `largest` of Wire") for told in waiting.told)
+    assert any(sentence.startswith("Refused: The `largest` of Wire") for sentence in waiting.sentences)
     waiting.join()

@@ -1,5 +1,7 @@
 """Other data and other settings over the wire: each the same as in one process."""
 
+import threading
+
 import pytest
 import torch
 
@@ -9,15 +11,17 @@ from leaktight.data import RareDigit
 from leaktight.learning import Split
 from leaktight.learning.exchange import play
 from leaktight.models import MLP
+from leaktight.wire.connection import Connection
+from leaktight.wire.fault import PeerFault
 from leaktight.wire.feature_side import FeatureSide
-from leaktight.wire.hello import Hello
-from leaktight.wire.line import Line
+from leaktight.wire.frame import Frame, Sort
+from leaktight.wire.handshake import Hello
 
 ROLES = ("label-party", "feature-party")
 
 
 def trained(keyed, split):
-    """Return the final states of a training in one process, and the loss of each step."""
+    """Return the final states of a training run in one process, and the loss of each step."""
     feature, label = keyed(split, split.data.load(), Undefended())
     losses = []
     play(feature, label, label.opening(), split.rounds, lambda *_: losses.append(label.last.loss.item()))
@@ -67,9 +71,9 @@ def test_with_a_checkpoint_at_every_step_nothing_is_played_twice(pair, reference
     for document in pair.documents.values():
         document["wire"]["every"] = 1
     taken = []
-    honest = FeatureSide.due
+    honest = FeatureSide.is_due
 
-    def due(self):
+    def is_due(self):
         taken.append(self.party.step)
         if self.party.step == 30 and taken.count(30) == 1:
             self.checkpoint()
@@ -78,14 +82,16 @@ def test_with_a_checkpoint_at_every_step_nothing_is_played_twice(pair, reference
 
     waiting = pair.start("label-party")
     with monkeypatch.context() as patched:
-        patched.setattr(FeatureSide, "due", due)
+        patched.setattr(FeatureSide, "is_due", is_due)
         patched.setattr("threading.excepthook", lambda _: None)
         first = pair.start("feature-party")
         first.join()
         pair.start("feature-party").result()
     waiting.result()
     assert taken == list(range(1, 61))
-    assert any("feature-party does not go on: feature-party has stopped unexpectedly." in told for told in waiting.told)
+    assert any(
+        "feature-party does not continue: feature-party has stopped unexpectedly." in sentence for sentence in waiting.sentences
+    )
     for role in ROLES:
         assert identical(pair.state(role)["party"], reference.states[role])
 
@@ -95,7 +101,7 @@ def test_a_message_that_cannot_be_sent_within_the_limit_is_told_to_its_owner(pai
     pair.label["wire"]["patience"] = 1.0
     both = pair.run()
     assert "The `largest` of Wire must be at least 0.00" in str(both["feature-party"].error)
-    assert any("feature-party has stopped." in told for told in both["label-party"].told)
+    assert any("feature-party has stopped." in sentence for sentence in both["label-party"].sentences)
 
 
 def test_a_feature_party_may_mend_its_columns_as_long_as_nothing_was_learned(pair, reference, identical, monkeypatch):
@@ -104,7 +110,7 @@ def test_a_feature_party_may_mend_its_columns_as_long_as_nothing_was_learned(pai
     pair.feature["scenario"]["data"]["ignore"] = ["x1"]
     with monkeypatch.context() as patched:
         # It shakes hands, and then its own disk is full.
-        patched.setattr(FeatureSide, "kept", lambda self: full())
+        patched.setattr(FeatureSide, "extra_state", lambda self: full())
         wrong = pair.start("feature-party")
         wrong.join()
     assert str(wrong.error) == "The disk is full."
@@ -118,7 +124,7 @@ def test_a_feature_party_may_mend_its_columns_as_long_as_nothing_was_learned(pai
     pair.feature["scenario"]["data"] = {**right, "ignore": ["x1"]}
     waiting = pair.start("label-party")
     with monkeypatch.context() as patched:
-        patched.setattr(FeatureSide, "_made_from", property(lambda self: honest))
+        patched.setattr(FeatureSide, "_source_digests", property(lambda self: honest))
         other = pair.start("feature-party")
         other.join()
     assert str(other.error).endswith("feature-party must come back with the columns that it had before. Got others instead.")
@@ -133,14 +139,30 @@ def full():
 
 def test_a_label_party_must_say_which_training_and_how_many_classes(sides):
     label, feature = sides
-    for told in ({"classes": 1}, {"classes": 2, "training": ""}):
-        words = {**dict(label.hello(classes=2)), **told}
-        line = Line("label-party", heartbeat=100.0)
-        line.feed([Hello(**words).frame().to_bytes()])
-        with pytest.raises(Exception, match="must name a training of at least 2 classes"):
-            feature.converse(line)
-        line.close()
+    for change in ({"classes": 1}, {"classes": 2, "training": ""}):
+        words = {**dict(label.hello(classes=2)), **change}
+        connection = Connection("label-party")
+        connection.feed([Hello(**words).to_frame().to_bytes()])
+        with pytest.raises(Exception, match="must name a training run of at least 2 classes"):
+            feature.converse(connection)
+        connection.close()
     assert feature.party is None
+
+
+def test_a_large_gradient_right_behind_the_hello_is_not_turned_away(sides):
+    """A label party that is ahead sends its last gradient again at once, before the feature party knows the shape."""
+    label, feature = sides
+    connection = Connection("label-party", patience=5.0)
+
+    def contents():
+        next(connection.drain())
+        yield label.hello(classes=2).to_frame().to_bytes()
+        yield Frame(Sort.GRADIENT, -1, bytes(2 << 20)).to_bytes()
+
+    threading.Thread(target=connection.feed, args=(contents(),), daemon=True).start()
+    with pytest.raises(PeerFault, match="must be a whole safetensors file"):
+        feature.converse(connection)
+    connection.close()
 
 
 def test_the_defence_of_the_feature_party_is_its_own(pair, reference):

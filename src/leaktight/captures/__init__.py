@@ -1,4 +1,4 @@
-"""Captures: what crossed the wire in a training that is not ours, written down, and audited without its data."""
+"""Captures: what crossed the wire in a training run that is not ours, written down, and audited without its data."""
 
 from leaktight.captures.as_captured import AsCaptured
 from leaktight.captures.capture import Capture, read_captures, write_capture

@@ -16,8 +16,8 @@ from leaktight.core.task import Task
 class AsCaptured(Defence):
     """Messages as they were captured: whatever their senders did about leakage, if anything, is in them already.
 
-    It names the rows of an audit of captures, and cannot be put to work anywhere else. Nobody knows what was done, so that its channel is
-    not complete: it says only that an entry of zero may have been left out, as top-k sharing and pruning do.
+    It names the rows of an audit of captures, and cannot be used anywhere else. Nobody knows what was done, so its
+    channel is not complete: it says only that an entry of zero may have been left out, as top-k sharing and pruning do.
 
     Example:
         >>> str(AsCaptured())
@@ -46,7 +46,7 @@ class AsCaptured(Defence):
 
 @dataclasses.dataclass(frozen=True)
 class _ZerosLeftOut(Stage):
-    """Entries of zero are at most as large as the smallest other one of their tensor: true whether tensors were ranked singly or together."""
+    """Entries of zero were at most as large as the smallest other one of their tensor, ranked singly or with others."""
 
     def push(self, belief: Belief) -> Belief:
         return dataclasses.replace(belief, masks={name: Mask((name,), count=0) for name in belief.means})

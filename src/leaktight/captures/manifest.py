@@ -18,7 +18,7 @@ from leaktight.core.value import Value
 
 ENDING = ".capture.json"
 LARGEST_GUESS = 1 << 27
-"""How many numbers the examples behind one message may have, all together: an attack must hold several times as many."""
+"""How many numbers all examples behind one message may have: an attack must hold several times as many."""
 _SHOWN = 300
 
 Count = Annotated[int, Field(ge=1, le=10**9)]
@@ -27,7 +27,7 @@ FileName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}$")
 
 
 class Manifest(Value):
-    """What whoever saw a message knows of it. `None` and an empty text stand for what nobody told.
+    """What whoever saw a message knows of it. `None` and an empty text stand for what is not known.
 
     Args:
         kind: `gradient`, the mean over a batch, or `update`, new parameters minus old ones.
@@ -36,7 +36,7 @@ class Manifest(Value):
         round: the communication round, at least 0.
         tensors: the file with what was sent, beside the manifest.
         parameters: the file with what the sender was sent before.
-        model: `package.module:function` that makes the model; empty if it is to be told later.
+        model: `package.module:function` that makes the model; empty if whoever audits is to name it.
         shape: the shape of one example.
         classes: how many classes there are.
         mean: what is taken off each channel before the model sees it; empty for nothing.
@@ -104,15 +104,16 @@ class Manifest(Value):
 
     @property
     def step_size(self) -> int:
-        """How many examples are behind one local step, as far as is known; 1 if nobody told."""
+        """How many examples are behind one local step, as far as is known; 1 if it is not."""
         if self.batch_size is not None:
             return self.batch_size
         return max(1, (self.examples or 1) // (self.local_steps or 1))
 
     def facts(self) -> dict[str, float]:
-        """Return the facts of the message as an attacker supposes them: what nobody told is taken as small as it can be.
+        """Return the message's facts as an attacker supposes them: what is not known is taken as small as it can be.
 
-        An update of unknown steps is taken as one step of size 1: its direction is then right if it was one step, and its scale is not.
+        An update of unknown steps is taken as one step of size 1. If it was one step, its direction is then right, and
+        its scale is not.
         """
         facts = {"examples": float(self.examples or self.step_size * (self.local_steps or 1))}
         if Kind(self.kind) is Kind.UPDATE:
@@ -128,20 +129,20 @@ class Manifest(Value):
 
     @property
     def unknown_steps(self) -> bool:
-        """Whether this is an update of which nobody told how many steps of what size it took."""
+        """Whether this is an update of which the number or the size of its steps is not known."""
         return self.kind == "update" and (self.local_steps is None or self.learning_rate is None)
 
 
-def parse(content: bytes, name: str) -> Manifest:
+def parse_manifest(content: bytes, name: str) -> Manifest:
     """Return a manifest from its JSON, or raise one `InvalidValue` that names the file and the first fault."""
     try:
-        found: Any = parse_json(content)
+        fields: Any = parse_json(content)
     except ValueError as error:
         raise InvalidValue(f"The manifest `{name}` is not JSON: {_short(error)}. Record the messages again.") from error
-    if not isinstance(found, dict):
-        raise InvalidValue(f"The manifest `{name}` must hold one table of settings. Got {type(found).__name__} instead.")
+    if not isinstance(fields, dict):
+        raise InvalidValue(f"The manifest `{name}` must hold one table of settings. Got {type(fields).__name__} instead.")
     try:
-        return Manifest.model_validate(found)
+        return Manifest.model_validate(fields)
     except InvalidValue as error:
         raise InvalidValue(f"The manifest `{name}` cannot be used. {_short(error)}") from error
 
@@ -152,12 +153,11 @@ def read_manifest(path: Path) -> Manifest:
         content = read_input(path, LARGEST_SETTINGS)
     except OSError as error:
         raise InvalidValue(f"The manifest `{path}` cannot be read: {reason(error)}.") from error
-    return parse(content, path.name)
+    return parse_manifest(content, path.name)
 
 
 def _short(error: Exception) -> str:
     """Return the first line of an error, cut where a person stops reading."""
-    line = (
-        (str(error).splitlines() or [""])[0].rstrip(".") if not isinstance(error, InvalidValue) else str(error).splitlines()[0]
-    )
+    line = (str(error).splitlines() or [""])[0]
+    line = line if isinstance(error, InvalidValue) else line.rstrip(".")
     return line if len(line) <= _SHOWN else f"{line[:_SHOWN]} ..."

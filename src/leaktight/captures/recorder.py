@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from torch import Tensor, nn
 
-from leaktight.captures.capture import difference, empty_of_captures, write_capture
+from leaktight.captures.capture import difference, make_capture_folder, write_capture
 from leaktight.captures.manifest import Manifest
 from leaktight.captures.truth import write_truth
 from leaktight.core.errors import InvalidValue
@@ -21,13 +21,13 @@ from leaktight.core.task import Batch
 class Recorder:
     """Writes down gradients and updates of a model, as a server would see them.
 
-    Nothing of the examples is written but their number and shape, unless `truth` names a file for them. Messages are numbered as they
-    come. The folder and its files are for their owner alone.
+    Nothing of the examples is written but their number and shape, unless `truth` names a file for them. Messages are
+    numbered as they come. The folder and its files are for their owner alone.
 
     Args:
         folder: where captures are written; it must hold none yet.
         model: the model that is trained; its parameters are read, never changed.
-        reference: `package.module:function` that makes the model, for whoever audits; may be told then.
+        reference: `package.module:function` that makes the model, for whoever audits; it can be given then, too.
         shape: the shape of one example; taken from `batch` if that is given.
         sender: the name under which messages are kept.
         mean: what is taken off each channel before the model sees it, if that happens outside the model.
@@ -57,7 +57,7 @@ class Recorder:
 
     def __enter__(self) -> Self:
         """Make the folder, or say that it is taken."""
-        self.folder = empty_of_captures(Path(self.folder))
+        self.folder = make_capture_folder(Path(self.folder))
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -86,7 +86,7 @@ class Recorder:
             tensors = {name: p.grad for name, p in self.model.named_parameters() if p.grad is not None}
         if not tensors:
             raise InvalidValue("A gradient to record must hold a tensor. Got none instead; call `backward` first.")
-        return self._written(self.model.state_dict(), tensors, "gradient", batch, examples=examples)
+        return self._write(self.model.state_dict(), tensors, "gradient", batch, examples=examples)
 
     def update(
         self,
@@ -109,14 +109,15 @@ class Recorder:
         Returns:
             The manifest that was written.
         """
-        moved = difference(before, self.model.state_dict() if after is None else after)
-        if not moved or not any(tensor.any() for tensor in moved.values()):
+        update = difference(before, self.model.state_dict() if after is None else after)
+        if not update or not any(tensor.any() for tensor in update.values()):
             raise InvalidValue(
-                "An update to record must differ from what was there before. Got the same tensors; copy the state dict before training."
+                "An update to record must differ from what was there before. Got the same tensors; "
+                "copy the state dict before training."
             )
-        return self._written(before, moved, "update", batch, examples=examples, **known)
+        return self._write(before, update, "update", batch, examples=examples, **known)
 
-    def _written(
+    def _write(
         self,
         before: Mapping[str, Tensor],
         sent: Mapping[str, Tensor],

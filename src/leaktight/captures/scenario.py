@@ -12,13 +12,11 @@ from pydantic import SerializeAsAny
 from torch import nn
 
 from leaktight.captures.as_captured import AsCaptured
-from leaktight.captures.capture import Capture, read_captures
+from leaktight.captures.capture import LARGEST_FILE, Capture, read_captures
 from leaktight.captures.manifest import ENDING
-from leaktight.captures.sender import exchange, undefended
-from leaktight.captures.task import loaded, mixing_layers, outputs_in, random_layers, task_of
-from leaktight.captures.tensors import LARGEST_FILE
+from leaktight.captures.sender import exchange, has_vanished, undefended_message
+from leaktight.captures.task import load_state, mixing_layers, outputs_in, random_layers, task_of
 from leaktight.captures.truth import read_truth
-from leaktight.captures.vanishing import vanished
 from leaktight.core.defence import Defence, Undefended
 from leaktight.core.device import DeviceName, device_of
 from leaktight.core.digest import digest
@@ -42,18 +40,20 @@ CAPTURES = "the captured messages"
 
 
 class Captured(Scenario):
-    """Messages of a training that happened elsewhere, with or without the private batches behind them.
+    """Messages of a training run that happened elsewhere, with or without the private batches behind them.
 
-    As `as_captured` each message is what was recorded. As `none` it is what its sender would have sent without a defence, computed from
-    the private batch, where the owner gave it: what the captured messages are compared with.
+    As `as_captured` each message is what was recorded. As `none` it is what its sender would have sent without a
+    defence, computed from the private batch, where the owner gave it: what the captured messages are compared with.
 
     Args:
         folder: where the captures are.
-        model: the model that was trained, as `package.module:function`. It is attacked in evaluation mode, with the parameters
-            and buffers that were captured.
-        shape: the shape of one example; empty if the manifests tell.
-        truth: the file with the private batches; empty if nobody gave them. With it, only messages whose batch it holds are looked at.
-        public: public examples of the same kind, of which the test part is taken; without them the chance level is that of grey or noise.
+        model: the model that was trained, as `package.module:function`. It is attacked in evaluation mode, with the
+            parameters and buffers that were captured.
+        shape: the shape of one example; empty if the manifests say it.
+        truth: the file with the private batches; empty if nobody gave them. With it, only messages whose batch it holds
+            are looked at.
+        public: public examples of the same kind, of which the test part is taken; without them the chance level is that
+            of grey or noise.
         rounds: look at these rounds only; empty for all.
         device: where tensors live: `cpu`, `cuda`, `mps`, or `auto`.
     """
@@ -69,7 +69,7 @@ class Captured(Scenario):
 
     @property
     def stages(self) -> tuple[str, ...]:
-        """Messages come from all of a training."""
+        """Messages come from all of a training run."""
         return ("training",)
 
     @property
@@ -77,26 +77,26 @@ class Captured(Scenario):
         """With the truth, what would have been sent without defence; without it, the captures are all there is."""
         return Undefended() if self.truth else AsCaptured()
 
-    def seen(self) -> list[Capture]:
+    def _all_captures(self) -> list[Capture]:
         """Return the messages of the chosen rounds, by round and sender."""
-        found = read_captures(Path(self.folder))
-        return [capture for capture in found if not self.rounds or capture.manifest.round in self.rounds]
+        captures = read_captures(Path(self.folder))
+        return [capture for capture in captures if not self.rounds or capture.manifest.round in self.rounds]
 
     def files(self) -> list[Path]:
-        """Return every file that messages and truth are read from, by name; whatever else lies beside them is left alone."""
+        """Return every file that messages and truth are read from, by name, and none that lies beside them."""
         folder = Path(self.folder)
         manifests = [capture.manifest for capture in read_captures(folder)]
         names = {name for manifest in manifests for name in (manifest.tensors, manifest.parameters)}
-        found = [*folder.glob(f"*{ENDING}"), *(folder / name for name in names)]
-        return [*sorted(found), *([Path(self.truth)] if self.truth else [])]
+        paths = [*folder.glob(f"*{ENDING}"), *(folder / name for name in names)]
+        return [*sorted(paths), *([Path(self.truth)] if self.truth else [])]
 
     def captures(self) -> list[Capture]:
         """Return the messages that are looked at: all that were seen, or those whose private batch is known."""
-        found = self.seen()
+        captures = self._all_captures()
         if self.truth:
-            known = self.batches(found)
-            found = [capture for capture in found if capture.manifest.name in known]
-        return found
+            known = self.batches(captures)
+            captures = [capture for capture in captures if capture.manifest.name in known]
+        return captures
 
     def batches(self, captures: Sequence[Capture]) -> dict[str, Batch]:
         """Return the private batches behind captures, by `SENDER/ROUND`; none without the truth."""
@@ -111,23 +111,23 @@ class Captured(Scenario):
             module = call_object(self.model.function, shape=self.shape_of(capture), classes=_classes(capture, parameters))
         if not isinstance(module, nn.Module):
             raise InvalidValue(f"`{self.model.function}` must return a torch.nn.Module. Got {type(module).__name__} instead.")
-        return loaded(module, parameters, f"The capture of {capture.manifest.sender} in round {capture.manifest.round}")
+        return load_state(module, parameters, f"The capture of {capture.manifest.sender} in round {capture.manifest.round}")
 
     def shape_of(self, capture: Capture) -> tuple[int, ...]:
-        """Return the shape of one example, from whoever told it."""
-        found = self.shape or capture.manifest.shape or ()
-        if not found and self.truth:
-            found = tuple(self.batches([capture])[capture.manifest.name].inputs.shape[1:])
-        if not found:
+        """Return the shape of one example, from the settings, the manifest or the truth."""
+        shape = self.shape or capture.manifest.shape or ()
+        if not shape and self.truth:
+            shape = tuple(self.batches([capture])[capture.manifest.name].inputs.shape[1:])
+        if not shape:
             raise InvalidValue("The shape of one example is in no manifest. Give it, such as `--shape 1,28,28`.")
-        return found
+        return shape
 
     def task(self, capture: Capture) -> Task:
         """Return the public task at the parameters and buffers of a capture, its layers in evaluation mode."""
         module, manifest, shape = self.module(capture).eval(), capture.manifest, self.shape_of(capture)
         classes = outputs_in(module, shape) or _classes(capture, module.state_dict())
-        made = task_of(module, shape, classes, self.model.head, (manifest.mean, manifest.std) if manifest.mean else None)
-        return dataclasses.replace(made, model=made.model.to(device_of(self.device)))
+        task = task_of(module, shape, classes, self.model.head, (manifest.mean, manifest.std) if manifest.mean else None)
+        return dataclasses.replace(task, model=task.model.to(device_of(self.device)))
 
     def content(self, seed: int) -> Content:
         """The files of the captures, and the model with what was sent first."""
@@ -153,7 +153,7 @@ class Captured(Scenario):
         return Training({"training": Snapshot({})})
 
     def observe(self, training: Training, defence: Defence, observation: Observation, enter: Enter | None = None) -> Run:
-        """Return the captured messages of this batch size, as many as asked for, spread evenly over rounds and senders."""
+        """Return captured messages of this batch size, as many as asked for, spread evenly over rounds and senders."""
         if not isinstance(defence, AsCaptured | Undefended):
             raise Refusal(
                 f"Captured messages cannot be sent again under {defence.kind}. Record messages that were sent under it."
@@ -170,8 +170,8 @@ class Captured(Scenario):
             asked, sent = exchange(capture, task)
             if capture.manifest.name in batches:
                 batch = batches[capture.manifest.name].to(task.device)
-                plain = undefended(task, asked, sent, batch, capture.manifest)
-                sent = sent if isinstance(defence, AsCaptured) else _known(plain)
+                plain = undefended_message(task, asked, sent, batch, capture.manifest)
+                sent = sent if isinstance(defence, AsCaptured) else _require_known(plain)
                 truths[sent.key] = GroundTruth(task, batch, batch, plain or sent, sent, plain)
             transcript += [asked, sent]
         notes = self._notes(chosen, task, transcript)
@@ -182,7 +182,8 @@ class Captured(Scenario):
         data = None if self.public is None else self.public.load()
         if data is not None and (data.shape != task.shape or data.classes > task.classes):
             raise InvalidValue(
-                f"Public examples must have the shape {task.shape} and at most {task.classes} classes like the captured ones. "
+                f"Public examples must have the shape {task.shape} and at most {task.classes} classes like the captured "
+                "ones. "
                 f"Got {data.shape} and {data.classes} instead."
             )
         return None if data is None else data.test.to(task.device)
@@ -191,36 +192,36 @@ class Captured(Scenario):
         """Count what may keep an attack from succeeding, for the diagnosis."""
         module = self.module(chosen[0])
         manifests = [capture.manifest for capture in chosen]
-        trained = any(manifest.training is not False for manifest in manifests)
+        in_training = any(manifest.training is not False for manifest in manifests)
         pairs = zip(transcript[::2], transcript[1::2], strict=True)
         return {
             "captures.messages": float(len(chosen)),
-            "captures.left_out": float(len(self.seen()) - len(self.captures())),
+            "captures.left_out": float(len(self._all_captures()) - len(self.captures())),
             "captures.unknown_steps": float(sum(manifest.unknown_steps for manifest in manifests)),
             "captures.unknown_examples": float(sum(manifest.examples is None for manifest in manifests)),
             "captures.several_examples": float(sum(manifest.facts()["examples"] > 1 for manifest in manifests)),
-            "captures.batch_norms": float(len(mixing_layers(module)) if trained else 0),
-            "captures.dropouts": float(len(random_layers(module)) if trained else 0),
-            "captures.vanished": float(sum(vanished(task, asked, sent) for asked, sent in pairs)),
+            "captures.batch_norms": float(len(mixing_layers(module)) if in_training else 0),
+            "captures.dropouts": float(len(random_layers(module)) if in_training else 0),
+            "captures.vanished": float(sum(has_vanished(task, asked, sent) for asked, sent in pairs)),
         }
 
 
 def _spread(captures: Sequence[Capture], count: int) -> list[Capture]:
     """Return so many captures, or all, evenly spread."""
-    taken = min(count, len(captures))
-    return [captures[place * len(captures) // taken] for place in range(taken)]
+    number = min(count, len(captures))
+    return [captures[place * len(captures) // number] for place in range(number)]
 
 
-def _known(plain: Message | None) -> Message:
+def _require_known(plain: Message | None) -> Message:
     if plain is None:
         raise Refusal(
-            "What would have been sent without defence cannot be computed: how many local steps of what size were taken is unknown, or "
-            "Adam took them. Tell `local_steps` and `learning_rate` when messages are recorded."
+            "What would have been sent without defence cannot be computed: the number or size of local steps is "
+            "unknown, or Adam took them. Give `local_steps` and `learning_rate` when messages are recorded."
         )
     return plain
 
 
 def _classes(capture: Capture, state: Tensors) -> int:
-    """Return how many classes there are: as told, or as many as the last matrix has rows."""
+    """Return how many classes there are: by the manifest, or as many as the last matrix has rows."""
     matrices = [tensor for tensor in state.values() if tensor.dim() == 2]
     return capture.manifest.classes or (max(2, len(matrices[-1])) if matrices else 2)

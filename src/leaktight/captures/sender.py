@@ -1,11 +1,16 @@
-"""The sender of a captured message: what it was asked, what it sent, and what it would have sent without a defence."""
+"""The sender of a captured message: what it was asked, what it sent, and what it would have sent without a defence.
+
+And whether its gradient had vanished: then little can be read off the message, whoever tries.
+"""
 
 from __future__ import annotations
 
 import copy
 import dataclasses
 
+import torch
 import torch.nn.functional as F
+from torch import Tensor
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from leaktight.attacks.replay import Replay
@@ -15,13 +20,18 @@ from leaktight.core.errors import InvalidValue, did_you_mean
 from leaktight.core.message import Kind, Message
 from leaktight.core.task import Batch, Task
 
+FAINT = 1e-5
+"""Below this share of the parameters' size an update in single precision is rounded away by a hundredth or more."""
+FADED = 1e-4
+"""Below this share of the strongest layer the first layer hardly counts in what is matched."""
+
 
 def exchange(capture: Capture, task: Task) -> tuple[Message, Message]:
     """Return the parameters that a sender was sent and what it answered, as the messages of a transcript.
 
-    Only tensors of parameters that are learned are attacked; what came of buffers is left out. An update of one plain step is handed on
-    as the gradient that it is, -update / learning rate, so that no search depends on the step's size; so is one of unknown steps, as if
-    it were one step of size 1.
+    Only tensors of parameters that are learned are attacked; what came of buffers is left out. An update of one plain
+    step is handed on as the gradient that it is, -update / learning rate, so that no search depends on the step's size;
+    so is one of unknown steps, as if it were one step of size 1.
 
     Args:
         capture: the message.
@@ -33,11 +43,13 @@ def exchange(capture: Capture, task: Task) -> tuple[Message, Message]:
     for name, tensor in wanted.items():
         if name not in before or before[name].shape != tensor.shape:
             raise InvalidValue(
-                f"The parameters of {who} must hold `{name}` of shape {tuple(tensor.shape)} like the model. {did_you_mean(name, before)}"
+                f"The parameters of {who} must hold `{name}` of shape {tuple(tensor.shape)} like the model. "
+                f"{did_you_mean(name, before)}"
             )
         if name in sent and sent[name].shape != tensor.shape:
             raise InvalidValue(
-                f"The `{name}` that {who} sent must have the shape {tuple(tensor.shape)}. Got {tuple(sent[name].shape)} instead."
+                f"The `{name}` that {who} sent must have the shape {tuple(tensor.shape)}. "
+                f"Got {tuple(sent[name].shape)} instead."
             )
     kept = [name for name in wanted if name in sent and sent[name].is_floating_point()]
     if not kept:
@@ -54,11 +66,11 @@ def exchange(capture: Capture, task: Task) -> tuple[Message, Message]:
     )
 
 
-def undefended(task: Task, asked: Message, sent: Message, batch: Batch, manifest: Manifest) -> Message | None:
+def undefended_message(task: Task, asked: Message, sent: Message, batch: Batch, manifest: Manifest) -> Message | None:
     """Return what a sender would have sent for its private batch without a defence; None if its steps are not known.
 
-    Batch norm normalises by the batch, as it did in training, unless the manifest says that it was in evaluation mode. Dropout is off:
-    its draws cannot be repeated.
+    Batch norm normalises by the batch, as it did in training, unless the manifest says that it was in evaluation mode.
+    Dropout is off: its draws cannot be repeated.
 
     Args:
         task: the public task.
@@ -69,12 +81,15 @@ def undefended(task: Task, asked: Message, sent: Message, batch: Batch, manifest
     """
     if tuple(batch.inputs.shape[1:]) != task.shape or int(batch.labels.max()) >= task.classes or int(batch.labels.min()) < 0:
         raise InvalidValue(
-            f"The truth of `{manifest.name}` must hold inputs of shape {task.shape} and labels from 0 to {task.classes - 1}. "
-            f"Got shape {tuple(batch.inputs.shape[1:])} and labels from {int(batch.labels.min())} to {int(batch.labels.max())} instead."
+            f"The truth of `{manifest.name}` must hold inputs of shape {task.shape} and labels from 0 to "
+            f"{task.classes - 1}. "
+            f"Got shape {tuple(batch.inputs.shape[1:])} and labels from {int(batch.labels.min())} to "
+            f"{int(batch.labels.max())} instead."
         )
     if manifest.examples is not None and len(batch) != manifest.examples:
         raise InvalidValue(
-            f"The truth of `{manifest.name}` must hold as many examples as its manifest says, {manifest.examples}. Got {len(batch)} instead."
+            f"The truth of `{manifest.name}` must hold as many examples as its manifest says, {manifest.examples}. "
+            f"Got {len(batch)} instead."
         )
     if manifest.unknown_steps or manifest.adaptive:
         return None
@@ -94,3 +109,28 @@ def _in_training(task: Task) -> Task:
             layer.running_mean = layer.running_var = None
             layer.num_batches_tracked = None
     return dataclasses.replace(task, model=model)
+
+
+def has_vanished(task: Task, asked: Message, sent: Message) -> bool:
+    """Return whether the gradient behind a message has vanished: everywhere, or on its way to the first layer.
+
+    Sizes are root mean squares over entries that are not zero, so that entries that were left out do not count.
+
+    Args:
+        task: the public task, which knows the order of layers.
+        asked: the parameters that the sender was sent.
+        sent: what it answered.
+    """
+    layers = [
+        _size([sent.tensors[wire] for name in names if (wire := task.wire(name)) is not None and wire in sent.tensors])
+        for names in task.layers().values()
+    ]
+    sizes = [size for size in layers if size > 0]
+    whole, parameters = _size(list(sent.tensors.values())), _size(list(asked.tensors.values()))
+    return bool(sizes) and (whole < FAINT * parameters or sizes[0] < FADED * max(sizes))
+
+
+def _size(tensors: list[Tensor]) -> float:
+    entries = torch.cat([tensor.flatten() for tensor in tensors]).double() if tensors else torch.zeros(0)
+    nonzero = entries[entries != 0]
+    return float(nonzero.square().mean().sqrt()) if len(nonzero) else 0.0

@@ -1,4 +1,4 @@
-"""A person's own module as a task whose messages carry the module's own names."""
+"""A user's own module as a task whose messages carry the module's own names."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ def task_of(
         shape: the shape of one example.
         classes: how many classes there are.
         head: the name of the last linear layer; empty to find it.
-        statistics: mean and standard deviation of each channel, if the module expects inputs that were standardised outside it.
+        statistics: mean and standard deviation of each channel, if the module expects inputs that were standardised
+            outside it.
 
     Example:
         >>> task = task_of(nn.Sequential(nn.Flatten(), nn.Linear(4, 2)), (1, 2, 2), 2)
@@ -50,8 +51,8 @@ def task_of(
     return dataclasses.replace(classification(model, shape, classes), wire=wire)
 
 
-def loaded(module: nn.Module, state: Mapping[str, Tensor], what: str) -> nn.Module:
-    """Put captured parameters and buffers into a module, by name; what the module lacks or misses is one error.
+def load_state(module: nn.Module, state: Mapping[str, Tensor], what: str) -> nn.Module:
+    """Put captured parameters and buffers into a module, by name; a name or shape that does not fit is one error.
 
     Args:
         module: the module as its function made it; it is changed.
@@ -62,7 +63,8 @@ def loaded(module: nn.Module, state: Mapping[str, Tensor], what: str) -> nn.Modu
     missing = [name for name in own if name not in state and not name.endswith("num_batches_tracked")]
     if missing:
         raise InvalidValue(
-            f"{what} must hold `{missing[0]}` like the model. {did_you_mean(missing[0], state)} Is it the model that was trained?"
+            f"{what} must hold `{missing[0]}` like the model. {did_you_mean(missing[0], state)} "
+            "Is it the model that was trained?"
         )
     for name, tensor in own.items():
         if name in state and state[name].shape != tensor.shape:
@@ -88,7 +90,7 @@ def random_layers(module: nn.Module) -> list[str]:
 
 
 def outputs_in(module: nn.Module, shape: tuple[int, ...]) -> int | None:
-    """Return how many outputs a module has for an example; None if it does not run, or returns something else than a table.
+    """Return how many outputs a module has for an example; None if it does not run, or does not return a table.
 
     Example:
         >>> outputs_in(nn.Linear(4, 3), (4,))

@@ -8,8 +8,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from leaktight.captures.capture import pack_tensors, read_tensors
 from leaktight.captures.manifest import LARGEST_GUESS
-from leaktight.captures.tensors import pack_tensors, read_tensors
 from leaktight.core.errors import InvalidValue
 from leaktight.core.private import write_private
 from leaktight.core.task import Batch
@@ -45,15 +45,15 @@ def read_truth(path: Path, keys: list[str]) -> dict[str, Batch]:
     if tensors.keys() == {INPUTS, LABELS} and len(keys) == 1:
         tensors = {f"{keys[0]}/{name}": tensor for name, tensor in tensors.items()}
     odd = [name for name in tensors if name.rpartition("/")[2] not in (INPUTS, LABELS) or "/" not in name]
-    found = {
+    batches = {
         key: _batch(path, key, tensors[f"{key}/{INPUTS}"], tensors[f"{key}/{LABELS}"])
         for key in keys
         if {f"{key}/{INPUTS}", f"{key}/{LABELS}"} <= tensors.keys()
     }
-    if odd or not found:
+    if odd or not batches:
         got = f"Got `{odd[0]}`" if odd else "None of its names is that of a captured message"
         raise InvalidValue(f"The truth `{path.name}` must hold {_FORM}. {got}; the first message here is `{keys[0]}`.")
-    return found
+    return batches
 
 
 def _batch(path: Path, key: str, inputs: Tensor, labels: Tensor) -> Batch:

@@ -1,4 +1,4 @@
-"""`leaktight certificates`: make what two machines know each other by."""
+"""`leaktight certificates`: make the certificates and keys by which machines know each other."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def certificates(
     node: Annotated[
         list[str] | None, typer.Option(help="A node of Flower to make a key for; can be repeated.", show_default=False)
     ] = None,
-    days: Annotated[int, typer.Option(help="How long they are good.")] = 365,
+    days: Annotated[int, typer.Option(help="For how many days they are valid.")] = 365,
 ) -> None:
     """Make an authority, and a certificate with its private key for each party.
 
@@ -39,9 +39,8 @@ def certificates(
     """
     from leaktight.core.certificates import make_certificates, make_node_key
 
-    made = make_certificates(folder, name or PARTIES, host or (), days)
-    for one in made.values():
-        typer.echo(f"Wrote {one.key.parent}: give it to {one.name}, over a road that nobody else can read, and keep no copy.")
-    for each in node or ():
-        private, public = make_node_key(folder / NODES, each)
-        typer.echo(f"Wrote {private}: give it to {each}. The SuperLink is told of {public.name} by `flwr supernode register`.")
+    for own in make_certificates(folder, name or PARTIES, host or (), days).values():
+        typer.echo(f"Wrote {own.key.parent}: give it to {own.name} by a private channel, and keep no copy.")
+    for name_of_node in node or ():
+        private, public = make_node_key(folder / NODES, name_of_node)
+        typer.echo(f"Wrote {private}: give it to {name_of_node}. Register {public.name} with `flwr supernode register`.")

@@ -1,4 +1,4 @@
-"""`leaktight split`: take part in split learning between two machines, as the party with the labels or as the one with the features."""
+"""`leaktight split`: take part in split learning between two machines, as the label party or as the feature party."""
 
 from __future__ import annotations
 
@@ -21,14 +21,15 @@ Examples:
 """
 
 app = typer.Typer(
-    help="Train a network that is cut between two machines, each with its own half of data and model.",
+    help="Train a network that is cut between two machines, each with its own part of the data and the model.",
     epilog=EXAMPLES,
     no_args_is_help=True,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 PartyFileArgument = Annotated[
-    Path, typer.Argument(help="The party's settings in TOML; `leaktight init` writes them.", metavar="FILE", show_default=False)
+    Path,
+    typer.Argument(help="The party's configuration in TOML; `leaktight init` writes one.", metavar="FILE", show_default=False),
 ]
 
 
@@ -37,7 +38,7 @@ PartyFileArgument = Annotated[
 def label_party(file: PartyFileArgument) -> None:
     """Take part as the party that has the labels and the layers after the cut.
 
-    Run the same command again after an interruption: both parties go on from a step that they have in common.
+    Run the same command again after an interruption: both parties resume from a step that they have in common.
     """
     _take_part("label-party", file)
 
@@ -47,7 +48,7 @@ def label_party(file: PartyFileArgument) -> None:
 def feature_party(file: PartyFileArgument) -> None:
     """Take part as the party that has the features and the layers before the cut.
 
-    Run the same command again after an interruption: both parties go on from a step that they have in common.
+    Run the same command again after an interruption: both parties resume from a step that they have in common.
     """
     _take_part("feature-party", file)
 
@@ -57,6 +58,6 @@ def _take_part(role: str, file: Path) -> None:
     from leaktight.wire import read_party_file, take_part
 
     settings = read_party_file(file)
-    with told_to_stop("checkpoints are kept; run the same command to go on."), StepBar() as bar:
-        outcome = take_part(role, settings, bar.tell, bar.step)
-    typer.echo(summary(outcome))
+    with told_to_stop("checkpoints are kept; run the same command to resume."), StepBar() as bar:
+        result = take_part(role, settings, bar.tell, bar.step)
+    typer.echo(summary(result))

@@ -9,13 +9,13 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 if TYPE_CHECKING:
-    from leaktight.wire import Outcome, Standing
+    from leaktight.wire import PartyProgress, PartyResult
 
 MEGABYTE = 1e6
 
 
 class StepBar:
-    """Shows on standard error how far a party is, and how busy its line: no bar if nobody watches, sentences always.
+    """Shows on standard error how far a party is, and how busy its connection: a bar on a terminal, sentences always.
 
     Args:
         console: where to show it; by default standard error.
@@ -35,10 +35,10 @@ class StepBar:
         )
         self._task = self._progress.add_task("", total=None)
 
-    def step(self, standing: Standing) -> None:
+    def step(self, progress: PartyProgress) -> None:
         """Take in how far the party is."""
         if not self._progress.disable:
-            self._progress.update(self._task, total=standing.rounds, completed=standing.step, description=describe(standing))
+            self._progress.update(self._task, total=progress.rounds, completed=progress.step, description=describe(progress))
 
     def tell(self, sentence: str) -> None:
         """Show a sentence above the bar."""
@@ -53,30 +53,30 @@ class StepBar:
         self._progress.stop()
 
 
-def describe(standing: Standing) -> str:
-    """Return loss, bandwidth both ways and round-trip, as far as they are known.
+def describe(progress: PartyProgress) -> str:
+    """Return loss, bandwidth both ways and response time, as far as they are known.
 
     Example:
-        >>> from leaktight.wire import Standing
-        >>> describe(Standing(5, 10, 0.25, 4_000_000, 8_000_000, 2.0, 0.0031))
-        'loss 0.25, 2.0 MB/s out, 4.0 MB/s in, round-trip 3.1 ms'
+        >>> from leaktight.wire import PartyProgress
+        >>> describe(PartyProgress(5, 10, 0.25, 4_000_000, 8_000_000, 2.0, 0.0031))
+        'loss 0.25, 2.0 MB/s out, 4.0 MB/s in, response time 3.1 ms'
     """
-    seconds = max(standing.seconds, 1e-9)
-    parts = [] if standing.loss is None else [f"loss {standing.loss:.3g}"]
-    parts.append(f"{standing.sent / seconds / MEGABYTE:.1f} MB/s out")
-    parts.append(f"{standing.received / seconds / MEGABYTE:.1f} MB/s in")
-    if standing.round_trip is not None:
-        parts.append(f"round-trip {1000 * standing.round_trip:.1f} ms")
+    seconds = max(progress.seconds, 1e-9)
+    parts = [] if progress.loss is None else [f"loss {progress.loss:.3g}"]
+    parts.append(f"{progress.sent / seconds / MEGABYTE:.1f} MB/s out")
+    parts.append(f"{progress.received / seconds / MEGABYTE:.1f} MB/s in")
+    if progress.response_time is not None:
+        parts.append(f"response time {1000 * progress.response_time:.1f} ms")
     return ", ".join(parts)
 
 
-def summary(outcome: Outcome) -> str:
+def summary(result: PartyResult) -> str:
     """Return what a party has at the end, in a few lines."""
     lines = [
-        f"Done: {outcome.steps} steps; {outcome.sent / MEGABYTE:.1f} MB out, {outcome.received / MEGABYTE:.1f} MB in, {outcome.seconds:.1f} s."
+        f"Done: {result.steps} steps; {result.sent / MEGABYTE:.1f} MB out, {result.received / MEGABYTE:.1f} MB in, "
+        f"{result.seconds:.1f} s."
     ]
-    lines += [
-        f"Test {'AUC' if one.name == 'auc' else one.name}: {one.value:.4f} ({one.low:.4f} to {one.high:.4f})"
-        for one in outcome.readings
-    ]
-    return "\n".join([*lines, f"This party's half of the model: {outcome.model} (for its owner alone)"])
+    for reading in result.readings:
+        name = "AUC" if reading.name == "auc" else reading.name
+        lines.append(f"Test {name}: {reading.value:.4f} ({reading.low:.4f} to {reading.high:.4f})")
+    return "\n".join([*lines, f"This party's half of the model: {result.model} (for its owner alone)"])

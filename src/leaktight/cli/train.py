@@ -11,7 +11,7 @@ import typer
 from leaktight.cli.interruption import told_to_stop
 
 if TYPE_CHECKING:
-    from leaktight.flower.engine import After
+    from leaktight.flower.launcher import OnRound
     from leaktight.learning.joint import JointTraining
 
 EXAMPLES = """
@@ -51,8 +51,9 @@ def train(
 
     Writes the model and what parties revealed at the end (safetensors), and how good it was after each round (JSON).
 
-    Flower does not ask who submits an app. So its programs run in a network of their own, which no other user of this machine can enter, and which
-    reaches no other machine. Where the system permits none, and other users are here, nothing is started unless you trust them.
+    Flower does not ask who submits an app. So its programs run in a network of their own, which no other user of this
+    machine can enter, and which reaches no other machine. Where the system permits none, and other users are here,
+    nothing is started unless you trust them.
     """
     from leaktight.cli.progress import Bar
     from leaktight.core.errors import InvalidValue
@@ -72,16 +73,16 @@ def train(
         )
     training = read_training(file, defence, seed, device)
 
-    def after(round: Round) -> None:
-        told = ", ".join(f"{reading.name} {reading.value:.3f}" for reading in round.readings)
-        bar.step(Step(round.played, training.scenario.rounds, 0, f"round {round.played}: {told}", None))
+    def on_round(round: Round) -> None:
+        readings = ", ".join(f"{reading.name} {reading.value:.3f}" for reading in round.readings)
+        bar.step(Step(round.played, training.scenario.rounds, 0, f"round {round.played}: {readings}", None))
 
     with told_to_stop("what was started is stopped, and there is no model."), Bar() as bar:
-        _train(training, engine, deploy, out, workers, trust_local_users, after)
-    found = json.loads((out / CURVE_FILE).read_bytes())
-    told = ", ".join(f"{one['name']} {one['value']:.3f}" for one in found["utility"])
-    typer.echo(f"Trained with {training.defence} for {training.scenario.rounds} rounds: {told}.")
-    for budget in found.get("privacy_budget", []):
+        _train(training, engine, deploy, out, workers, trust_local_users, on_round)
+    curve = json.loads((out / CURVE_FILE).read_bytes())
+    utility = ", ".join(f"{reading['name']} {reading['value']:.3f}" for reading in curve["utility"])
+    typer.echo(f"Trained with {training.defence} for {training.scenario.rounds} rounds: {utility}.")
+    for budget in curve.get("privacy_budget", []):
         typer.echo(f"Privacy budget: {budget}.")
     typer.echo(f"Model: {out / MODEL_FILE}\nCurve: {out / CURVE_FILE}")
     if (out / REVEAL_FILE).exists():
@@ -91,23 +92,24 @@ def train(
 
 
 def _train(
-    training: JointTraining, engine: str, keys: Path | None, out: Path, workers: int | None, trust: bool, after: After
+    training: JointTraining, engine: str, keys: Path | None, out: Path, workers: int | None, trust: bool, on_round: OnRound
 ) -> None:
     if engine == "local":
         from leaktight.learning.joint import train_here
 
-        train_here(training, out, after)
+        train_here(training, out, on_round)
         return
     from leaktight.core.errors import InvalidValue
 
     try:
-        from leaktight.flower.deploy import deploy
+        from leaktight.flower.deployment import deploy
         from leaktight.flower.simulation import simulate
     except ImportError as error:
         raise InvalidValue(
-            "The engine `flower` needs the package flwr, which is not installed here. Install `leaktight[flower]`, or use `--engine local`."
+            "The engine `flower` needs the package flwr, which is not installed here. "
+            "Install `leaktight[flower]`, or use `--engine local`."
         ) from error
     if keys is None:
-        simulate(training, out, after, workers, trust)
+        simulate(training, out, on_round, workers, trust)
     else:
-        deploy(training, out, keys, after, trust=trust)
+        deploy(training, out, keys, on_round, trust=trust)

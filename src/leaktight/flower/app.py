@@ -1,4 +1,4 @@
-"""Our parties as a Flower app: the honest participant as its ClientApp, the server of a joint training as its ServerApp."""
+"""Our parties as a Flower app: the honest participant is its ClientApp, the server of a joint training run its ServerApp."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from leaktight.core.errors import InvalidValue, LeaktightError
 from leaktight.core.private import write_private
 from leaktight.core.secure import SecretKey
 from leaktight.data import from_text
-from leaktight.flower.letter import content_of, fault_of, messages_of
+from leaktight.flower.codec import content_of, fault_of, messages_of
 from leaktight.flower.node_state import SIMULATION, NodeState, digest_message, load_state, save_state
 from leaktight.flower.remote import Nodes, greeting
 from leaktight.learning.client import Client
@@ -32,7 +32,7 @@ server_app = ServerApp()
 @client_app.query("introduce")
 def introduce(message: Message, context: Context) -> Message:
     """Say which participant this node is."""
-    return _answer(message, lambda: content_of(greeting(_name(context))))
+    return _reply(message, lambda: content_of(greeting(_name(context))))
 
 
 @client_app.train()
@@ -42,44 +42,44 @@ def respond(message: Message, context: Context) -> Message:
     With its last answer it reveals what the defence reveals at the end: one message less, and each takes seconds.
     """
 
-    def answered() -> RecordDict:
+    def answer() -> RecordDict:
         [asked], name = messages_of(message.content), _name(context)
         state, question = load_state(context, name), digest_message(asked)
         sent = state.repeat(asked.round, name, question)
         if sent is None:
             training = _training(str(context.run_config["training"]))
             party = _party(context, training, state)
-            answer = party.respond(asked)
+            update = party.respond(asked)
             # Rounds come one after the other, so nobody can make it believe that an early one is the last.
             reveal = party.close() if asked.round == training.scenario.rounds - 1 else None
-            sent = (answer, reveal) if reveal else (answer,)
+            sent = (update, reveal) if reveal else (update,)
             after = NodeState(asked.round, party.local.memory, party.local.notes, question, sent, state.runs)
             save_state(context, name, after)
         return content_of(*sent)
 
-    return _answer(message, answered)
+    return _reply(message, answer)
 
 
 @server_app.main()
 def main(grid: Grid, context: Context) -> None:
-    """Lead the training; write the model, or the sentence that says why there is none."""
+    """Lead the training run; write the model, or the sentence that says why there is none."""
     torch.set_num_threads(1)
     config = context.run_config
     out, training = Path(str(config["out"])), _training(str(config["training"]))
     try:
         nodes = Nodes(grid, training.scenario.participants, float(config["patience"]))
 
-        def after(round: Round) -> None:
-            told = {"played": round.played, "utility": [reading.to_dict() for reading in round.readings]}
-            write_private(out / PROGRESS_FILE, json.dumps(told).encode())
+        def on_round(round: Round) -> None:
+            progress = {"played": round.played, "utility": [reading.to_dict() for reading in round.readings]}
+            write_private(out / PROGRESS_FILE, json.dumps(progress).encode())
 
-        write_trained(out, training, training.lead(nodes.parties(), nodes.gather, after), engine="flower")
+        write_trained(out, training, training.lead(nodes.parties(), nodes.gather, on_round), engine="flower")
     except LeaktightError as error:
         write_private(out / FAILURE_FILE, json.dumps({"reason": str(error)}).encode())
         raise
 
 
-def _answer(message: Message, make: Callable[[], RecordDict]) -> Message:
+def _reply(message: Message, make: Callable[[], RecordDict]) -> Message:
     torch.set_num_threads(1)
     try:
         return Message(make(), reply_to=message)
@@ -89,7 +89,8 @@ def _answer(message: Message, make: Callable[[], RecordDict]) -> Message:
 
 def _party(context: Context, training: JointTraining, state: NodeState) -> Client:
     own = context.node_config.get("data")
-    # The node decides this by itself: whoever leads the training must not be able to have it draw what others can draw again.
+    # The node decides this itself: whoever leads the training run must not be able to make it draw what others can
+    # redraw.
     key = None if os.environ.get(SIMULATION) == "1" else SecretKey.new()
     party = training.party(_number(context), state.memory, from_text(str(own)) if own else None, key)
     party.local.notes.update(state.notes)

@@ -1,4 +1,4 @@
-"""Defence memory: what a defence keeps on a node between messages, in the node's context or in a folder that its owner names."""
+"""Defence memory: what a defence keeps on a node between messages, in its context or in a folder of its owner."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from leaktight.core.secure import SecretKey
 
 _log = logging.getLogger(__name__)
 _STATE = "state"
-_told: set[str] = set()
-"""The defences whose owner was told that their budget ends with the process."""
+_warned: set[str] = set()
+"""The defences whose owner was warned that their budget ends with the process."""
 
 
 @dataclasses.dataclass(frozen=True)
-class Kept:
-    """What a node has in mind of a defence.
+class DefenceState:
+    """What a node remembers of a defence.
 
     Args:
         memory: what the defence keeps between messages.
@@ -46,7 +46,7 @@ class Kept:
         return pack(flatten(self.memory), {"notes": self.notes, "messages": self.messages, "run": self.run})
 
     @classmethod
-    def of(cls, values: dict[str, Any], about: dict[str, Any]) -> Kept:
+    def of(cls, values: dict[str, Any], about: dict[str, Any]) -> DefenceState:
         """Return what an archive holds."""
         return cls(unflatten(values), dict(about["notes"]), int(about["messages"]), about["run"])
 
@@ -54,10 +54,10 @@ class Kept:
 class Store(Protocol):
     """Where a defence's memory is."""
 
-    def read(self) -> Kept:
+    def read(self) -> DefenceState:
         """Return what is there."""
 
-    def write(self, kept: Kept) -> None:
+    def write(self, state: DefenceState) -> None:
         """Keep it."""
 
     def lock(self) -> contextlib.AbstractContextManager[object]:
@@ -71,18 +71,18 @@ class ContextStore:
     context: Context
     defence: Defence
 
-    def read(self) -> Kept:
-        """Return what the context has in mind."""
+    def read(self) -> DefenceState:
+        """Return what the context remembers."""
         record = self.context.state.config_records.get(_name(self.defence))
         if record is None:
-            return Kept()
+            return DefenceState()
         content = record.get(_STATE)
-        with _explained("in the node's context"):
-            return Kept.of(*unpack(content if isinstance(content, bytes) else b""))
+        with _one_sentence("in the node's context"):
+            return DefenceState.of(*unpack(content if isinstance(content, bytes) else b""))
 
-    def write(self, kept: Kept) -> None:
+    def write(self, state: DefenceState) -> None:
         """Keep it in the context."""
-        self.context.state[_name(self.defence)] = ConfigRecord({_STATE: kept.to_bytes()})
+        self.context.state[_name(self.defence)] = ConfigRecord({_STATE: state.to_bytes()})
 
     def lock(self) -> contextlib.AbstractContextManager[object]:
         """Nobody else has this context."""
@@ -113,17 +113,17 @@ class FolderStore:
         # Nodes of one simulation share a machine, and so the folder; a node's number changes when it is started anew.
         return f".{self.context.node_config.get('partition-id', 'node')}.safetensors"
 
-    def read(self) -> Kept:
+    def read(self) -> DefenceState:
         """Return what the file holds."""
         if not self.path.exists():
             self._require_no_other_account()
-            return Kept()
-        with _explained(f"in `{self.path}`"):
-            return Kept.of(*read_archive(self.path))
+            return DefenceState()
+        with _one_sentence(f"in `{self.path}`"):
+            return DefenceState.of(*read_archive(self.path))
 
-    def write(self, kept: Kept) -> None:
+    def write(self, state: DefenceState) -> None:
         """Keep it in the file."""
-        write_private(self.path, kept.to_bytes())
+        write_private(self.path, state.to_bytes())
 
     def lock(self) -> contextlib.AbstractContextManager[object]:
         """Wait until no other process is at it."""
@@ -132,12 +132,13 @@ class FolderStore:
     def _require_no_other_account(self) -> None:
         """Refuse to begin an account beside another: what two defences spend adds up, and neither would say so."""
         for path in sorted(self.folder.glob(f"leaktight.*{self._ending}")):
-            with _explained(f"in `{path}`"):
+            with _one_sentence(f"in `{path}`"):
                 values, _ = read_archive(path)
             if spending(unflatten(values)):
                 raise InvalidValue(
-                    f"The folder `{self.folder}` holds what was spent under other settings, in `{path.name}`. What both spend adds up, and is not "
-                    "added up here: keep the settings, or name another folder and add the two."
+                    f"The folder `{self.folder}` holds what was spent under other settings, in `{path.name}`. "
+                    "What both spend adds up, and is not added up here: keep the settings, or name another folder and "
+                    "add the two."
                 )
 
 
@@ -149,8 +150,8 @@ def store_of(context: Context, defence: Defence, folder: Path | None) -> Store:
 def load_memory(context: Context, defence: Defence, folder: Path | None = None) -> Local:
     """Return what a node remembers of a defence, ready for its next message.
 
-    Every message has a new key of 256 secret bits, which is kept nowhere. So no noise is ever drawn twice: not by two nodes, not when a
-    message fails, and not by a node whose memory was lost or put back.
+    Every message has a new key of 256 secret bits, which is kept nowhere. So no noise is ever drawn twice: not by two
+    nodes, not when a message fails, and not by a node whose memory was lost or put back.
 
     Args:
         context: the node's context.
@@ -159,13 +160,13 @@ def load_memory(context: Context, defence: Defence, folder: Path | None = None) 
     """
     store = store_of(context, defence, folder)
     with store.lock():
-        kept = store.read()
+        state = store.read()
         # Residuals and private heads belong to a run; what was spent on the examples was spent.
-        memory = kept.memory if kept.run in (None, context.run_id) else spending(kept.memory)
-        store.write(dataclasses.replace(kept, memory=memory, messages=kept.messages + 1, run=context.run_id))
+        memory = state.memory if state.run in (None, context.run_id) else spending(state.memory)
+        store.write(dataclasses.replace(state, memory=memory, messages=state.messages + 1, run=context.run_id))
     party = f"node-{context.node_id}"
-    local = Local(party, 0, memory=memory, notes=dict(kept.notes), key=bind_key(SecretKey.new(), party, defence))
-    local.begin(kept.messages)
+    local = Local(party, 0, memory=memory, notes=dict(state.notes), key=bind_key(SecretKey.new(), party, defence))
+    local.begin(state.messages)
     return local
 
 
@@ -185,13 +186,15 @@ def save_memory(context: Context, defence: Defence, local: Local, folder: Path |
     with store.lock():
         if store.read().messages != local.round + 1:
             raise InvalidValue(
-                f"A node must finish one message under {defence.kind} before it begins another. Got two at once; use one after the other."
+                f"A node must finish one message under {defence.kind} before it begins another. "
+                "Got two at once; use one after the other."
             )
-        store.write(Kept(local.memory, local.notes, local.round + 1, context.run_id))
-    if folder is None and spending(local.memory) and defence.key not in _told:
-        _told.add(defence.key)
+        store.write(DefenceState(local.memory, local.notes, local.round + 1, context.run_id))
+    if folder is None and spending(local.memory) and defence.key not in _warned:
+        _warned.add(defence.key)
         _log.warning(
-            "The budget of %s is counted in the node's context and ends with it. Name a folder, `state=PATH`, to count over restarts and runs.",
+            "The budget of %s is counted in the node's context and ends with it. "
+            "Name a folder, `state=PATH`, to count over restarts and runs.",
             defence.kind,
         )
 
@@ -201,14 +204,14 @@ def notes_of(context: Context, defence: Defence, state: str | Path | None = None
 
     Args:
         context: the node's context.
-        defence: the defence, as it was given to `protect` or `defended`.
+        defence: the defence, as it was given to `protect` or `defend_training`.
         state: the folder that was given to them.
     """
     return store_of(context, defence, None if state is None else Path(state).expanduser()).read().notes
 
 
 def make_state_folder(state: str | Path | None) -> Path | None:
-    """Return the folder that a person named, made for its owner alone."""
+    """Return the folder that a user named, made for its owner alone."""
     return None if state is None else private_folder(Path(state).expanduser())
 
 
@@ -217,13 +220,14 @@ def _name(defence: Defence) -> str:
 
 
 @contextlib.contextmanager
-def _explained(where: str) -> Iterator[None]:
-    """Say in one sentence that what was kept cannot be used."""
+def _one_sentence(where: str) -> Iterator[None]:
+    """Turn whatever goes wrong with a state into one sentence."""
     try:
         yield
     except OSError as error:
         raise InvalidValue(f"The state of leaktight {where} cannot be read: {reason(error)}. Bring it back.") from error
     except (LeaktightError, KeyError, TypeError, ValueError) as error:
         raise InvalidValue(
-            f"The state of leaktight {where} must be as it was written. It is damaged; restore it, or remove it and count its budget as spent."
+            f"The state of leaktight {where} must be as it was written. It is damaged; restore it, "
+            "or remove it and count its budget as spent."
         ) from error

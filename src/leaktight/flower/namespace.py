@@ -1,6 +1,7 @@
 """A network of our own: a namespace with nothing but loopback, which no other user of the machine can enter.
 
-Flower's SuperLink has no authentication for whoever submits an app, and its parts speak over TCP alone. In here their ports are out of
+Flower's SuperLink has no authentication for whoever submits an app, and its parts speak over TCP alone. In here their
+ports are out of
 reach for everybody else, whatever they know. It is run as a file of its own, so it uses nothing but Python:
 
     namespace.py hold            make one, say what it is made of, and hold it until the pipe closes

@@ -16,10 +16,10 @@ from leaktight.core.local import Memory, spending
 from leaktight.core.message import Message
 from leaktight.core.private import write_private
 from leaktight.core.scenario import flatten, unflatten
-from leaktight.flower.letter import about_of, message_of
+from leaktight.flower.codec import about_of, message_of
 
 SIMULATION = "LEAKTIGHT_SIMULATION"
-"""The environment variable under which a node draws from the agreed seed: its messages never leave this machine, and can be repeated."""
+"""The environment variable that makes a node draw from the agreed seed: its messages never leave this machine."""
 STATE_FOLDER = "state-folder"
 """The setting of a node that names a folder of its own, where its memory outlasts its process."""
 _STATE = "leaktight.party"
@@ -29,8 +29,8 @@ _STATE = "leaktight.party"
 class NodeState:
     """What a party remembers after its latest answer, and that answer.
 
-    Asked the same again, because its answer was lost, it sends the same bytes again. Asked something else for that round, it refuses:
-    nothing is applied twice, and nobody gets two answers to compare.
+    Asked the same again, because its answer was lost, it sends the same bytes again. Asked something else for that
+    round, it refuses: nothing is applied twice, and nobody gets two answers to compare.
 
     Args:
         round: of the latest answer; -1 if there is none.
@@ -57,11 +57,12 @@ class NodeState:
     runs: int = 0
 
     def repeat(self, round: int, name: str, asked: str) -> tuple[Message, ...] | None:
-        """Return the answer of the same question, if it was asked before; None for the next round. Raise for anything else."""
+        """Return the answer to the same question, if it was asked before; None for the next round; else raise."""
         if round == self.round:
             if asked != self.asked:
                 raise LeaktightError(
-                    f"{name} must be asked the same when it is asked for round {round} again. Got other parameters instead; train again."
+                    f"{name} must be asked the same when it is asked for round {round} again. "
+                    "Got other parameters instead; train again."
                 )
             return self.answer
         if round == self.round + 1:
@@ -82,15 +83,15 @@ def load_state(context: Context, name: str) -> NodeState:
 
     Of former runs it remembers what was spent on its examples, and nothing else.
     """
-    kept = context.state.config_records.get(_STATE)
-    if kept is not None:
-        return decode(_bytes(kept["state"]))
+    record = context.state.config_records.get(_STATE)
+    if record is not None:
+        return decode(_bytes(record["state"]))
     path = _path(context, name)
     if path is None:
         return NodeState()
     if path.is_file():
         return decode(read_input(path, LARGEST_STATE))
-    former = [decode(read_input(one, LARGEST_STATE)) for one in _former(path, name)]
+    former = [decode(read_input(file, LARGEST_STATE)) for file in _former(path, name)]
     latest = max(former, key=lambda state: state.runs, default=NodeState())
     return NodeState(memory=spending(latest.memory), notes=latest.notes, runs=latest.runs + 1)
 

@@ -17,9 +17,8 @@ from typing import Self
 from leaktight.core.errors import LeaktightError
 from leaktight.core.local_users import require_alone
 from leaktight.core.private import private_file, private_folder
-from leaktight.flower import amended, guard, namespace
+from leaktight.flower import TELEMETRY_OFF, namespace, patches, watchdog
 from leaktight.flower.node_state import SIMULATION
-from leaktight.flower.quiet import OFF
 from leaktight.running.ray_cluster import private_environment, write_token
 
 LOOPBACK = "127.0.0.1"
@@ -29,10 +28,11 @@ _STARTING, _PAUSE = 120.0, 0.1
 
 
 class Programs:
-    """Flower's programs: none of them, and nothing that they started, outlives the block, or this process, however that ends.
+    """Flower's programs; neither they nor what they started outlives the block, or this process, however that ends.
 
-    They run in a network of their own, where the machine permits one: other users cannot reach their ports. What they do there reaches no
-    other machine either. Telemetry, update checks and usage statistics are off, whatever a person has set. Files are for their owner alone.
+    They run in a network of their own, where the machine permits one: other users cannot reach their ports, and they
+    reach no other machine. Telemetry, update checks and usage statistics are off, whatever a user has set. Files are
+    for their owner alone.
 
     Args:
         folder: where Flower keeps its files; removed afterwards.
@@ -48,13 +48,13 @@ class Programs:
         self._started: dict[str, subprocess.Popen[bytes]] = {}
         self._ended: list[subprocess.Popen[bytes]] = []
         self._mark = f"{MARK}={secrets.token_hex(8)}"
-        self._holder = None if trust else _held_network()
+        self._holder = None if trust else _hold_network()
         if self._holder is None:
             require_alone("Flower's SuperLink", trust)
-        words = [sys.executable, guard.__file__, str(self.folder), self._mark, str(self._holder.pid) if self._holder else ""]
+        words = [sys.executable, watchdog.__file__, str(self.folder), self._mark, str(self._holder.pid) if self._holder else ""]
         # In a session of its own, so that Ctrl-C does not reach it.
-        self._guard = subprocess.Popen(words, stdin=subprocess.PIPE, start_new_session=True)  # noqa: S603 - the words are ours
-        amended.write_programs(private_folder(self.folder / "bin"), sys.executable)
+        self._watchdog = subprocess.Popen(words, stdin=subprocess.PIPE, start_new_session=True)  # noqa: S603 - the words are ours
+        patches.write_programs(private_folder(self.folder / "bin"), sys.executable)
         write_token(self.folder / "ray-token")
 
     def start(self, name: str, *words: str) -> subprocess.Popen[bytes]:
@@ -62,8 +62,8 @@ class Programs:
         log = self.log(name)
         private_file(log)
         with log.open("ab") as file:
-            started = subprocess.Popen(  # noqa: S603 - the words are ours
-                self._words(words),
+            process = subprocess.Popen(  # noqa: S603 - the words are ours
+                self._command(words),
                 stdin=subprocess.DEVNULL,
                 stdout=file,
                 stderr=file,
@@ -72,22 +72,22 @@ class Programs:
             )
         if name in self._started:
             self._ended.append(self._started[name])
-        self._started[name] = started
-        self._tell()
-        return started
+        self._started[name] = process
+        self._update_watchdog()
+        return process
 
-    def do(self, *words: str) -> str:
+    def run(self, *words: str) -> str:
         """Run a program to its end, and return what it says.
 
         Raises:
             LeaktightError: it failed, with what it said last.
         """
-        done = subprocess.run(  # noqa: S603 - the words are ours
-            self._words(words), capture_output=True, text=True, env=self._environment(), stdin=subprocess.DEVNULL, check=False
+        process = subprocess.run(  # noqa: S603 - the words are ours
+            self._command(words), capture_output=True, text=True, env=self._environment(), stdin=subprocess.DEVNULL, check=False
         )
-        if done.returncode:
-            raise LeaktightError(f"Flower's `{' '.join(words[:3])}` failed: {last_line(done.stdout + done.stderr)}.")
-        return done.stdout
+        if process.returncode:
+            raise LeaktightError(f"Flower's `{' '.join(words[:3])}` failed: {last_line(process.stdout + process.stderr)}.")
+        return process.stdout
 
     def wait_for(self, name: str, port: int) -> None:
         """Wait until a program listens on a port of loopback.
@@ -100,7 +100,7 @@ class Programs:
             if self._listens(port):
                 return
             time.sleep(_PAUSE)
-        raise LeaktightError(f"Flower's {name} did not start: {self.said(name)}.")
+        raise LeaktightError(f"Flower's {name} did not start: {self.last_message(name)}.")
 
     def check(self, *names: str) -> None:
         """Raise if a program ended that must not, or if an app that it ran was killed.
@@ -110,20 +110,20 @@ class Programs:
         """
         for name in names:
             code = self._started[name].poll()
-            how = amended.end_of(self.folder, name) if code is None else f"Flower's {name} ended ({ended(code)})"
-            if how:
-                raise LeaktightError(f"{how} in the middle of the training. Train again; its log is `{self.log(name)}`.")
+            cause = patches.app_end(self.folder, name) if code is None else f"Flower's {name} ended ({exit_cause(code)})"
+            if cause:
+                raise LeaktightError(f"{cause} in the middle of the training run. Train again; its log is `{self.log(name)}`.")
 
     def end(self, name: str) -> None:
         """End a program with all that it started."""
-        guard.end([self._started[name].pid])
+        watchdog.end([self._started[name].pid])
         self._started[name].wait()
 
     def log(self, name: str) -> Path:
         """Return where a program's log is."""
         return self.logs / f"{name}.log"
 
-    def said(self, name: str) -> str:
+    def last_message(self, name: str) -> str:
         """Return what a program's log says last."""
         return last_line(self.log(name).read_text(errors="replace"))
 
@@ -131,26 +131,26 @@ class Programs:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        """Have the guard end all, and wait for it."""
-        self._tell()
-        for helper in (self._guard, self._holder):
+        """Have the watchdog end all, and wait for it."""
+        self._update_watchdog()
+        for helper in (self._watchdog, self._holder):
             if helper is not None:
                 if helper.stdin is not None:
                     helper.stdin.close()
                 helper.wait()
                 if helper.stdout is not None:
                     helper.stdout.close()
-        for started in (*self._ended, *self._started.values()):
-            started.wait()
+        for process in (*self._ended, *self._started.values()):
+            process.wait()
 
-    def _tell(self) -> None:
+    def _update_watchdog(self) -> None:
         # Once the end of a process was seen, its number may be that of a stranger.
-        ours = [str(started.pid) for started in self._started.values() if started.returncode is None]
-        if self._guard.stdin is not None:
-            self._guard.stdin.write(f"{' '.join(ours)}\n".encode())
-            self._guard.stdin.flush()
+        ours = [str(process.pid) for process in self._started.values() if process.returncode is None]
+        if self._watchdog.stdin is not None:
+            self._watchdog.stdin.write(f"{' '.join(ours)}\n".encode())
+            self._watchdog.stdin.flush()
 
-    def _words(self, words: Sequence[str]) -> list[str]:
+    def _command(self, words: Sequence[str]) -> list[str]:
         own = self.folder / "bin" / words[0]
         program = str(own if own.exists() else Path(sys.executable).parent / words[0])
         if self._holder is None:
@@ -169,25 +169,25 @@ class Programs:
         places = {
             "FLWR_HOME": str(private_folder(self.folder / "home")),
             "RAY_TMPDIR": str(private_folder(self.folder / "ray")),
-            **amended.environment(self.folder, name),
+            **patches.environment(self.folder, name),
             **dict([self._mark.split("=")]),
         }
-        found = {**os.environ, **OFF, **places, "PATH": path, "OMP_NUM_THREADS": "1"}
-        # Whatever a person has set: what deployed nodes draw must be secret.
-        found.pop(SIMULATION, None)
-        found |= {SIMULATION: "1"} if self.simulation else {}
-        private_environment(found, self.folder / "ray-token")
-        return found
+        environment = {**os.environ, **TELEMETRY_OFF, **places, "PATH": path, "OMP_NUM_THREADS": "1"}
+        # Whatever a user has set: what deployed nodes draw must be secret.
+        environment.pop(SIMULATION, None)
+        environment |= {SIMULATION: "1"} if self.simulation else {}
+        private_environment(environment, self.folder / "ray-token")
+        return environment
 
 
-def _held_network() -> subprocess.Popen[bytes] | None:
+def _hold_network() -> subprocess.Popen[bytes] | None:
     """Return a process that holds a network of our own, or None if there cannot be one."""
     words = [sys.executable, namespace.__file__, "hold"]
     holder = subprocess.Popen(  # noqa: S603 - the words are ours
         words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
     )
-    said = holder.stdout.readline().decode() if holder.stdout is not None else ""
-    if said.split()[-1:] == [namespace.NET]:
+    reply = holder.stdout.readline().decode() if holder.stdout is not None else ""
+    if reply.split()[-1:] == [namespace.NET]:
         return holder
     holder.communicate()
     return None
@@ -200,23 +200,23 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def ended(code: int) -> str:
+def exit_cause(code: int) -> str:
     """Return how a process ended, in words.
 
     Example:
-        >>> ended(-9), ended(3)
+        >>> exit_cause(-9), exit_cause(3)
         ('signal SIGKILL', 'exit code 3')
     """
     return f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
 
 
 def last_line(text: str) -> str:
-    r"""Return the last line of a text that tells of a fault, or else that says anything, as the end of a sentence.
+    r"""Return the last line of a text that names a fault, or else the last line with a word, as the end of a sentence.
 
     Example:
         >>> last_line("INFO: starting\nERROR: The key is not known.\nINFO: ended\n")
         'ERROR: The key is not known'
     """
-    lines = [line.strip().rstrip(".") for line in text.splitlines() if any(letter.isalnum() for letter in line)]
+    lines = [line.strip().rstrip(".") for line in text.splitlines() if any(sign.isalnum() for sign in line)]
     faults = [line for line in lines if "Error" in line or "ERROR" in line or "[code:" in line]
     return [*lines[-1:], *faults][-1] if lines else "it said nothing"

@@ -1,4 +1,4 @@
-"""Protect: one line in a person's own ClientApp, and every answer to a train message goes through a defence before it leaves."""
+"""Protect: one line in a user's own ClientApp, and every answer to a train message goes through a defence."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from leaktight.core.errors import InvalidValue, LeaktightError
 from leaktight.core.local import Local
 from leaktight.core.message import Kind
 from leaktight.core.message import Message as Sent
-from leaktight.flower.arrays import examples_in, received_for, record_of, tensors_of
+from leaktight.flower.codec import examples_in, matching_record, record_of, tensors_of
 from leaktight.flower.defence_memory import load_memory, make_state_folder, save_memory
 
 _log = logging.getLogger(__name__)
@@ -39,7 +39,7 @@ class Protection:
     def __call__(self, message: Message, context: Context, call_next: ClientAppCallable) -> Message:
         """Let a message be answered, and defend the answer; an answer to any but a train message may hold no arrays."""
         if message.metadata.message_type.partition(".")[0] != MessageType.TRAIN:
-            return self._without_arrays(message, call_next(message, context))
+            return self._refuse_arrays(message, call_next(message, context))
         # The app may change what it was given in place.
         received = RecordDict({name: record_of(tensors_of(record)) for name, record in message.content.array_records.items()})
         reply = call_next(message, context)
@@ -47,7 +47,7 @@ class Protection:
             return reply
         # Closed, whatever goes wrong: an undefended update must not go out because of a fault that nobody foresaw.
         try:
-            reply.content = self._defended(received, reply.content, context)
+            reply.content = self._defend(received, reply.content, context)
         except Exception as error:
             _log.exception("The update was not sent, because it could not be defended.")
             # What others raise may quote private numbers; our own sentences do not.
@@ -56,60 +56,61 @@ class Protection:
             return Message(Error(ErrorCode.MOD_FAILED_PRECONDITION, reason), reply_to=message)
         return reply
 
-    def _without_arrays(self, message: Message, reply: Message) -> Message:
+    def _refuse_arrays(self, message: Message, reply: Message) -> Message:
         if reply.has_error():
             return reply
         try:
-            _without_bytes(reply.content)
+            _refuse_bytes(reply.content)
             if reply.content.array_records:
                 raise InvalidValue(
-                    f"The reply to a message of type `{message.metadata.message_type}` holds arrays, and only updates are defended. Send arrays in replies to `train` alone."
+                    f"The reply to a message of type `{message.metadata.message_type}` holds arrays, "
+                    "and only updates are defended. Send arrays in replies to `train` alone."
                 )
         except InvalidValue as error:
             _log.error("The reply was not sent: %s", error)
             return Message(Error(ErrorCode.MOD_FAILED_PRECONDITION, f"The reply was not sent: {error}"), reply_to=message)
         return reply
 
-    def _defended(self, received: RecordDict, content: RecordDict, context: Context) -> RecordDict:
-        _without_bytes(content)
+    def _defend(self, received: RecordDict, content: RecordDict, context: Context) -> RecordDict:
+        _refuse_bytes(content)
         if not content.array_records:
             return content
         local = load_memory(context, self.defence, self.folder)
-        found = RecordDict({name: record for name, record in content.items() if not isinstance(record, ArrayRecord)})
+        defended = RecordDict({name: record for name, record in content.items() if not isinstance(record, ArrayRecord)})
         before: dict[tuple[str, str], Tensor] = {}
         after: dict[tuple[str, str], Tensor] = {}
         for name, record in content.array_records.items():
-            old, new = tensors_of(received_for(name, received, content)), tensors_of(record)
+            old, new = tensors_of(matching_record(name, received, content)), tensors_of(record)
             _check(name, old, new)
-            before |= {(name, one): old[one] for one in new}
-            after |= {(name, one): tensor for one, tensor in new.items()}
+            before |= {(name, array): old[array] for array in new}
+            after |= {(name, array): tensor for array, tensor in new.items()}
         several = len(content.array_records) > 1
-        sent = self._sent(before, after, several, local, examples_in(content))
+        sent = self._defend_update(before, after, several, local, examples_in(content))
         for name in content.array_records:
-            found[name] = record_of({one: tensor for (record, one), tensor in sent.items() if record == name})
+            defended[name] = record_of({array: tensor for (record, array), tensor in sent.items() if record == name})
         save_memory(context, self.defence, local, self.folder)
         # In the order of the reply: an aggregation may go by it.
-        return RecordDict({name: found[name] for name in content})
+        return RecordDict({name: defended[name] for name in content})
 
-    def _sent(
+    def _defend_update(
         self, before: Places, after: Places, several: bool, local: Local, examples: int | None
     ) -> dict[tuple[str, str], Tensor]:
-        """Return received parameters plus the defended update; an array whose update is withheld goes back as it came."""
+        """Return received parameters plus the defended update; where the update is withheld, as they came."""
 
-        def wire(place: tuple[str, str]) -> str:
+        def wire_name(place: tuple[str, str]) -> str:
             return "/".join(place) if several else place[1]
 
-        moved = {
-            wire(place): after[place].to(_wide(old)) - old.to(_wide(old))
+        update = {
+            wire_name(place): after[place].to(_wide(old)) - old.to(_wide(old))
             for place, old in before.items()
             if old.is_floating_point()
         }
         facts = {} if examples is None else {"examples": float(examples)}
-        out = self.defence.on_message(Sent(Kind.UPDATE, local.party, "server", local.round, moved, facts), local).tensors
-        unknown = [name for name in out if name not in moved or out[name].shape != moved[name].shape]
+        out = self.defence.on_message(Sent(Kind.UPDATE, local.party, "server", local.round, update, facts), local).tensors
+        unknown = [name for name in out if name not in update or out[name].shape != update[name].shape]
         if unknown:
             raise InvalidValue(f"{self.defence.kind} must keep the names and shapes of an update. Got `{unknown[0]}` instead.")
-        return {place: _moved(old, out.get(wire(place))) for place, old in before.items()}
+        return {place: _add(old, out.get(wire_name(place))) for place, old in before.items()}
 
 
 Places = dict[tuple[str, str], Tensor]
@@ -117,23 +118,24 @@ Places = dict[tuple[str, str], Tensor]
 
 
 def protect(defence: Defence, state: str | Path | None = None) -> Protection:
-    """Return a mod that defends every update of a ClientApp, whatever trains it.
+    """Return a mod that defends every update of a ClientApp, however it trains.
 
-    What crosses the boundary: of every floating array, scalars included, the received value plus the defended update, by name. Integer
-    arrays, such as the step counter of batch norm, go back as they were received: there is no noise on whole numbers, and a counter
-    tells how long a participant trained. Metrics (loss, accuracy, number of examples) pass as they are, and tell what they tell. Whatever
-    cannot be defended is not sent: any fault, an array that was not received, bytes in a config record, an update that is not finite, or
-    arrays in the reply to an `evaluate` or `query` message, makes an error reply.
+    What crosses the boundary: of every floating array, scalars included, the received value plus the defended update,
+    by name. Integer arrays, such as the step counter of batch norm, go back as they were received: there is no noise on
+    whole numbers, and a counter reveals how long a participant trained. Metrics (loss, accuracy, number of examples)
+    pass as they are, and reveal what they reveal. Whatever cannot be defended is not sent: any fault, an array that was
+    not received, bytes in a config record, an update that is not finite, or arrays in the reply to an `evaluate` or
+    `query` message, makes an error reply.
 
-    Every message's noise comes from a new key of 256 secret bits of the operating system, which is kept nowhere: nobody can draw it
-    again. Memory (residuals) and notes (an epsilon) are kept in the context's state on the node. Put it first among the mods, so that
-    nothing changes the update after it.
+    Every message's noise comes from a new key of 256 secret bits of the operating system, which is kept nowhere: nobody
+    can draw it again. Memory (residuals) and notes (an epsilon) are kept in the context's state on the node. Put it
+    first among the mods, so that nothing changes the update after it.
 
     Args:
-        defence: any defence of messages, or a chain of them. One that needs the model, the examples or each step's gradient
-            is refused: use `defended`. So is one whose strength means off.
-        state: a folder of the node's own, where budget and memory outlast its process and its runs. Without one the budget of a node
-            that is started anew begins anew, and a warning says so once.
+        defence: any defence of messages, or a chain of them. One that needs the model, the examples or each step's
+            gradient is refused: use `defend_training`. So is one whose strength means off.
+        state: a folder of the node's own, where budget and memory outlast its process and its runs. Without one the
+            budget of a node that is started anew begins anew, and a warning says so once.
 
     Example:
         >>> from flwr.clientapp import ClientApp
@@ -161,29 +163,32 @@ def _fault(defence: Defence) -> str:
     others = [hook for hook in _ELSEWHERE if hook in acts]
     step = Gradient({"weight": torch.zeros(2)}, per_example=False)
     if others or defence.per_example or defence.on_gradient(step, Local("trial", seed=0)) is not step:
-        return f"{defence.kind} instead, which also acts in `{(others or ['on_gradient'])[0]}`: use `leaktight.flower.defended`"
+        return f"{defence.kind} instead, which also acts in `{(others or ['on_gradient'])[0]}`: use `leaktight.flower.defend_training`"
     return "" if "on_message" in acts else f"{defence.kind} instead, which does nothing to them"
 
 
 def _check(name: str, old: dict[str, Tensor], new: dict[str, Tensor]) -> None:
-    for one, tensor in new.items():
-        if one not in old:
+    for array, tensor in new.items():
+        if array not in old:
             raise InvalidValue(
-                f"The array `{one}` of the reply's record `{name}` was not received, so that its update cannot be told. Send back what came."
+                f"The array `{array}` of the reply's record `{name}` was not received, so that its update "
+                "cannot be computed. Send back what came."
             )
-        if tensor.shape != old[one].shape or tensor.is_complex() or tensor.is_floating_point() != old[one].is_floating_point():
+        was = old[array]
+        if tensor.shape != was.shape or tensor.is_complex() or tensor.is_floating_point() != was.is_floating_point():
             raise InvalidValue(
-                f"The array `{one}` must keep its shape {tuple(old[one].shape)} and stay real. "
+                f"The array `{array}` must keep its shape {tuple(was.shape)} and stay real. "
                 f"Got {tuple(tensor.shape)} of type {tensor.dtype} instead."
             )
 
 
-def _without_bytes(content: RecordDict) -> None:
+def _refuse_bytes(content: RecordDict) -> None:
     for name, record in content.config_records.items():
         for key, value in record.items():
-            if isinstance(value, bytes) or (isinstance(value, list) and any(isinstance(one, bytes) for one in value)):
+            if isinstance(value, bytes) or (isinstance(value, list) and any(isinstance(item, bytes) for item in value)):
                 raise InvalidValue(
-                    f"The reply's config record `{name}` holds bytes in `{key}`, which no defence can look into. Keep them in the context's state."
+                    f"The reply's config record `{name}` holds bytes in `{key}`, which no defence can look into. "
+                    "Keep them in the context's state."
                 )
 
 
@@ -191,7 +196,7 @@ def _wide(tensor: Tensor) -> torch.dtype:
     return torch.promote_types(tensor.dtype, torch.float32)
 
 
-def _moved(old: Tensor, update: Tensor | None) -> Tensor:
+def _add(old: Tensor, update: Tensor | None) -> Tensor:
     if update is None:
         return old
     new = (old.to(update.dtype) + update).to(old.dtype)

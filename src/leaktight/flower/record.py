@@ -10,17 +10,17 @@ from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDic
 from flwr.serverapp import Grid
 from flwr.serverapp.strategy import Strategy
 
-from leaktight.captures.capture import empty_of_captures
-from leaktight.flower.tap import written
+from leaktight.captures.capture import make_capture_folder
+from leaktight.flower.tap import write_exchange
 
 
-class Recorded(Strategy):
-    """A strategy that does what another one does, and keeps what was sent out and what came back in each training round.
+class RecordingStrategy(Strategy):
+    """A strategy that does what another one does, and writes down what was sent out and came back in each round.
 
     Args:
         strategy: the one that decides.
         folder: where captures are written.
-        known: what is known of the training, as in `record`.
+        known: what is known of the training run, as in `record`.
     """
 
     def __init__(self, strategy: Strategy, folder: Path, known: dict[str, Any]) -> None:
@@ -39,7 +39,7 @@ class Recorded(Strategy):
         for reply in received:
             node = reply.metadata.src_node_id
             if not reply.has_error() and node in self._asked:
-                written(self.folder, f"node-{node}", server_round, self._asked[node], reply.content, self.known)
+                write_exchange(self.folder, f"node-{node}", server_round, self._asked[node], reply.content, self.known)
         self._asked = {}
         return self.strategy.aggregate_train(server_round, received)
 
@@ -56,18 +56,19 @@ class Recorded(Strategy):
         self.strategy.summary()
 
 
-def record(strategy: Strategy, folder: Path | str, **known: Any) -> Recorded:
+def record(strategy: Strategy, folder: Path | str, **known: Any) -> RecordingStrategy:
     """Return a strategy that trains as before and writes every update to a folder, for `leaktight audit --captured`.
 
-    What is written is what the server sees anyway: the parameters that it sent and what each node answered, as safetensors with a
-    manifest each, for the owner of the files alone. The learning rate, batch size, epochs and local steps are taken from the
-    configuration of train messages where it has them, the number of examples from the reply's `num-examples`.
+    What is written is what the server sees anyway: the parameters that it sent and what each node answered, as
+    safetensors with a manifest each, for the owner of the files alone. The learning rate, batch size, epochs and local
+    steps are taken from the configuration of train messages where it has them, the number of examples from the reply's
+    `num-examples`.
 
     Args:
         strategy: any strategy of Flower's message API.
         folder: where to write; it must hold no captures of another run.
-        known: what the messages do not tell: `model` (`package.module:function`), `shape`, `classes`, `mean`, `std`, `batch_size`,
-            `epochs`, `local_steps`, `learning_rate`, `momentum`, `adaptive`, `training`.
+        known: what the messages do not say: `model` (`package.module:function`), `shape`, `classes`, `mean`, `std`,
+            `batch_size`, `epochs`, `local_steps`, `learning_rate`, `momentum`, `adaptive`, `training`.
 
     Example:
         >>> import tempfile
@@ -75,4 +76,4 @@ def record(strategy: Strategy, folder: Path | str, **known: Any) -> Recorded:
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     strategy = record(FedAvg(), folder, shape=(1, 28, 28), batch_size=32, epochs=1)
     """
-    return Recorded(strategy, empty_of_captures(Path(folder)), known)
+    return RecordingStrategy(strategy, make_capture_folder(Path(folder)), known)

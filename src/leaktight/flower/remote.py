@@ -1,4 +1,4 @@
-"""Remote parties: who stands for the participants at the server, and carries messages to their nodes and back."""
+"""Remote parties: what stands for the participants at the server, and carries messages to their nodes and back."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from collections import Counter
 from collections.abc import Sequence
 
 from flwr.app import ConfigRecord, RecordDict
-from flwr.app import Message as Letter
+from flwr.app import Message as FlowerMessage
 from flwr.common.constant import ErrorCode
 from flwr.serverapp import Grid
 
 from leaktight.core.errors import LeaktightError
 from leaktight.core.message import Kind, Message
 from leaktight.core.party import Party
-from leaktight.flower.letter import checked, content_of, messages_of
+from leaktight.flower.codec import content_of, messages_of, require_answer
 
 INTRODUCE, RESPOND = "query.introduce", "train"
 PATIENCE = 600.0
-"""After how many seconds without an answer a message is sent again; its round is answered the same, and applied once."""
+"""After how many seconds without an answer a message is sent again; a round is answered the same, and applied once."""
 ATTEMPTS = 10
-"""So many times the patience, and a training without an answer ends."""
+"""After so many times the patience a training run without an answer ends."""
 FAILURES = 5
-"""So many times in a row a participant may fail to answer while its node is there."""
+"""How often in a row a participant may fail to answer while its node is there."""
 _PAUSE, _RETRY = 0.25, 3.0
 
 
@@ -48,14 +48,14 @@ class Remote:
 class Nodes:
     """The nodes of a run by the participants that are there.
 
-    A node that is gone, or whose answer is lost, is sent its message again once it is back or after some time. Which participant a
-    node is it says itself; two that are the same end the training.
+    A node that is gone, or whose answer is lost, is sent its message again once it is back or after some time. Each
+    node says which participant it is; two that are the same end the training run.
 
     Args:
         grid: what carries messages.
         participants: how many there must be.
         patience: after how many seconds without an answer a message is sent again.
-        attempts: after how many times the patience the training ends.
+        attempts: after how many times the patience the training run ends.
         revealed: what participants revealed with their last answers.
     """
 
@@ -73,7 +73,8 @@ class Nodes:
             self._meet()
             if time.monotonic() > until:
                 raise LeaktightError(
-                    f"The training needs {self.participants} participants. Only {len(self._places)} came: {', '.join(self._places) or 'nobody'}."
+                    f"The training run needs {self.participants} participants. "
+                    f"Only {len(self._places)} came: {', '.join(self._places) or 'nobody'}."
                 )
             time.sleep(_PAUSE)
         return [Remote(f"client-{number}", self) for number in range(self.participants)]
@@ -81,11 +82,12 @@ class Nodes:
     def gather(self, parties: Sequence[Party], asks: Sequence[Message]) -> list[Message]:
         """Ask all at the same time; return their answers in order."""
         contents = {ask.receiver: content_of(ask) for ask in asks}
-        found = self.ask(RESPOND, contents)
+        replies = self.ask(RESPOND, contents)
         answers = []
         for party, ask in zip(parties, asks, strict=True):
-            answer, *reveals = messages_of(found[party.name])
-            answers.append(checked(answer, party.name, ask.round, ask.tensors))
+            answer, *reveals = messages_of(replies[party.name])
+            require_answer(answer, party.name, ask.round, ask.tensors)
+            answers.append(answer)
             for message in reveals:
                 if (message.kind, message.sender) != (Kind.REVEAL, party.name):
                     raise LeaktightError(f"{party.name} must reveal what is its own with its last answer. Got something else.")
@@ -104,44 +106,47 @@ class Nodes:
             for name in [name for name in contents if name not in answers and due[name] <= now]:
                 if due[name]:
                     self._meet()
-                sent = self._sent(what, name, contents[name])
-                # Who is not there cannot be sent anything.
+                sent = self._send(what, name, contents[name])
+                # Nothing can be sent to a node that is not there.
                 due[name] = time.monotonic() + (self.patience if sent else _RETRY)
                 out |= sent
-            for letter in self.grid.pull_messages(list(out)):
-                name = out.pop(letter.metadata.reply_to_message_id)
-                if not letter.has_error():
-                    answers.setdefault(name, letter.content)
+            for reply in self.grid.pull_messages(list(out)):
+                name = out.pop(reply.metadata.reply_to_message_id)
+                if not reply.has_error():
+                    answers.setdefault(name, reply.content)
                 elif name not in answers:
-                    failures[name] += letter.error.code != ErrorCode.NODE_UNAVAILABLE
+                    failures[name] += reply.error.code != ErrorCode.NODE_UNAVAILABLE
                     if failures[name] >= FAILURES:
-                        why = str(letter.error.reason).partition("\n")[0][:200].rstrip(".")
+                        why = str(reply.error.reason).partition("\n")[0][:200].rstrip(".")
                         raise LeaktightError(
-                            f"{name} failed {FAILURES} times in a row: {why}. Look at the logs in `flower-logs`, and train again."
+                            f"{name} failed {FAILURES} times in a row: {why}. "
+                            "Look at the logs in `flower-logs`, and train again."
                         )
                     # Its node is gone, or its process ended: soon again, but not at once.
                     due[name] = min(due[name], time.monotonic() + _RETRY)
             if now > until:
                 silent = ", ".join(name for name in contents if name not in answers)
                 raise LeaktightError(
-                    f"No answer came from {silent} for {self.attempts * self.patience:g} seconds. Look at the logs in `flower-logs`, and train again."
+                    f"No answer came from {silent} for {self.attempts * self.patience:g} seconds. "
+                    "Look at the logs in `flower-logs`, and train again."
                 )
             time.sleep(_PAUSE)
         return answers
 
-    def _sent(self, what: str, name: str, content: RecordDict) -> dict[str, str]:
-        letter = Letter(content, self._places[name], what)
-        return {identity: name for identity in self.grid.push_messages([letter]) if identity}
+    def _send(self, what: str, name: str, content: RecordDict) -> dict[str, str]:
+        message = FlowerMessage(content, self._places[name], what)
+        return {identity: name for identity in self.grid.push_messages([message]) if identity}
 
     def _meet(self) -> None:
         """Ask nodes that are new which participant they are."""
         new = set(self.grid.get_node_ids()) - set(self._places.values())
         if not new:
             return
-        letters = [
-            Letter(RecordDict({"hello": ConfigRecord({"participants": self.participants})}), node, INTRODUCE) for node in new
+        messages = [
+            FlowerMessage(RecordDict({"hello": ConfigRecord({"participants": self.participants})}), node, INTRODUCE)
+            for node in new
         ]
-        for reply in self.grid.send_and_receive(letters, timeout=self.patience):
+        for reply in self.grid.send_and_receive(messages, timeout=self.patience):
             if reply.has_error():
                 continue
             self._place(messages_of(reply.content)[0].sender, reply.metadata.src_node_id)

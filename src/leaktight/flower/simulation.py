@@ -5,32 +5,32 @@ from __future__ import annotations
 from pathlib import Path
 
 from leaktight.core.threads import cores
-from leaktight.flower.engine import After, follow, superlink, workplace
+from leaktight.flower.launcher import OnRound, open_programs, run_training, start_superlink
 from leaktight.flower.processes import Programs
 from leaktight.learning.joint import JointTraining
 
 
 def simulate(
-    training: JointTraining, out: Path, after: After | None = None, workers: int | None = None, trust: bool = False
+    training: JointTraining, out: Path, on_round: OnRound | None = None, workers: int | None = None, trust: bool = False
 ) -> None:
     """Train in Flower's simulation and write the model to a folder; everything that is started is stopped.
 
     Args:
         training: what is trained.
         out: where the model and its curve go.
-        after: told of rounds.
+        on_round: called after each round.
         workers: how many participants work at the same time, at least 1; None is one for each core.
         trust: whether other users of this machine may reach the SuperLink.
     """
-    with workplace(out, trust) as programs:
+    with open_programs(out, trust) as programs:
         start_simulation(programs)
-        follow(programs, training, out, after, "--federation-config", federation(training, workers))
+        run_training(programs, training, out, on_round, "--federation-config", federation(training, workers))
 
 
 def start_simulation(programs: Programs) -> None:
     """Start a SuperLink whose nodes are simulated, and so draw from the agreed seed."""
     programs.simulation = True
-    superlink(programs, "--insecure", "--simulation")
+    start_superlink(programs, "--insecure", "--simulation")
 
 
 def federation(training: JointTraining, workers: int | None = None) -> str:

@@ -1,7 +1,7 @@
 """How parties learn together: gradients, honest parties, aggregation, protocols, and the federated and the split scenario."""
 
 from leaktight.learning.aggregate import mean, secure_sum
-from leaktight.learning.checkpoint_file import read_checkpoint, write_checkpoint
+from leaktight.learning.checkpoint import read_checkpoint, write_checkpoint
 from leaktight.learning.client import Client
 from leaktight.learning.feature_party import FeatureParty
 from leaktight.learning.federated import Federated

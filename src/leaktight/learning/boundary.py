@@ -27,8 +27,12 @@ def require_message(message: object, sender: str) -> None:
         raise InvalidValue(f"{sender} must answer with a message. Got {type(message).__name__} instead.")
 
 
-def received(message: Message, kind: Kind, name: str, shape: tuple[int, ...], dtype: torch.dtype = torch.float32) -> Tensor:
-    """Return the one tensor that a message of the other party must carry, after checking everything about it.
+class InvalidMessage(InvalidValue):
+    """What the other party sent is not what it must be; nothing of it was applied."""
+
+
+def accept(message: Message, kind: Kind, name: str, shape: tuple[int, ...], dtype: torch.dtype = torch.float32) -> Tensor:
+    """Return the tensor in a message of the other party: the one place where a tensor that arrives is checked.
 
     Args:
         message: what came in.
@@ -38,13 +42,25 @@ def received(message: Message, kind: Kind, name: str, shape: tuple[int, ...], dt
         dtype: the type that it is returned in, and has to be finite in.
 
     Raises:
-        InvalidValue: it is not that; one sentence says why.
+        InvalidMessage: it is not that; one sentence says why.
 
     Example:
         >>> message = Message(Kind.ACTIVATION, "feature-party", "label-party", 3, {"activations": torch.zeros(5, 2)})
-        >>> received(message, Kind.ACTIVATION, "activations", (4, 2))
+        >>> accept(message, Kind.ACTIVATION, "activations", (4, 2))
         Traceback (most recent call last):
-        leaktight.core.errors.InvalidValue: The activations of step 3 from feature-party must have 4 rows, one for each example of the batch. Got 5 instead.
+        leaktight.learning.boundary.InvalidMessage: The activations of step 3 from feature-party must have 4 rows, one for each example of the batch. Got 5 instead.
+    """
+    try:
+        return only_tensor(message, kind, name, shape, dtype)
+    except InvalidValue as error:
+        raise InvalidMessage(str(error)) from None
+
+
+def only_tensor(message: Message, kind: Kind, name: str, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
+    """Return the one tensor that a message must carry, after checking everything about it; see `accept`.
+
+    Raises:
+        InvalidValue: it is not that.
     """
     what = f"The {name} of step {message.round} from {message.sender}"
     if message.kind is not kind:
@@ -52,22 +68,22 @@ def received(message: Message, kind: Kind, name: str, shape: tuple[int, ...], dt
     strange = sorted(message.tensors.keys() - {name})
     if strange:
         raise InvalidValue(f"{what} must come alone. Got `{strange[0]}` beside them.")
-    found: object = message.tensors.get(name)
-    if found is None or (isinstance(found, Tensor) and not found.numel()):
+    tensor: object = message.tensors.get(name)
+    if tensor is None or (isinstance(tensor, Tensor) and not tensor.numel()):
         raise InvalidValue(f"{what} must have {shape[0]} rows of shape {shape[1:]}. Got nothing instead.")
-    if not isinstance(found, Tensor) or found.layout is not torch.strided:
-        got = found.layout if isinstance(found, Tensor) else type(found).__name__
+    if not isinstance(tensor, Tensor) or tensor.layout is not torch.strided:
+        got = tensor.layout if isinstance(tensor, Tensor) else type(tensor).__name__
         raise InvalidValue(f"{what} must come in a dense tensor. Got {got} instead.")
-    if not found.is_floating_point():
-        raise InvalidValue(f"{what} must be floating point numbers. Got {found.dtype} instead.")
-    if not found.dim():
+    if not tensor.is_floating_point():
+        raise InvalidValue(f"{what} must be floating point numbers. Got {tensor.dtype} instead.")
+    if not tensor.dim():
         raise InvalidValue(f"{what} must have {shape[0]} rows of shape {shape[1:]}. Got a single number instead.")
-    if len(found) != shape[0]:
-        raise InvalidValue(f"{what} must have {shape[0]} rows, one for each example of the batch. Got {len(found)} instead.")
-    if tuple(found.shape) != shape:
-        raise InvalidValue(f"{what} must have rows of shape {shape[1:]}. Got {tuple(found.shape[1:])} instead.")
+    if len(tensor) != shape[0]:
+        raise InvalidValue(f"{what} must have {shape[0]} rows, one for each example of the batch. Got {len(tensor)} instead.")
+    if tuple(tensor.shape) != shape:
+        raise InvalidValue(f"{what} must have rows of shape {shape[1:]}. Got {tuple(tensor.shape[1:])} instead.")
     # What is finite in double precision need not be so in the party's own.
-    cast = found.to(dtype)
+    cast = tensor.to(dtype)
     require_finite(cast, what)
     return cast
 
@@ -84,7 +100,7 @@ def require_finite(tensor: Tensor, what: str) -> None:
 
 
 def require_placeable(defence: Defence) -> None:
-    """Refuse a defence that does something which split learning has no place for: left out in silence, it would protect nothing.
+    """Refuse a defence that does what split learning has no place for: left out in silence, it would protect nothing.
 
     Each such hook is tried on a small task; one that leaves what it is given as it is does nothing.
 

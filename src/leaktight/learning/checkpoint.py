@@ -1,36 +1,42 @@
-"""Checkpoints: a party's parameters and its optimiser's moments as plain named tensors, out and in again; and the step between two."""
+"""Checkpoints: a party's parameters and its optimiser's moments as named tensors, out and in again, and on disk."""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from leaktight.core.errors import InvalidValue
+from leaktight.core.archive import pack, read_archive
+from leaktight.core.errors import InvalidValue, LeaktightError
 from leaktight.core.local import Local, Memory
+from leaktight.core.private import reason, write_private
+from leaktight.core.scenario import flatten, unflatten
 from leaktight.learning.optimiser import Optimiser
 
+FORMAT = 1
 
-def saved(module: nn.Module, optimiser: torch.optim.Optimizer) -> Memory:
-    """Return copies of a module's parameters and of what its optimiser keeps for each: tensors and numbers by name, no pickle.
+
+def training_state(module: nn.Module, optimiser: torch.optim.Optimizer) -> Memory:
+    """Return copies of a module's parameters and of its optimiser's moments: tensors and numbers by name, no pickle.
 
     Example:
         >>> layer = nn.Linear(2, 1)
-        >>> list(saved(layer, torch.optim.SGD(layer.parameters(), lr=0.1))["model"])
+        >>> list(training_state(layer, torch.optim.SGD(layer.parameters(), lr=0.1))["model"])
         ['weight', 'bias']
     """
     return {
         "model": {name: parameter.detach().clone() for name, parameter in module.named_parameters()},
-        "optimiser": {name: _copied(optimiser.state.get(parameter, {})) for name, parameter in module.named_parameters()},
+        "optimiser": {name: _copy(optimiser.state.get(parameter, {})) for name, parameter in module.named_parameters()},
     }
 
 
-def restored(module: nn.Module, optimiser: torch.optim.Optimizer, state: Memory) -> None:
-    """Bring a module and its optimiser back to what `saved` returned.
+def restore_training(module: nn.Module, optimiser: torch.optim.Optimizer, state: Memory) -> None:
+    """Bring a module and its optimiser back to what `training_state` returned.
 
     Raises:
         InvalidValue: the checkpoint is of another model; nothing is changed then.
@@ -48,19 +54,19 @@ def restored(module: nn.Module, optimiser: torch.optim.Optimizer, state: Memory)
             parameter.copy_(model[name])
     optimiser.state.clear()
     for name, parameter in own.items():
-        kept = _copied(moments.get(name, {}))
-        if kept:
-            optimiser.state[parameter] = {key: _beside(parameter, value) for key, value in kept.items()}
+        own_moments = _copy(moments.get(name, {}))
+        if own_moments:
+            optimiser.state[parameter] = {key: _on_device_of(parameter, value) for key, value in own_moments.items()}
 
 
-def progress(state: Memory) -> tuple[int, Memory, Tensor | None]:
+def read_progress(state: Memory) -> tuple[int, Memory, Tensor | None]:
     """Return a checkpoint's step, memory and last message, as copies.
 
     Raises:
         InvalidValue: one of them makes no sense.
 
     Example:
-        >>> progress({"step": 3.0})
+        >>> read_progress({"step": 3.0})
         (3, {}, None)
     """
     step, memory, sent = state.get("step"), state.get("memory", {}), state.get("sent")
@@ -74,13 +80,13 @@ def progress(state: Memory) -> tuple[int, Memory, Tensor | None]:
 
 
 @contextmanager
-def unchanged_by_errors(local: Local) -> Iterator[None]:
+def rollback_on_error(local: Local) -> Iterator[None]:
     """Bring a party's memory and notes back to what they were if the block raises.
 
     Example:
         >>> local = Local("label-party", seed=0)
         >>> try:
-        ...     with unchanged_by_errors(local):
+        ...     with rollback_on_error(local):
         ...         local.scope("defence").memory["count"] = 1
         ...         raise InvalidValue("No.")
         ... except InvalidValue:
@@ -91,13 +97,13 @@ def unchanged_by_errors(local: Local) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        for live, kept in ((local.memory, memory), (local.notes, notes)):
+        for live, before in ((local.memory, memory), (local.notes, notes)):
             live.clear()
-            live.update(kept)
+            live.update(before)
         raise
 
 
-def follow(steps: torch.optim.Optimizer, optimiser: Optimiser, step: int) -> None:
+def take_step(steps: torch.optim.Optimizer, optimiser: Optimiser, step: int) -> None:
     """Take one step of a torch optimiser, of the size that its settings give for this step."""
     rate = optimiser.at(step).learning_rate
     for group in steps.param_groups:
@@ -105,21 +111,63 @@ def follow(steps: torch.optim.Optimizer, optimiser: Optimiser, step: int) -> Non
     steps.step()
 
 
-def forget(parameters: Iterable[Tensor]) -> None:
+def clear_gradients(parameters: Iterable[Tensor]) -> None:
     """Drop the gradients of the last step; an optimiser's `zero_grad` does the same and takes much longer to start."""
     for parameter in parameters:
         parameter.grad = None
 
 
-def _fits(parameter: Tensor, found: object) -> bool:
-    return isinstance(found, Tensor) and found.shape == parameter.shape
+def write_checkpoint(path: Path, state: Memory) -> None:
+    """Write what a party's `state()` returned: either all of it is there afterwards, or the file is as it was.
+
+    The file has mode 0600. It holds the party's own parameters and memory, so it must not be shared with the other
+    party.
+
+    Args:
+        path: the file.
+        state: tensors and numbers by nested name.
+
+    Example:
+        >>> import tempfile, torch
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     write_checkpoint(Path(folder) / "party.safetensors", {"step": 3.0, "model": {"weight": torch.ones(2)}})
+        ...     read_checkpoint(Path(folder) / "party.safetensors")
+        {'step': 3.0, 'model': {'weight': tensor([1., 1.])}}
+    """
+    write_private(path, pack(flatten(state), {"format": FORMAT}))
 
 
-def _copied(values: Any) -> dict[str, Any]:
+def read_checkpoint(path: Path) -> Memory:
+    """Return a state as `restore` takes it.
+
+    Raises:
+        InvalidValue: the file cannot be read, or is not a whole checkpoint.
+    """
+    try:
+        values, about = read_archive(path)
+        if about.get("format") != FORMAT:
+            raise LeaktightError(f"It has format {about.get('format')!r}.")
+    except OSError as error:
+        raise InvalidValue(f"The checkpoint `{path}` cannot be read: {reason(error)}. Name another one.") from error
+    except InvalidValue:
+        raise
+    except LeaktightError as error:
+        raise InvalidValue(
+            f"The file `{path}` must be a whole checkpoint of this version. It is not; "
+            "resume from an earlier one, or start anew."
+        ) from error
+    return unflatten(values)
+
+
+def _fits(parameter: Tensor, value: object) -> bool:
+    return isinstance(value, Tensor) and value.shape == parameter.shape
+
+
+def _copy(values: Any) -> dict[str, Any]:
     present = {key: value for key, value in values.items() if value is not None}
     return {key: value.detach().clone() if isinstance(value, Tensor) else value for key, value in present.items()}
 
 
-def _beside(parameter: Tensor, value: Any) -> Any:
+def _on_device_of(parameter: Tensor, value: Any) -> Any:
     # A step count stays on the CPU, where torch's optimisers keep it.
     return value.to(parameter.device) if isinstance(value, Tensor) and value.shape == parameter.shape else value

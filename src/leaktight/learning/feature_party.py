@@ -18,11 +18,18 @@ from leaktight.learning.boundary import (
     FEATURE_PARTY,
     GRADIENT,
     LABEL_PARTY,
-    received,
+    accept,
     require_message,
     require_placeable,
 )
-from leaktight.learning.checkpoint import follow, forget, progress, restored, saved, unchanged_by_errors
+from leaktight.learning.checkpoint import (
+    clear_gradients,
+    read_progress,
+    restore_training,
+    rollback_on_error,
+    take_step,
+    training_state,
+)
 from leaktight.learning.optimiser import Adam, Optimiser
 from leaktight.learning.order import Order
 
@@ -31,14 +38,15 @@ from leaktight.learning.order import Order
 class FeatureParty:
     r"""A party that answers the gradient at the cut of step t by the activations of step t + 1.
 
-    With bottom model f, its parameters \(\theta\), its rows \(x_i\) of a batch of n, and row \(g_i = \partial \bar L / \partial f(x_i)\) of
-    the message, \(\bar L\) the mean loss over the batch, it follows
+    With bottom model f, its parameters \(\theta\), its rows \(x_i\) of a batch of n, and row \(g_i = \partial \bar L /
+    \partial f(x_i)\) of the message, \(\bar L\) the mean loss over the batch, it follows
 
     .. math:: \nabla_\theta \bar L = \sum_i (\partial f(x_i) / \partial \theta)^T g_i.
 
-    A gradient is applied at most once: `step` is the step whose activations were sent and whose gradient is awaited. The gradient of the step
-    before it, which is what the label party sends again when it does not know whether it arrived, is answered by the same activations and
-    changes nothing; so is the empty message of step -1, which opens the exchange. Everything else is refused, and changes nothing either.
+    A gradient is applied at most once: `step` is the step whose activations were sent and whose gradient is awaited.
+    The gradient of the step before it, which is what the label party sends again when it does not know whether it
+    arrived, is answered by the same activations and changes nothing; so is the empty message of step -1, which opens
+    the exchange. Everything else is refused, and changes nothing either.
 
     Args:
         bottom: the layers before the cut; nothing in it may draw random numbers.
@@ -68,7 +76,7 @@ class FeatureParty:
         self.local.now.examples = len(self.inputs)
         self._learned = tuple(self.bottom.parameters())
         self._steps = self.optimiser.over(self._learned)
-        self._made: Tensor | None = None
+        self._activations: Tensor | None = None
         self._sent: Message | None = None
 
     def respond(self, message: Message) -> Message:
@@ -78,10 +86,11 @@ class FeatureParty:
             self._apply(message)
         elif message.round != self.step - 1:
             raise InvalidValue(
-                f"{self.name} awaits the gradient of step {self.step}. Got that of step {message.round} instead; resume both parties from one step."
+                f"{self.name} awaits the gradient of step {self.step}. Got that of step {message.round} instead; "
+                "resume both parties from one step."
             )
         if self._sent is None:
-            self._sent = self._activations()
+            self._sent = self._next_message()
         return self._sent
 
     def close(self) -> Message | None:
@@ -99,13 +108,13 @@ class FeatureParty:
         The defence draws from streams of this step's own and remembers nothing of it.
         """
         with torch.no_grad():
-            made = torch.cat([self.bottom(inputs[at : at + chunk]) for at in range(0, len(inputs), chunk)])
+            activations = torch.cat([self.bottom(inputs[at : at + chunk]) for at in range(0, len(inputs), chunk)])
         local = self.local.fork("scored", self.step)
         local.now.examples, size = len(inputs), self.order.batch_size
         parts = []
         for number, at in enumerate(range(0, len(inputs), size)):
             local.begin(number)
-            sent = self._defended(inputs[at : at + size], made[at : at + size], local)
+            sent = self._defend(inputs[at : at + size], activations[at : at + size], local)
             parts.append(sent.tensors[ACTIVATIONS])
         return torch.cat(parts)
 
@@ -113,40 +122,40 @@ class FeatureParty:
         """Return a checkpoint of everything that changes: tensors and numbers, by nested name."""
         sent = {} if self._sent is None else {"sent": self._sent.tensors[ACTIVATIONS].clone()}
         memory = copy.deepcopy(self.local.memory)
-        return {**saved(self.bottom, self._steps), "step": float(self.step), "memory": memory, **sent}
+        return {**training_state(self.bottom, self._steps), "step": float(self.step), "memory": memory, **sent}
 
     def restore(self, state: Memory) -> None:
-        """Go on from a checkpoint. Without what was `sent`, the awaited step's activations are made anew."""
-        step, memory, sent = progress(state)
-        restored(self.bottom, self._steps, state)
+        """Resume from a checkpoint. Without what was `sent`, the awaited step's activations are made anew."""
+        step, memory, sent = read_progress(state)
+        restore_training(self.bottom, self._steps, state)
         self.step = step
         self.local.memory.clear()
         self.local.memory.update(memory)
-        self._made = None
+        self._activations = None
         self._sent = None if sent is None else self._message(sent)
 
     def _apply(self, message: Message) -> None:
-        if self._made is None:
-            self._made = self.bottom(self.rows(self.step))
-        made = self._made
-        gradient = received(message, Kind.CUT_GRADIENT, GRADIENT, tuple(made.shape), made.dtype)
-        forget(self._learned)
-        torch.autograd.backward(made, gradient.to(made.device))
-        follow(self._steps, self.optimiser, self.step)
-        self._made = self._sent = None
+        if self._activations is None:
+            self._activations = self.bottom(self.rows(self.step))
+        activations = self._activations
+        gradient = accept(message, Kind.CUT_GRADIENT, GRADIENT, tuple(activations.shape), activations.dtype)
+        clear_gradients(self._learned)
+        torch.autograd.backward(activations, gradient.to(activations.device))
+        take_step(self._steps, self.optimiser, self.step)
+        self._activations = self._sent = None
         self.step += 1
 
-    def _activations(self) -> Message:
+    def _next_message(self) -> Message:
         self.local.begin(self.step)
         rows = self.rows(self.step)
-        self._made = self.bottom(rows)
-        with unchanged_by_errors(self.local):
-            return self._defended(rows, self._made.detach(), self.local)
+        self._activations = self.bottom(rows)
+        with rollback_on_error(self.local):
+            return self._defend(rows, self._activations.detach(), self.local)
 
-    def _defended(self, rows: Tensor, made: Tensor, local: Local) -> Message:
+    def _defend(self, rows: Tensor, activations: Tensor, local: Local) -> Message:
         # It has no labels; the place for them says so.
         local.now.batch = Batch(rows, torch.full((len(rows),), -1, device=rows.device))
-        return self.defence.on_message(self._message(made), local.scope("defence"))
+        return self.defence.on_message(self._message(activations), local.scope("defence"))
 
     def _message(self, activations: Tensor) -> Message:
         facts = {"examples": float(len(activations))}

@@ -20,12 +20,20 @@ from leaktight.learning.boundary import (
     FEATURE_PARTY,
     GRADIENT,
     LABEL_PARTY,
-    received,
+    accept,
+    only_tensor,
     require_finite,
     require_message,
     require_placeable,
 )
-from leaktight.learning.checkpoint import follow, forget, progress, restored, saved, unchanged_by_errors
+from leaktight.learning.checkpoint import (
+    clear_gradients,
+    read_progress,
+    restore_training,
+    rollback_on_error,
+    take_step,
+    training_state,
+)
 from leaktight.learning.optimiser import Adam, Optimiser
 from leaktight.learning.order import Order
 from leaktight.learning.task import cross_entropy
@@ -34,7 +42,7 @@ from leaktight.models.halves import Top
 
 @dataclasses.dataclass(frozen=True)
 class Answer:
-    """Both sides of the gradient of one step; only the label party itself and an audit may see any but what was sent."""
+    """Both sides of one step's gradient; only the label party and an audit may see more than what was sent."""
 
     raw: Batch = dataclasses.field(repr=False)
     used: Batch = dataclasses.field(repr=False)
@@ -56,10 +64,11 @@ class LabelParty:
 
     .. math:: g_i = \frac{\partial}{\partial a_i} \frac{1}{n} \sum_j L(h(a_j), y_j) = \frac{1}{n} \nabla_{a_i} L(h(a_i), y_i),
 
-    the paper's gradient divided by the batch size, so that the feature party's step is that of the mean loss. Noise of a fixed scale has to
-    be chosen with that in mind. The defence changes it in `on_message`, where `local.batch` holds the labels, before anything
-    else changes: a defence that raises, or activations that are refused, leave the party as it was, its memory and notes too. A step is taken at most once; activations
-    of the step before the awaited one, sent again, get the same answer again.
+    the paper's gradient divided by the batch size, so that the feature party's step is that of the mean loss. Noise of
+    a fixed scale has to be chosen with that in mind. The defence changes it in `on_message`, where `local.batch` holds
+    the labels, before anything else changes: a defence that raises, or activations that are refused, leave the party as
+    it was, its memory and notes too. A step is taken at most once; activations of the step before the awaited one, sent
+    again, get the same answer again.
 
     Args:
         top: the layers after the cut, and the wide part.
@@ -106,7 +115,7 @@ class LabelParty:
         self.last: Answer | None = None
 
     def opening(self) -> Message:
-        """Return what to send when a connection is made: the last gradient again, or before the first step an empty message."""
+        """Return what opens an exchange: the last gradient again, or before the first step an empty message."""
         return self._sent or Message(Kind.CUT_GRADIENT, self.name, self.peer, self.step - 1, {})
 
     def respond(self, message: Message) -> Message:
@@ -121,11 +130,12 @@ class LabelParty:
         require_message(message, self.peer)
         if message.round != self.step:
             raise InvalidValue(
-                f"{self.name} awaits the activations of step {self.step}. Got those of step {message.round} instead; resume both parties from one step."
+                f"{self.name} awaits the activations of step {self.step}. Got those of step {message.round} instead; "
+                "resume both parties from one step."
             )
         index = self.order.at(self.step).to(self.labels.device)
-        activations = received(message, Kind.ACTIVATION, ACTIVATIONS, (len(index), *self.shape), self.data.inputs.dtype)
-        with unchanged_by_errors(self.local):
+        activations = accept(message, Kind.ACTIVATION, ACTIVATIONS, (len(index), *self.shape), self.data.inputs.dtype)
+        with rollback_on_error(self.local):
             return self._step(index, activations.to(index.device))
 
     def _step(self, index: Tensor, activations: Tensor) -> Answer:
@@ -137,7 +147,7 @@ class LabelParty:
                 f"{self.defence.kind} changes how many examples a batch has. In split learning both parties agree on them."
             )
         leaf = activations.detach().requires_grad_(True)
-        forget(self._learned)
+        clear_gradients(self._learned)
         losses = self.loss(self.top(leaf, used.inputs), used.labels)
         torch.autograd.backward(losses.mean())
         clean = self._message(leaf.grad if leaf.grad is not None else torch.zeros_like(leaf))
@@ -146,8 +156,8 @@ class LabelParty:
                 require_finite(tensor, f"The gradients of {self.name} in step {self.step}")
         sent = self.defence.on_message(clean, self._own())
         if sent is not clean:
-            received(sent, Kind.CUT_GRADIENT, GRADIENT, tuple(leaf.shape), leaf.dtype)
-        follow(self._steps, self.optimiser, self.step)
+            only_tensor(sent, Kind.CUT_GRADIENT, GRADIENT, tuple(leaf.shape), leaf.dtype)
+        take_step(self._steps, self.optimiser, self.step)
         self.step += 1
         self._sent = sent
         self.last = Answer(raw, used, clean, sent, losses.detach())
@@ -162,19 +172,19 @@ class LabelParty:
         """Return class scores for activations of any rows; `inputs` are the party's own rows of the same people."""
         own = activations.new_zeros((len(activations), 0)) if inputs is None else inputs
         with torch.no_grad():
-            found: Tensor = self.top(activations, own)
-        return found
+            scores: Tensor = self.top(activations, own)
+        return scores
 
     def state(self) -> Memory:
         """Return a checkpoint of everything that changes: tensors and numbers, by nested name."""
         sent = {} if self._sent is None else {"sent": self._sent.tensors[GRADIENT].clone()}
         memory = copy.deepcopy(self.local.memory)
-        return {**saved(self.top, self._steps), "step": float(self.step), "memory": memory, **sent}
+        return {**training_state(self.top, self._steps), "step": float(self.step), "memory": memory, **sent}
 
     def restore(self, state: Memory) -> None:
-        """Go on from a checkpoint. Without what was `sent`, the last answer cannot be repeated."""
-        step, memory, sent = progress(state)
-        restored(self.top, self._steps, state)
+        """Resume from a checkpoint. Without what was `sent`, the last answer cannot be repeated."""
+        step, memory, sent = read_progress(state)
+        restore_training(self.top, self._steps, state)
         self.step = step
         self.local.memory.clear()
         self.local.memory.update(memory)

@@ -16,7 +16,7 @@ from leaktight.core.party import Party
 from leaktight.core.random import stream
 from leaktight.core.value import Registered
 from leaktight.learning.aggregate import mean, secure_sum
-from leaktight.learning.checkpoint import follow
+from leaktight.learning.checkpoint import take_step
 from leaktight.learning.collaborative import Choice, Sharing
 from leaktight.learning.optimiser import Optimiser, Sgd
 
@@ -68,7 +68,7 @@ class Server:
         self._copy = {}
         for name, tensor in self.parameters.items():
             tensor.grad = gradient.get(name)
-        follow(self._steps, self.optimiser, round)
+        take_step(self._steps, self.optimiser, round)
 
     def add(self, update: dict[str, Tensor]) -> None:
         """Add an update to the parameters; those it has nothing for stay as they are."""

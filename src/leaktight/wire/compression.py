@@ -19,12 +19,12 @@ _BYTES: dict[Compression, int] = {"none": 4, "float16": 2, "int8": 1}
 _TYPES: dict[Compression, torch.dtype] = {"none": torch.float32, "float16": torch.float16, "int8": torch.int8}
 
 
-def compressed(activations: Tensor, how: Compression) -> dict[str, Tensor]:
+def compress(activations: Tensor, how: Compression) -> dict[str, Tensor]:
     r"""Return what stands for activations on the wire.
 
-    `float16` rounds each number to half precision. `int8` has for each row \(a\) a scale \(s = \max_j |a_j| / 127\) and whole numbers
-    \(q_j = \mathrm{round}(a_j / s)\), so that no entry is off by more than \(s / 2\). What the feature party learns from stays exact: its
-    gradient is applied to the activations before rounding.
+    `float16` rounds each number to half precision. `int8` has for each row \(a\) a scale \(s = \max_j |a_j| / 127\) and
+    whole numbers \(q_j = \mathrm{round}(a_j / s)\), so that no entry is off by more than \(s / 2\). What the feature
+    party learns from stays exact: its gradient is applied to the activations before rounding.
 
     Args:
         activations: one row per example.
@@ -34,16 +34,16 @@ def compressed(activations: Tensor, how: Compression) -> dict[str, Tensor]:
         InvalidValue: half precision has no such large number.
 
     Example:
-        >>> compressed(torch.tensor([[1.0, -2.54]]), "int8")["activations"]
+        >>> compress(torch.tensor([[1.0, -2.54]]), "int8")["activations"]
         tensor([[  50, -127]], dtype=torch.int8)
     """
     if how == "none":
         return {ACTIVATIONS: activations.float()}
     if how == "float16":
-        rounded = activations.half()
-        if not torch.isfinite(rounded).all() and torch.isfinite(activations).all():
+        halves = activations.half()
+        if not torch.isfinite(halves).all() and torch.isfinite(activations).all():
             raise InvalidValue("The activations must be below 65504 for `float16`. They are not; set `compression` to `int8`.")
-        return {ACTIVATIONS: rounded}
+        return {ACTIVATIONS: halves}
     rows = activations.float().flatten(1)
     scale = rows.abs().amax(1) / _LEVELS if rows.shape[1] else rows.new_zeros(len(rows))
     # A row of zeros has no scale, and needs none.
@@ -51,35 +51,30 @@ def compressed(activations: Tensor, how: Compression) -> dict[str, Tensor]:
     return {ACTIVATIONS: levels.to(torch.int8).reshape(activations.shape), SCALE: scale}
 
 
-def expanded(tensors: dict[str, Tensor], how: Compression, sender: str) -> dict[str, Tensor]:
-    """Undo `compressed`; what the rows must look like is checked by who takes them.
+def decompress(tensors: dict[str, Tensor], how: Compression, sender: str) -> dict[str, Tensor]:
+    """Undo `compress`, and check what only this codec knows: the agreed type, and the scales.
+
+    Names, shape and values are left to the party that takes the activations (`learning.boundary.accept`).
 
     Raises:
         PeerFault: the tensors are not of the agreed compression.
     """
-    names = {ACTIVATIONS, SCALE} if how == "int8" else {ACTIVATIONS}
-    if tensors.keys() != names:
-        raise PeerFault(
-            f"Activations from {sender} must come as {_listed(names)}. Got {_listed(set(tensors)) or 'nothing'} instead."
-        )
-    activations = tensors[ACTIVATIONS]
+    activations = tensors.get(ACTIVATIONS)
+    if activations is None:
+        return tensors
     if activations.dtype != _TYPES[how]:
         raise PeerFault(
             f"Activations from {sender} must come as {_TYPES[how]}, as agreed by `compression`. Got {activations.dtype} instead."
         )
     if how != "int8":
-        return {ACTIVATIONS: activations.float()}
-    scale = tensors[SCALE]
-    if scale.dtype != torch.float32 or activations.dim() < 1 or scale.shape != activations.shape[:1]:
+        return {**tensors, ACTIVATIONS: activations.float()}
+    scale, others = tensors.get(SCALE), {name: tensor for name, tensor in tensors.items() if name != SCALE}
+    if scale is None or scale.dtype != torch.float32 or activations.dim() < 1 or scale.shape != activations.shape[:1]:
         raise PeerFault(f"Activations from {sender} must come with one scale for each row. They do not.")
     rows = activations.flatten(1) if activations.dim() > 1 else activations[:, None]
-    return {ACTIVATIONS: (rows.float() * scale[:, None]).reshape(activations.shape)}
+    return {**others, ACTIVATIONS: (rows.float() * scale[:, None]).reshape(activations.shape)}
 
 
 def size(rows: int, shape: tuple[int, ...], how: Compression) -> int:
     """Return how many bytes of numbers stand for so many rows."""
     return rows * (math.prod(shape) * _BYTES[how] + (4 if how == "int8" else 0))
-
-
-def _listed(names: set[str]) -> str:
-    return " and ".join(f"`{name[:40]}`" for name in sorted(names)[:3])

@@ -1,4 +1,4 @@
-"""Faults between two parties: who is to blame decides what becomes of the connection."""
+"""Faults between two parties: whose fault it is decides what becomes of the connection."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ LONGEST = 500
 
 
 class Lost(LeaktightError):
-    """The connection ended, or nothing was heard for too long: it is made again."""
+    """The connection ended, or the other side was silent for too long: connect again."""
 
 
 class PeerFault(LeaktightError):
@@ -17,14 +17,14 @@ class PeerFault(LeaktightError):
 
 
 class Rejected(LeaktightError):
-    """The other side does not go on, and says why."""
+    """The other side does not continue, and says why."""
 
 
-def shown(text: str) -> str:
-    r"""Return a text that came from elsewhere as it may be shown on a terminal: one line, bounded, without control characters.
+def printable(text: str) -> str:
+    r"""Return a text from elsewhere as it may be shown on a terminal: one line, bounded, without control characters.
 
     Example:
-        >>> shown("No.\x1b[2J\nReally.")
+        >>> printable("No.\x1b[2J\nReally.")
         'No. [2J Really.'
     """
     return " ".join("".join(sign if sign.isprintable() else " " for sign in text[:LONGEST]).split())

@@ -1,18 +1,35 @@
-"""Frames: what goes over the wire, a small fixed header and a payload whose size is checked before anything of it is read."""
+"""Frames: what the parties send each other. A byte that says what it is, the step, and a safetensors file; no pickle.
+
+gRPC does the rest: it says how long each message is, refuses one above `max_receive_message_length` before it is in
+memory, and its method names the protocol's version. What it cannot do is done here: a message of words gets a limit far
+below that of tensors, because parsed JSON takes many times the memory of its text; and after the handshake tensors get
+the limit of the agreed shape, which is not yet known when gRPC's own is set.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import struct
+from collections.abc import Mapping
 from enum import IntEnum
+from typing import Any
 
+import safetensors
+import safetensors.torch
+from torch import Tensor
+
+from leaktight.core.archive import pack, unpack
+from leaktight.core.errors import LeaktightError
+from leaktight.core.message import Tensors
 from leaktight.wire.fault import PeerFault
 
-MAGIC = b"LKTW"
-VERSION = 1
-HEADER = struct.Struct(">4sHHqQ")
-"""Magic, protocol version, sort, step, length of the payload; the first two have their places in every version."""
+HEADER = struct.Struct(">Bq")
+"""Sort and step."""
 CONTROL_LIMIT = 1 << 20
+"""How many bytes the payload of any but a bulky frame may have."""
+NAMES_LIMIT = 4096
+"""How many bytes names and shapes of tensors may take: far more than a step needs, far less than a million names."""
+_FAULTS = (safetensors.SafetensorError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, OverflowError)
 
 
 class Sort(IntEnum):
@@ -23,12 +40,9 @@ class Sort(IntEnum):
     GRADIENT = 3
     TEST = 4
     DONE = 5
-    PING = 6
-    PONG = 7
-    FAULT = 8
+    FAULT = 6
 
 
-EMPTY = frozenset({Sort.DONE, Sort.PING, Sort.PONG})
 BULKY = frozenset({Sort.ACTIVATIONS, Sort.GRADIENT, Sort.TEST})
 
 
@@ -47,51 +61,95 @@ class Frame:
     payload: bytes = dataclasses.field(default=b"", repr=False)
 
     def to_bytes(self) -> bytes:
-        """Return what goes over the wire.
+        r"""Return what goes over the wire.
 
         Example:
-            >>> Frame(Sort.PING, 7).to_bytes().hex(" ", 4)
-            '4c4b5457 00010006 00000000 00000007 00000000 00000000'
+            >>> Frame(Sort.DONE, 7, b"...").to_bytes()
+            b'\x05\x00\x00\x00\x00\x00\x00\x00\x07...'
         """
-        return HEADER.pack(MAGIC, VERSION, self.sort, self.step, len(self.payload)) + self.payload
+        return HEADER.pack(self.sort, self.step) + self.payload
 
 
 def read_frame(content: bytes, sender: str, limit: int) -> Frame:
-    """Return the frame that came in.
+    """Return the frame in a gRPC message.
 
     Args:
-        content: what came over the wire.
+        content: the message.
         sender: who sent it, for the error.
-        limit: how many bytes the payload of a bulky frame may have; others are bounded by `CONTROL_LIMIT`.
+        limit: how many bytes the payload of a bulky frame may have; others have `CONTROL_LIMIT` at most, the last one
+            nothing.
 
     Raises:
-        PeerFault: it is no frame, one of another version, or too large.
+        PeerFault: it is no frame, or too large.
 
     Example:
-        >>> read_frame(b"GET / HTTP/1.1 and so on", "feature-party", limit=100)
+        >>> read_frame(b"GET / HTTP/1.1", "feature-party", limit=100)
         Traceback (most recent call last):
-        leaktight.wire.fault.PeerFault: A frame from feature-party must begin with `LKTW` and have a whole header. It does not; is it leaktight?
+        leaktight.wire.fault.PeerFault: A frame from feature-party must be of a known sort. Got 71 instead; is it leaktight?
     """
-    if len(content) < HEADER.size or content[: len(MAGIC)] != MAGIC:
-        raise PeerFault(
-            f"A frame from {sender} must begin with `{MAGIC.decode()}` and have a whole header. It does not; is it leaktight?"
-        )
-    _, version, number, step, length = HEADER.unpack_from(content)
-    if version != VERSION:
-        raise PeerFault(
-            f"{sender} must speak version {VERSION} of the protocol. Got version {version} instead; install the same leaktight on both sides."
-        )
+    if len(content) < HEADER.size:
+        raise PeerFault(f"A frame from {sender} must have a header of {HEADER.size} bytes. Got {len(content)} instead.")
+    number, step = HEADER.unpack_from(content)
     try:
         sort = Sort(number)
     except ValueError:
-        raise PeerFault(f"A frame from {sender} must be of a known sort. Got {number} instead.") from None
-    most = 0 if sort in EMPTY else limit if sort in BULKY else min(limit, CONTROL_LIMIT)
-    if length > most:
-        raise PeerFault(f"A frame of sort {sort.name} from {sender} must have at most {most} bytes. Got {length} instead.")
-    if length != len(content) - HEADER.size:
-        raise PeerFault(
-            f"A frame from {sender} must have the {length} bytes that it announces. Got {len(content) - HEADER.size} instead."
-        )
+        raise PeerFault(f"A frame from {sender} must be of a known sort. Got {number} instead; is it leaktight?") from None
+    most = limit if sort in BULKY else 0 if sort is Sort.DONE else min(limit, CONTROL_LIMIT)
+    size = len(content) - HEADER.size
+    if size > most:
+        raise PeerFault(f"A frame of sort {sort.name} from {sender} must have at most {most} bytes. Got {size} instead.")
     if step < -1:
         raise PeerFault(f"The step of a frame from {sender} must be at least -1. Got {step} instead.")
     return Frame(sort, step, content[HEADER.size :])
+
+
+def pack_tensors(tensors: Tensors) -> bytes:
+    """Return named tensors as a payload.
+
+    Example:
+        >>> import torch
+        >>> unpack_tensors(pack_tensors({"gradient": torch.ones(2)}), "label-party")
+        {'gradient': tensor([1., 1.])}
+    """
+    return safetensors.torch.save({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()})
+
+
+def unpack_tensors(payload: bytes, sender: str) -> dict[str, Tensor]:
+    """Return the tensors of a payload, by name; what they must be is checked by the party that they are for.
+
+    Raises:
+        PeerFault: it is no whole safetensors file, or one with more names than any step needs.
+    """
+    if int.from_bytes(payload[:8], "little") > NAMES_LIMIT:
+        raise PeerFault(f"The payload from {sender} must have a header of at most {NAMES_LIMIT} bytes. Got a longer one.")
+    try:
+        tensors: dict[str, Tensor] = safetensors.torch.load(payload)
+    except _FAULTS:
+        raise PeerFault(f"The payload from {sender} must be a whole safetensors file. It is not.") from None
+    return tensors
+
+
+def pack_words(words: Mapping[str, Any]) -> bytes:
+    """Return words and numbers as a payload.
+
+    Example:
+        >>> unpack_words(pack_words({"role": "label-party"}), "label-party")
+        {'role': 'label-party'}
+    """
+    return pack({}, words)
+
+
+def unpack_words(payload: bytes, sender: str) -> dict[str, Any]:
+    """Return the words and numbers of a payload.
+
+    Raises:
+        PeerFault: it holds none.
+    """
+    try:
+        values, words = unpack(payload)
+        if values:
+            raise LeaktightError("It holds tensors too.")
+    except (LeaktightError, *_FAULTS):
+        # A text that is nested too deeply ends in a RecursionError, which is a RuntimeError.
+        raise PeerFault(f"The payload from {sender} must be words as leaktight packs them. It is not.") from None
+    return words

@@ -12,8 +12,9 @@ from leaktight.core.secure import SecretKey
 class KeyRing:
     """A party's keys, bound to its role and its defence.
 
-    A step that was answered may have to be played again with the same noise, so its key is kept. But every process takes a new key for
-    the steps that are not on file as answered. So whoever puts an old checkpoint back, or runs a copy of it, gets new noise there.
+    A step that was answered may have to be replayed with the same noise, so its key is kept. But every process takes a
+    new key for the steps that the replay guard does not know. So whoever puts an old checkpoint back, or runs a copy of
+    it, gets new noise there.
 
     Args:
         role: whose they are.
@@ -42,7 +43,7 @@ class KeyRing:
         self._keys = [*((first, key) for first, key in self._keys if first < step), (step, SecretKey.new())]
 
     def forget(self, below: int) -> None:
-        """Drop keys of steps that the party does not go back to any more."""
+        """Drop the keys of steps that are never replayed any more."""
         starts = [first for first, _ in self._keys if first <= below]
         self._keys = [(first, key) for first, key in self._keys if not starts or first >= starts[-1]]
 

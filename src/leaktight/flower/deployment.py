@@ -1,4 +1,4 @@
-"""A deployment of Flower on this machine: a SuperLink and a SuperNode for each participant as processes, with TLS and authentication."""
+"""A deployment of Flower on this machine: a SuperLink and one SuperNode per participant, with TLS and authentication."""
 
 from __future__ import annotations
 
@@ -12,15 +12,14 @@ from pathlib import Path
 
 from leaktight.core.certificates import Certificate, make_certificates, make_node_key
 from leaktight.core.errors import LeaktightError
-from leaktight.flower.amended import end_of, forget_end
-from leaktight.flower.engine import After, follow, superlink, workplace
+from leaktight.flower.launcher import PROFILE, SUPERLINK, OnRound, open_programs, run_training, start_superlink
 from leaktight.flower.node_state import STATE_FOLDER
+from leaktight.flower.patches import app_end, forget_app_end
 from leaktight.flower.processes import Programs, free_port
-from leaktight.flower.project import PROFILE
 from leaktight.flower.remote import PATIENCE
 from leaktight.learning.joint import JointTraining
 
-SUPERLINK, NODES = "superlink", "nodes"
+NODES = "nodes"
 STARTS, PAUSE = 20, 3.0
 """How often a node is started at most, and how many seconds after it ended."""
 
@@ -38,7 +37,7 @@ class Keys:
     nodes: Mapping[str, tuple[Path, Path]]
 
 
-def keys_in(folder: Path, nodes: int) -> Keys:
+def load_keys(folder: Path, nodes: int) -> Keys:
     """Return the certificates and keys in a folder; those that are missing are made.
 
     Args:
@@ -46,18 +45,19 @@ def keys_in(folder: Path, nodes: int) -> Keys:
         nodes: how many nodes there are.
     """
     place = folder / SUPERLINK
-    found = Certificate(SUPERLINK, place / "authority.pem", place / "certificate.pem", place / "key.pem")
+    superlink = Certificate(SUPERLINK, place / "authority.pem", place / "certificate.pem", place / "key.pem")
     if not place.exists():
-        found = make_certificates(folder, [SUPERLINK])[SUPERLINK]
+        superlink = make_certificates(folder, [SUPERLINK])[SUPERLINK]
     pairs = {}
-    for name in (f"client-{number}" for number in range(nodes)):
+    for number in range(nodes):
+        name = f"client-{number}"
         private = folder / NODES / name
         pairs[name] = (private, private.with_name(f"{name}.pub")) if private.exists() else make_node_key(folder / NODES, name)
-    return Keys(found, pairs)
+    return Keys(superlink, pairs)
 
 
 class Deployment:
-    """A SuperLink and nodes on loopback; nodes prove by their keys who they are, and one that is not registered is refused.
+    """A SuperLink and nodes on loopback; a node proves by its key who it is, and is refused if it is not registered.
 
     Args:
         programs: where everything is started.
@@ -67,19 +67,19 @@ class Deployment:
     def __init__(self, programs: Programs, keys: Keys) -> None:
         self._programs, self._keys = programs, keys
         own = keys.superlink
-        self.address = superlink(
+        self.address = start_superlink(
             programs,
             "--enable-supernode-auth",
             *("--ssl-ca-certfile", str(own.authority), "--ssl-certfile", str(own.certificate), "--ssl-keyfile", str(own.key)),
             authority=own.authority,
         )
         for _, public in keys.nodes.values():
-            programs.do("flwr", "supernode", "register", str(public), PROFILE)
+            programs.run("flwr", "supernode", "register", str(public), PROFILE)
         self._running: dict[int, subprocess.Popen[bytes]] = {}
         self._due: dict[int, float] = {}
         self._starts: Counter[int] = Counter()
 
-    def node(self, number: int, key: Path | None = None) -> subprocess.Popen[bytes]:
+    def start_node(self, number: int, key: Path | None = None) -> subprocess.Popen[bytes]:
         """Start the node of a participant; what it remembers is kept in a folder of its own, also for its successor.
 
         Args:
@@ -93,7 +93,7 @@ class Deployment:
             STATE_FOLDER: str(self._programs.folder / name),
         }
         self._starts[number] += 1
-        forget_end(self._programs.folder, name)
+        forget_app_end(self._programs.folder, name)
         self._running[number] = self._programs.start(
             name,
             "flower-supernode",
@@ -105,30 +105,32 @@ class Deployment:
         return self._running[number]
 
     def tend(self) -> None:
-        """Start nodes anew that ended, or whose app was killed; for a while the SuperLink takes one to be there, and refuses its successor.
+        """Start nodes anew that ended, or whose app was killed.
+
+        For a while the SuperLink believes that a killed node is still there, and refuses its successor.
 
         Raises:
             LeaktightError: one ended too often; what its log says.
         """
         for number, running in list(self._running.items()):
             name = f"client-{number}"
-            if running.poll() is None and end_of(self._programs.folder, name):
+            if running.poll() is None and app_end(self._programs.folder, name):
                 self._programs.end(name)
             if running.poll() is None:
                 continue
             if self._starts[number] >= STARTS:
-                said, log = self._programs.said(name), self._programs.log(name)
-                raise LeaktightError(f"The node of {name} ended {STARTS} times: {said}. Its log is `{log}`.")
+                message, log = self._programs.last_message(name), self._programs.log(name)
+                raise LeaktightError(f"The node of {name} ended {STARTS} times: {message}. Its log is `{log}`.")
             if time.monotonic() >= self._due.setdefault(number, time.monotonic() + PAUSE):
                 del self._due[number]
-                self.node(number)
+                self.start_node(number)
 
 
 def deploy(
     training: JointTraining,
     out: Path,
     keys: Path,
-    after: After | None = None,
+    on_round: OnRound | None = None,
     patience: float = PATIENCE,
     trust: bool = False,
 ) -> None:
@@ -138,13 +140,13 @@ def deploy(
         training: what is trained.
         out: where the model and its curve go.
         keys: the folder with certificates and keys; what is missing there is made.
-        after: told of rounds.
+        on_round: called after each round.
         patience: after how many seconds without an answer a message is sent again.
         trust: whether other users of this machine may reach the SuperLink and the nodes.
     """
     count = training.scenario.participants
-    with workplace(out, trust) as programs:
-        deployment = Deployment(programs, keys_in(keys, count))
+    with open_programs(out, trust) as programs:
+        deployment = Deployment(programs, load_keys(keys, count))
         for number in range(count):
-            deployment.node(number)
-        follow(programs, training, out, after, patience=patience, tend=deployment.tend)
+            deployment.start_node(number)
+        run_training(programs, training, out, on_round, patience=patience, tend=deployment.tend)

@@ -1,6 +1,6 @@
-"""The guard: a process that ends others, and all that they started, when the process that started it closes its pipe or is gone, however that ended.
+"""The watchdog: a process that ends others, and all that they started, when its own starter closes a pipe or dies.
 
-It is run as a file of its own, so it uses nothing but Python.
+It runs as a program of its own, so it uses nothing but Python.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _PAUSE = 0.1
 
 
 def end(pids: Iterable[int], mark: str = "", network: str = "") -> None:
-    """End processes and all that they started: politely, and after some seconds not.
+    """End processes and all that they started: by SIGTERM, and after some seconds by SIGKILL.
 
     Args:
         pids: the processes.
@@ -28,41 +28,41 @@ def end(pids: Iterable[int], mark: str = "", network: str = "") -> None:
         network: the network namespace that they are in, if they have one of their own; nobody else is in there.
     """
     known = set(pids)
-    for word in (signal.SIGTERM, signal.SIGKILL):
+    for number in (signal.SIGTERM, signal.SIGKILL):
         # Helpers may have sessions of their own, so they are found by their parents while these are there.
-        known = below(known | left(mark, network))
-        _send(word, known)
+        known = with_descendants(known | marked_processes(mark, network))
+        _send(number, known)
         until = time.monotonic() + PATIENCE
         while time.monotonic() < until:
-            known = below(known | left(mark, network))
+            known = with_descendants(known | marked_processes(mark, network))
             if not known:
                 return
             time.sleep(_PAUSE)
 
 
-def below(pids: Iterable[int]) -> set[int]:
+def with_descendants(pids: Iterable[int]) -> set[int]:
     """Return the processes among these that live, with all below them."""
     known = parents()
-    found, size = set(pids) & known.keys(), -1
-    while len(found) > size:
-        size = len(found)
-        found |= {pid for pid, parent in known.items() if parent in found}
-    return found
+    family, size = set(pids) & known.keys(), -1
+    while len(family) > size:
+        size = len(family)
+        family |= {pid for pid, parent in known.items() if parent in family}
+    return family
 
 
-def left(mark: str, network: str) -> set[int]:
-    """Return the processes that have a mark in their environment or are in a network, whoever started them; needs /proc."""
+def marked_processes(mark: str, network: str) -> set[int]:
+    """Return the processes with a mark in their environment, or in a network, whoever started them; needs /proc."""
     if not mark and not network:
         return set()
-    found = set()
+    pids = set()
     for place in Path("/proc").glob("[0-9]*"):
         # Gone meanwhile, or somebody else's.
         with contextlib.suppress(OSError):
             if (network and os.readlink(place / "ns/net") == network) or (
                 mark and mark.encode() in (place / "environ").read_bytes().split(b"\0")
             ):
-                found.add(int(place.name))
-    return found - {os.getpid()}
+                pids.add(int(place.name))
+    return pids - {os.getpid()}
 
 
 def parents() -> dict[int, int]:
@@ -73,14 +73,14 @@ def parents() -> dict[int, int]:
     return {int(pid): int(up) for pid, up, state in rows if not state.startswith("Z") and int(pid) != listing.pid}
 
 
-def _send(word: signal.Signals, pids: Iterable[int]) -> None:
+def _send(number: signal.Signals, pids: Iterable[int]) -> None:
     for pid in pids:
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.kill(pid, word)
+            os.kill(pid, number)
 
 
 def main(folder: str, mark: str = "", holder: str = "") -> None:
-    """Take in lines with the processes' numbers until the pipe closes; then end those of the last line, and remove their folder.
+    """Read lines of process numbers until the pipe closes; then end those of the last line, and remove their folder.
 
     Args:
         folder: with the private files of what is ended.

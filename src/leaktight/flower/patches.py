@@ -1,7 +1,8 @@
-"""Flower's helpers with what we amend in them: no token in a command line, lost workers replaced, dead nodes noticed sooner.
+"""Patches of Flower's helpers: no token in a command line, lost workers replaced, dead nodes noticed sooner.
 
-Flower starts its helpers by name, so programs of these names in a folder of ours come first in the path. This file is what they run;
-it is started by itself, many times, so it uses nothing of Leaktight, and of Flower only what its part needs.
+Flower starts its helpers by name, so programs of these names in a folder of ours come first in the path. This file is
+what they run; it runs as a program of its own, many times, so it uses nothing of Leaktight, and of Flower only what it
+needs.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ GRACE = 15.0
 
 
 def write_programs(folder: Path, python: str) -> None:
-    """Write the amended programs into a folder, for the path of Flower's processes."""
+    """Write the patched programs into a folder, for the path of Flower's processes."""
     for name in PROGRAMS:
         words = shlex.join([python, "-P", __file__, name])
         (folder / name).write_text(f'#!/bin/sh\nexec {words} "$@"\n')
@@ -51,27 +52,28 @@ def environment(folder: Path, name: str) -> dict[str, str]:
     return {ENDS: str(folder / "ends" / name), TOKENS: str(folder / "tokens")}
 
 
-def end_of(folder: Path, name: str) -> str:
-    """Return how an app ended before its time that a program ran, as the start of a sentence, or nothing if none did.
+def app_end(folder: Path, name: str) -> str:
+    """Return how a program's app ended before its time, as the start of a sentence, or nothing if none did.
 
-    One that failed by itself is told of only after some seconds: in these Flower says why.
+    One that failed by itself is reported only after some seconds: in these Flower says why.
     """
     path = folder / "ends" / name
     if not path.is_file():
         return ""
-    how = path.read_text()
-    return how if "signal" in how or time.time() - path.stat().st_mtime > GRACE else ""
+    cause = path.read_text()
+    return cause if "signal" in cause or time.time() - path.stat().st_mtime > GRACE else ""
 
 
-def forget_end(folder: Path, name: str) -> None:
+def forget_app_end(folder: Path, name: str) -> None:
     """Forget how an app was killed, because another program took the place of the one that ran it."""
     (folder / "ends" / name).unlink(missing_ok=True)
 
 
 class PrivateExecutor:
-    """Starts Flower's apps with their tokens in files for their owner alone, where Flower's own puts them in the command line.
+    """Starts Flower's apps with their tokens in private files; Flower's own executor puts them in the command line.
 
-    It also notes when an app is killed, or the one of the server fails: Flower itself takes a minute or longer to see it.
+    It also notes when an app is killed, or the one of the server fails: Flower itself takes a minute or longer to see
+    it.
     """
 
     def __init__(self) -> None:
@@ -100,23 +102,23 @@ class PrivateExecutor:
             words += ["--root-certificates", spec.root_certificates_path]
         if spec.parent_pid is not None:
             words += ["--parent-pid", str(spec.parent_pid)]
-        quiet = subprocess.DEVNULL if spec.suppress_output else None
-        started = subprocess.Popen(words, stdout=quiet, stderr=quiet)  # noqa: S603 - the words are Flower's
-        self._running.append((name, started, Path(token)))
+        output = subprocess.DEVNULL if spec.suppress_output else None
+        process = subprocess.Popen(words, stdout=output, stderr=output)  # noqa: S603 - the words are Flower's
+        self._running.append((name, process, Path(token)))
         return LaunchResult.accepted()
 
     def reconcile(self) -> None:
         """Look after the apps that ended: Flower calls it every second."""
-        for one in list(self._running):
-            name, started, token = one
-            code = started.poll()
+        for app in list(self._running):
+            name, process, token = app
+            code = process.poll()
             if code is not None:
-                self._running.remove(one)
+                self._running.remove(app)
                 token.unlink(missing_ok=True)
                 # A node answers for a client's app that fails.
                 if code < 0 or (code and name != "flwr-clientapp"):
-                    how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-                    Path(os.environ[ENDS]).write_text(f"Flower's {name} ended ({how})")
+                    cause = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+                    Path(os.environ[ENDS]).write_text(f"Flower's {name} ended ({cause})")
 
     def close(self) -> None:
         """Leave the apps to whoever ends them."""
@@ -145,13 +147,13 @@ def simulation() -> None:
     # It sets up the environment for Ray, so it comes first.
     app = import_module("flwr.simulation.app")
     pool = import_module("flwr.simulation.ray_transport.ray_actor").BasicActorPool
-    pool.add_actor_back_to_pool = _give_back
+    pool.add_actor_back_to_pool = _return_worker
     threading.Thread(target=_end_with_ray, daemon=True).start()
     app.flwr_simulation()
 
 
 def _end_with_ray() -> None:
-    """End this process when a part of its Ray without which nothing goes on has been gone for some looks."""
+    """End this process when a part of its Ray that it cannot do without has been gone for several looks."""
     from ray._private import worker
 
     looks = 0
@@ -160,14 +162,14 @@ def _end_with_ray() -> None:
         node = worker._global_node
         # A copy, because Ray may be starting more of them.
         parts: dict[str, Any] = dict(node.all_processes) if node is not None else {}
-        needed = [one.process for name in ("gcs_server", "raylet") for one in parts.get(name, ())]
+        needed = [part.process for name in ("gcs_server", "raylet") for part in parts.get(name, ())]
         # At its end Ray stops them itself, and forgets them soon.
         looks = looks + 1 if any(process.poll() is not None for process in needed) else 0
     os._exit(1)
 
 
-def _give_back(pool: Any, future: Any) -> None:
-    """Return the worker of a message to its pool, or a new one if it died; called in the handler of what went wrong, if something did."""
+def _return_worker(pool: Any, future: Any) -> None:
+    """Return a message's worker to its pool, or a new one if it died: then its error is the one being handled."""
     from ray.exceptions import RayActorError
 
     worker = pool._future_to_actor.pop(future)

@@ -10,7 +10,7 @@ from leaktight.core.budget import budgets_of
 from leaktight.core.defence import Chain
 from leaktight.core.errors import InvalidValue, LeaktightError
 from leaktight.defences import DPSGD, ClassKeys, GaussianNoise, LayerGuard, Polarization, TopK, Transformation
-from leaktight.flower import defended, notes_of
+from leaktight.flower import defend_training, notes_of
 
 INPUTS = torch.rand(6, 1, 4, 4, generator=torch.Generator().manual_seed(0))
 LABELS = torch.tensor([0, 1, 2, 0, 1, 2])
@@ -26,7 +26,7 @@ def trained(context, defence, steps=2, net=None, rate=0.1):
     """Train as a person would, and return the arrays of the reply and the network."""
     net = net or network()
     optimizer = torch.optim.SGD(net.parameters(), lr=rate)
-    own = defended(defence, net, context, LABELS, (1, 4, 4))
+    own = defend_training(defence, net, context, LABELS, (1, 4, 4))
     for _ in range(steps):
         optimizer.zero_grad()
         own.backward(INPUTS, LABELS)
@@ -59,9 +59,9 @@ def test_the_private_head_of_polarization_stays_and_goes_on(by_hand):
     arrays, _ = trained(context, Polarization(alpha2=0.5, bits=4))
     assert list(arrays) == ["1.weight", "1.bias", "3.weight", "3.bias"]
     assert not close(arrays, plain(), 1e-3)
-    first = defended(Polarization(alpha2=0.5, bits=4), network(), context, LABELS, (1, 4, 4)).local.memory["private"]
+    first = defend_training(Polarization(alpha2=0.5, bits=4), network(), context, LABELS, (1, 4, 4)).local.memory["private"]
     trained(context, Polarization(alpha2=0.5, bits=4))
-    second = defended(Polarization(alpha2=0.5, bits=4), network(), context, LABELS, (1, 4, 4)).local.memory["private"]
+    second = defend_training(Polarization(alpha2=0.5, bits=4), network(), context, LABELS, (1, 4, 4)).local.memory["private"]
     assert first.keys() == second.keys() == {"head.private.weight", "head.private.bias"}
     assert not torch.equal(first["head.private.weight"], second["head.private.weight"])
 
@@ -81,7 +81,7 @@ def test_the_budget_of_dp_sgd_adds_up_over_messages(by_hand):
 def spent(context, steps=4, sizes=(6,), **settings):
     """Return what some steps cost, in batches of these sizes."""
     defence, net = DPSGD(clip=1.0, multiplier=2.0), network()
-    own = defended(defence, net, context, LABELS, (1, 4, 4), **settings)
+    own = defend_training(defence, net, context, LABELS, (1, 4, 4), **settings)
     for step in range(steps):
         size = sizes[step % len(sizes)]
         own.backward(INPUTS[:size], LABELS[:size])
@@ -158,11 +158,11 @@ def test_examples_are_changed_before_each_step(by_hand):
 
 def test_what_would_change_the_public_model_is_refused(by_hand):
     with pytest.raises(InvalidValue, match="changes the public model"):
-        defended(ClassKeys(), network(), by_hand.context(), LABELS, (1, 4, 4))
+        defend_training(ClassKeys(), network(), by_hand.context(), LABELS, (1, 4, 4))
 
 
 def test_a_training_that_goes_around_it_is_not_sent(by_hand):
-    own = defended(DPSGD(), network(), by_hand.context(), LABELS, (1, 4, 4))
+    own = defend_training(DPSGD(), network(), by_hand.context(), LABELS, (1, 4, 4))
     with pytest.raises(InvalidValue, match="must take its steps by `backward`"):
         own.arrays()
 
@@ -170,7 +170,7 @@ def test_a_training_that_goes_around_it_is_not_sent(by_hand):
 def test_two_trainings_at_once_are_refused(by_hand):
     """What the first one spent would be forgotten, and its noise drawn again."""
     context = by_hand.context()
-    first, second = (defended(DPSGD(), network(), context, LABELS, (1, 4, 4)) for _ in range(2))
+    first, second = (defend_training(DPSGD(), network(), context, LABELS, (1, 4, 4)) for _ in range(2))
     for own in (first, second):
         own.backward(INPUTS, LABELS)
     second.arrays()
@@ -186,5 +186,5 @@ def test_an_update_that_is_not_finite_is_not_sent(by_hand):
 def test_batch_norm_in_training_mode_is_refused_with_the_fix(by_hand):
     net = nn.Sequential(nn.Flatten(), nn.Linear(16, 8), nn.BatchNorm1d(8), nn.Linear(8, 3))
     with pytest.raises(InvalidValue, match="Batch norm `2` in training mode"):
-        defended(DPSGD(), net, by_hand.context(), LABELS, (1, 4, 4))
+        defend_training(DPSGD(), net, by_hand.context(), LABELS, (1, 4, 4))
     assert net.training

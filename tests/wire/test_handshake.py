@@ -7,9 +7,16 @@ import pytest
 from leaktight.data.columns import Columns
 from leaktight.models import MLP, Factory, WideDeep
 from leaktight.wire.fault import PeerFault
-from leaktight.wire.frame import Frame, Sort
-from leaktight.wire.hello import Hello, compare, digests, meeting, read_hello, require_bounded, require_small
-from leaktight.wire.payload import pack_words
+from leaktight.wire.frame import Frame, Sort, pack_words
+from leaktight.wire.handshake import (
+    Hello,
+    common_steps,
+    digests,
+    read_hello,
+    require_agreement,
+    require_bounded,
+    require_small,
+)
 
 SETTINGS = digests({"rounds": 5, "cut": ""})
 OWN = Hello(role="label-party", settings=SETTINGS, rows=10, test_rows=2, people="ab", training="cd", steps=[0], classes=2)
@@ -17,7 +24,7 @@ THEM = Hello(role="feature-party", settings=SETTINGS, rows=10, test_rows=2, peop
 
 
 def test_a_handshake_comes_back_as_it_was_and_names_no_setting_and_no_column():
-    frame = THEM.frame()
+    frame = THEM.to_frame()
     assert read_hello(frame, "feature-party") == THEM
     assert b"wide_deep" not in frame.payload
     assert THEM.inputs == Columns(("0", "1"), (0, 5))
@@ -59,10 +66,10 @@ def test_what_is_no_handshake_is_refused_in_one_line(words, sentence):
     ],
 )
 def test_every_difference_is_named(change, sentence):
-    compare(OWN, THEM, "feature-party")
-    compare(OWN, Hello(**{**dict(THEM), "training": ""}), "feature-party")
+    require_agreement(OWN, THEM, "feature-party")
+    require_agreement(OWN, Hello(**{**dict(THEM), "training": ""}), "feature-party")
     with pytest.raises(PeerFault, match=sentence):
-        compare(OWN, Hello(**{**dict(THEM), **change}), "feature-party")
+        require_agreement(OWN, Hello(**{**dict(THEM), **change}), "feature-party")
 
 
 def test_two_parties_meet_at_the_latest_steps_that_fit():
@@ -70,16 +77,16 @@ def test_two_parties_meet_at_the_latest_steps_that_fit():
         for label in itertools.combinations(range(5), 2):
             fitting = [(theirs, ours) for ours in feature for theirs in label if theirs in (ours, ours + 1)]
             if fitting:
-                ours, theirs = meeting(feature, label)
+                ours, theirs = common_steps(feature, label)
                 assert (theirs, ours) == max(fitting)
             else:
                 with pytest.raises(PeerFault, match="must have a step in common"):
-                    meeting(feature, label)
+                    common_steps(feature, label)
 
 
 def test_a_party_that_has_lost_its_checkpoints_is_told_what_there_is():
-    with pytest.raises(PeerFault, match="The feature party can go on from 0, the label party from 50 or 100; bring back"):
-        meeting([0], [100, 50])
+    with pytest.raises(PeerFault, match="The feature party can resume from 0, the label party from 50 or 100; bring back"):
+        common_steps([0], [100, 50])
 
 
 def test_the_other_party_does_not_decide_how_large_a_model_becomes():
@@ -99,11 +106,13 @@ def test_a_network_beyond_the_bound_is_refused_and_never_built(monkeypatch):
     parts = MLP.parts
     monkeypatch.setattr(MLP, "parts", lambda self, *of: [part for part in parts(self, *of) if on_meta(part)])
     require_small(MLP(), (1, 8, 8), 2, most=10_000)
-    with pytest.raises(PeerFault, match=r"must have at most 150000000 parameters\. The other party's hello makes 1278157186;"):
+    with pytest.raises(
+        PeerFault, match=r"must have at most 150000000 parameters\. By the other party's hello it has 1278157186;"
+    ):
         require_small(MLP(), GIANT, 2, most=150_000_000)
     with pytest.raises(PeerFault, match="raise `most_parameters`"):
         require_small(WideDeep(embedding=64), Columns(("a",), (10_000_000,)), 2, most=150_000_000)
-    with pytest.raises(PeerFault, match="makes 12908320"):
+    with pytest.raises(PeerFault, match="it has 12908320"):
         require_small(MLP(), (64,), 100_000, most=10_000_000)
 
 
@@ -127,7 +136,7 @@ def test_a_label_party_refuses_a_giant_hello(sides, monkeypatch):
     monkeypatch.setattr(label, "_party", None)
     them = Hello(role="feature-party", settings={}, rows=1, test_rows=0, steps=[0], shape=list(GIANT))
     with pytest.raises(PeerFault, match="must have at most 150000000 parameters"):
-        label._made(them)
+        label._build_party(them)
 
 
 def test_a_feature_party_refuses_a_giant_number_of_classes(sides, monkeypatch):
@@ -136,4 +145,4 @@ def test_a_feature_party_refuses_a_giant_number_of_classes(sides, monkeypatch):
     monkeypatch.setattr(feature, "common", feature.common.model_copy(update={"model": WideDeep(hidden=(4096,))}))
     them = Hello(role="label-party", settings={}, rows=1, test_rows=0, steps=[0], training="ab", classes=100_000)
     with pytest.raises(PeerFault, match="must have at most 150000000 parameters"):
-        feature._made(them)
+        feature._build_party(them)

@@ -1,7 +1,8 @@
-"""Answered steps: no noise is ever used for two different messages, not even after a party's process has died.
+"""The replay guard: no noise is ever used for two different messages, not even after a party's process has died.
 
-A step that is played again after one side died draws the same noise again. So the same question must come again, and the same answer
-goes out again, byte for byte; anything else is refused, because the difference of two answers would be free of noise.
+A step that is replayed after one side died draws the same noise again. So the same question must come again, and the
+same answer goes out again, byte for byte. Anything else is refused: the difference of two answers would be free of
+noise.
 """
 
 from __future__ import annotations
@@ -21,35 +22,36 @@ from leaktight.wire.frame import Sort
 
 _RECORD = struct.Struct(">BQ32s")
 _QUESTION = 0
-"""Where the digests of questions are; those of answers are by their sort."""
+"""The sort of questions' digests; those of answers have their frame's."""
 
 
-class Answered:
-    """The digests of each answer and of what it was for, activations or a gradient, since the oldest step that the party may go back to.
+class ReplayGuard:
+    """Digests of each answer and of its question, activations or a gradient, since the oldest step that may recur.
 
     A digest is in the file before its answer goes out; a process that is killed loses none.
 
     Args:
         path: the file, for its owner alone.
-        known: whether there must be such a file already, because there is a checkpoint; else one that is there is of another training.
+        resumes: whether there must be such a file already, because there is a checkpoint; else one that is there is of
+            another training run, and begins anew.
 
     Example:
         >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     answered = Answered(Path(folder) / "answered")
-        ...     answered.add(3, b"activations")
-        ...     answered.close()
-        ...     answered.check(3, b"activations", "the activations", "feature-party")
-        ...     answered.check(3, b"other ones", "the activations", "feature-party")
+        ...     guard = ReplayGuard(Path(folder) / "replay")
+        ...     guard.add_question(3, b"activations")
+        ...     guard.close()
+        ...     guard.check_question(3, b"activations", "the activations", "feature-party")
+        ...     guard.check_question(3, b"other ones", "the activations", "feature-party")
         Traceback (most recent call last):
-        leaktight.wire.fault.PeerFault: feature-party must send the activations of step 3 as before when it goes back to that step. Got others instead; ...
+        leaktight.wire.fault.PeerFault: feature-party must send the activations of step 3 as before when it replays that step. Got others instead; ...
     """
 
-    def __init__(self, path: Path, known: bool = False) -> None:
+    def __init__(self, path: Path, resumes: bool = False) -> None:
         self.path = path
         self._digests: dict[tuple[int, int], bytes] = {}
         self._file: BinaryIO | None = None
-        if known:
+        if resumes:
             self._read()
         else:
             write_private(path, b"")
@@ -59,28 +61,31 @@ class Answered:
         """The last step that anything was answered for; -1 if there is none."""
         return max((step for _, step in self._digests), default=-1)
 
-    def check(self, step: int, payload: bytes, what: str, sender: str) -> None:
+    def check_question(self, step: int, payload: bytes, what: str, sender: str) -> None:
         """Raise if the step was answered before, for something else than this."""
         if self._digests.get((_QUESTION, step), _digest(payload)) != _digest(payload):
             raise PeerFault(
-                f"{sender} must send {what} of step {step} as before when it goes back to that step. Got others instead; set `every` to 1 where computations do not repeat to the last bit."
+                f"{sender} must send {what} of step {step} as before when it replays that step. Got others instead; "
+                "set `every` to 1 where computations do not repeat to the last bit."
             )
 
-    def add(self, step: int, payload: bytes) -> None:
-        """Note that a step is about to be answered."""
-        self._note((_QUESTION, step), _digest(payload))
+    def add_question(self, step: int, payload: bytes) -> None:
+        """Note what a step is about to be answered for."""
+        self._add((_QUESTION, step), _digest(payload))
 
-    def note_answer(self, sort: Sort, step: int, payload: bytes) -> None:
+    def add_answer(self, sort: Sort, step: int, payload: bytes) -> None:
         """Note what is about to be sent for a step; raise if something else was sent for it before."""
         place, digest = (int(sort), step), _digest(payload)
         if self._digests.get(place, digest) != digest:
             raise LeaktightError(
-                f"The answer to step {step} must be the bytes that were sent before. It came out different and was not sent, because the difference of the two would be free of noise. Set `every` to 1, or start anew with another `checkpoint`."
+                f"The answer to step {step} must be the bytes that were sent before. It came out different and was "
+                "not sent, because the difference of the two would be free of noise. Set `every` to 1, or start anew "
+                "with another `checkpoint`."
             )
-        self._note(place, digest)
+        self._add(place, digest)
 
     def forget(self, below: int) -> None:
-        """Drop the steps that the party does not go back to any more."""
+        """Drop the steps that are never replayed any more."""
         self._digests = {place: digest for place, digest in self._digests.items() if place[1] >= below}
         self.close()
         write_private(self.path, b"".join(_RECORD.pack(*place, digest) for place, digest in self._digests.items()))
@@ -91,7 +96,7 @@ class Answered:
             self._file.close()
             self._file = None
 
-    def _note(self, place: tuple[int, int], digest: bytes) -> None:
+    def _add(self, place: tuple[int, int], digest: bytes) -> None:
         if place in self._digests:
             return
         try:
@@ -111,11 +116,12 @@ class Answered:
             content = read_input(self.path, LARGEST_STATE)
         except OSError as error:
             raise InvalidValue(
-                f"The file `{self.path}` cannot be read: {reason(error)}. It belongs to the checkpoint; bring it back, or start anew with another `checkpoint`."
+                f"The file `{self.path}` cannot be read: {reason(error)}. It belongs to the checkpoint; bring it back, "
+                "or start anew with another `checkpoint`."
             ) from error
         # A record that was cut off belongs to an answer that never went out.
         whole = len(content) - len(content) % _RECORD.size
-        self._digests = {(kind, step): digest for kind, step, digest in _RECORD.iter_unpack(content[:whole])}
+        self._digests = {(sort, step): digest for sort, step, digest in _RECORD.iter_unpack(content[:whole])}
         if whole != len(content):
             self.forget(0)
 

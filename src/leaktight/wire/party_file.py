@@ -1,4 +1,4 @@
-"""Party files: a person's TOML becomes what one party needs to take part, or one error that shows every fault with its place."""
+"""Party files: one party's configuration in TOML, or one error that shows every fault with its place."""
 
 from __future__ import annotations
 
@@ -23,21 +23,20 @@ from leaktight.learning.split import Split
 from leaktight.models.network import Network
 from leaktight.plans.build import Faults, Table, made
 from leaktight.wire.compression import Compression
-from leaktight.wire.half import Half, taken
-from leaktight.wire.party_table import PartyTable
+from leaktight.wire.party_data import PartyData, PartyTable
 
 SECTIONS = ("title", "scenario", "defence", "wire")
 Seconds = Annotated[float, Field(gt=0, le=86_400)]
 
 
 class Agreement(Value):
-    """What both parties must have alike, beside `every` and `compression`; settings have the meaning that they have in the scenario `split`.
+    """What both parties must agree on, beside `every` and `compression`; settings are those of the scenario `split`.
 
     Args:
         model: the network that is cut in two.
         cut: the last layer of the feature party; empty cuts before the head.
         optimiser: how each party's parameters follow gradients.
-        rounds: how many steps the training takes, at least 1.
+        rounds: how many steps the training run takes, at least 1.
         batch_size: examples per step, at least 2.
         seed: public: what the order of examples follows from.
         label_party: columns of the label party, where the data is a whole data set.
@@ -58,7 +57,7 @@ class Agreement(Value):
     normalise: bool = True
     device: DeviceName = "cpu"
 
-    def shared(self) -> dict[str, Any]:
+    def shared_settings(self) -> dict[str, Any]:
         """Return the settings that are compared; the rest is each party's own affair."""
         settings = self.to_dict()
         return {name: settings[name] for name in ("model", "cut", "optimiser", "rounds", "batch_size", "seed")}
@@ -70,18 +69,21 @@ class Wire(Value):
     Args:
         listen: `host:port` where it waits for the other one; one of the two parties listens, whichever can be reached.
         connect: `host:port` where the other one waits.
-        certificates: the folder with `authority.pem`, `certificate.pem` and `key.pem`, as `leaktight certificates` makes it.
+        certificates: the folder with `authority.pem`, `certificate.pem` and `key.pem`, as `leaktight certificates`
+            makes it.
         peer: the name that the other one's certificate must carry; empty means its role.
         insecure: no TLS; on a loopback address only.
         checkpoint: the file that the party's own state is kept in, for its owner alone.
-        every: steps between two checkpoints, at least 1; the same on both sides. With 1 no step is ever played twice.
+        every: steps between two checkpoints, at least 1; the same on both sides. With 1 no step is ever replayed.
         compression: of activations: `none`, `float16` or `int8`; the same on both sides.
         largest: MiB that one message may have at most, above 0.
-        most_ids: how many ids the feature party's columns may have in all, or numbers an image, so that the model's size is bounded.
-        most_parameters: how many parameters the network may have in all, at least 1: its size follows from what the other party says.
-        heartbeat: seconds between two signs of life.
-        timeout: seconds without one after which the other party counts as lost; longer than `heartbeat`.
-        patience: seconds that a party waits for the other one to come, or to come back.
+        most_ids: how many ids the feature party's columns may have in all, or numbers an image; it bounds the model's
+            size.
+        most_parameters: how many parameters the network may have in all, at least 1: its size follows from what the
+            other party says.
+        heartbeat: seconds of silence after which gRPC asks the other party for a sign of life.
+        timeout: seconds of silence after which the other party counts as lost; longer than `heartbeat`.
+        patience: seconds that a party waits for the other one to come, to come back, or to send its next message.
     """
 
     listen: str = ""
@@ -108,7 +110,8 @@ class Wire(Value):
             raise InvalidValue(f"Wire may be `insecure` on a loopback address only. Got {host!r} instead; make certificates.")
         if self.insecure == bool(self.certificates):
             raise InvalidValue(
-                "Wire must have `certificates`, the folder that `leaktight certificates` makes, or be `insecure`. Got both or neither."
+                "Wire must have `certificates`, the folder that `leaktight certificates` makes, or be `insecure`. "
+                "Got both or neither."
             )
         if self.timeout <= self.heartbeat:
             raise InvalidValue(
@@ -143,22 +146,22 @@ class PartyFile:
     defence: Defence
     wire: Wire
 
-    def half(self, role: str) -> Half:
-        """Read this party's half of the data."""
+    def load_data(self, role: str) -> PartyData:
+        """Read what this party holds."""
         labelled = role == LABEL_PARTY
         if isinstance(self.data, PartyTable):
-            return self.data.half(labelled)
+            return self.data.load(labelled)
         common = self.agreement
-        dealt = {"label_party": common.label_party, "feature_party": common.feature_party}
-        return taken(Split(data=self.data, model=common.model, cut=common.cut, **dealt), labelled)
+        columns = {"label_party": common.label_party, "feature_party": common.feature_party}
+        return PartyData.of_split(Split(data=self.data, model=common.model, cut=common.cut, **columns), labelled)
 
-    def shared(self) -> dict[str, Any]:
+    def shared_settings(self) -> dict[str, Any]:
         """Return every setting that both parties must have alike."""
-        return {**self.agreement.shared(), "every": self.wire.every, "compression": self.wire.compression}
+        return {**self.agreement.shared_settings(), "every": self.wire.every, "compression": self.wire.compression}
 
     def peer(self, role: str) -> str:
         """Return the name that the other party's certificate must carry."""
-        return self.wire.peer or other(role)
+        return self.wire.peer or other_role(role)
 
 
 def read_party_file(path: Path) -> PartyFile:
@@ -186,11 +189,11 @@ def parse_party_file(document: Table, source: str = "The party's file") -> Party
     """Return what a document describes, in the form of a party's file.
 
     Example:
-        >>> found = parse_party_file({
+        >>> file = parse_party_file({
         ...     "scenario": {"data": "rare_digit", "model": "mlp", "rounds": 10},
         ...     "wire": {"listen": "127.0.0.1:7443", "insecure": True, "checkpoint": "label.safetensors"},
         ... })
-        >>> found.agreement.rounds, str(found.defence)
+        >>> file.agreement.rounds, str(file.defence)
         (10, 'none')
     """
     faults = Faults()
@@ -201,7 +204,7 @@ def parse_party_file(document: Table, source: str = "The party's file") -> Party
     if not isinstance(scenario, dict):
         faults.add("scenario", f"It must be a table of settings. Got {excerpt(scenario)} instead.")
         scenario = {}
-    # What an audit alone needs does no harm here, so that its plan can be taken over as it is.
+    # Settings that only an audit needs are left out, so that a plan's scenario can be used as it is.
     own = {name: value for name, value in scenario.items() if name not in ("data", "moments", "name")}
     agreement = made(Agreement, own, "scenario", faults)
     data = _data(scenario, faults)
@@ -211,7 +214,7 @@ def parse_party_file(document: Table, source: str = "The party's file") -> Party
     return PartyFile(agreement, data, defence, wire)
 
 
-def other(role: str) -> str:
+def other_role(role: str) -> str:
     """Return the other party's role."""
     return FEATURE_PARTY if role == LABEL_PARTY else LABEL_PARTY
 
@@ -246,6 +249,6 @@ def _data(scenario: Table, faults: Faults) -> Any:
     if "data" not in scenario:
         faults.add("scenario", 'The `data` is missing. Add `[scenario.data]` with a `kind`, such as "party_table".')
         return None
-    given = scenario["data"]
-    root = PartyTable if isinstance(given, dict) and given.get("kind") == "party_table" else Source
-    return made(root, given, "scenario.data", faults)
+    data = scenario["data"]
+    root = PartyTable if isinstance(data, dict) and data.get("kind") == "party_table" else Source
+    return made(root, data, "scenario.data", faults)

@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch import nn
 
+from leaktight.captures.sender import has_vanished
 from leaktight.captures.task import task_of
-from leaktight.captures.vanishing import vanished
 from leaktight.core.message import Kind, Message
 
 TASK = task_of(nn.Sequential(nn.Linear(4, 3), nn.Tanh(), nn.Linear(3, 2)), (4,), 2)
@@ -26,12 +26,12 @@ def sent(first, last):
     ("first", "last", "gone"), [(0.1, 0.1, False), (1e-7, 1e-7, True), (1e-6, 0.1, True), (1e-3, 1.0, False)]
 )
 def test_sizes_decide(first, last, gone):
-    assert vanished(TASK, ASKED, sent(first, last)) is gone
+    assert has_vanished(TASK, ASKED, sent(first, last)) is gone
 
 
 def test_entries_that_were_left_out_do_not_count():
-    assert not vanished(TASK, ASKED, sent(0.0, 0.1))
+    assert not has_vanished(TASK, ASKED, sent(0.0, 0.1))
     some = sent(0.1, 0.1)
     some.tensors["0.weight"][1:] = 0
-    assert not vanished(TASK, ASKED, some)
-    assert not vanished(TASK, ASKED, sent(0.0, 0.0))
+    assert not has_vanished(TASK, ASKED, some)
+    assert not has_vanished(TASK, ASKED, sent(0.0, 0.0))

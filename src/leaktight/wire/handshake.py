@@ -1,4 +1,4 @@
-"""The handshake: what two parties tell each other before the first step, and the step that they go on from. No data, no labels."""
+"""The handshake: what two parties tell each other first, and the step that they resume from. No data, no labels."""
 
 from __future__ import annotations
 
@@ -14,15 +14,14 @@ from leaktight.core.errors import LeaktightError
 from leaktight.core.value import Value
 from leaktight.data.columns import Columns
 from leaktight.models.network import Network
-from leaktight.wire.fault import PeerFault, shown
-from leaktight.wire.frame import Frame, Sort
-from leaktight.wire.payload import pack_words, unpack_words
+from leaktight.wire.fault import PeerFault, printable
+from leaktight.wire.frame import Frame, Sort, pack_words, unpack_words
 
 Whole = Annotated[int, Field(ge=0, lt=2**53)]
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{0,64}$")]
 MOST_SIDE = 100_000
 MOST_UNSIZED = 1 << 20
-"""How many numbers an example may have for a network of a person's own that cannot be built without memory."""
+"""How many numbers an example may have if the network is a user's own, whose size is known only when it is built."""
 
 
 class Hello(Value):
@@ -30,13 +29,15 @@ class Hello(Value):
 
     Args:
         role: which party it is.
-        settings: a digest of each setting that both must share, by name; so a difference can be named without being told.
+        settings: a digest of each setting that both must share, by name; so a difference can be named, and no value is
+            told.
         rows: how many training rows it holds.
         test_rows: how many test rows.
         people: a digest of the sorted ids of its rows; empty if rows are aligned by their order alone.
-        training: which training this is; empty for a feature party that has not begun.
-        steps: those that it can go on from.
-        ids: of the feature party, for each position of its rows how many ids it can hold, 0 for a number; empty for images.
+        training: which training run this is; empty for a feature party that has not begun.
+        steps: those that it can resume from.
+        ids: of the feature party, for each position of its rows how many ids it can hold, 0 for a number; empty for
+            images.
         shape: of a feature party with images, the shape of one.
         classes: of the label party, how many there are.
     """
@@ -58,7 +59,7 @@ class Hello(Value):
         """What the feature party's rows hold, as `halves` takes it; columns are nameless."""
         return tuple(self.shape) if self.shape else Columns(tuple(map(str, range(len(self.ids)))), tuple(self.ids))
 
-    def frame(self) -> Frame:
+    def to_frame(self) -> Frame:
         """Return what goes over the wire."""
         return Frame(Sort.HELLO, 0, pack_words(self.to_dict()))
 
@@ -73,7 +74,7 @@ def read_hello(frame: Frame, sender: str) -> Hello:
     try:
         return Hello.model_validate(words)
     except (LeaktightError, RecursionError) as error:
-        raise PeerFault(f"What {sender} says of itself must be a whole handshake. {shown(str(error))}") from None
+        raise PeerFault(f"What {sender} says of itself must be a whole handshake. {printable(str(error))}") from None
 
 
 def digests(settings: Mapping[str, Any]) -> dict[str, str]:
@@ -87,55 +88,58 @@ def digests(settings: Mapping[str, Any]) -> dict[str, str]:
     return {name: hashlib.sha256(text.encode()).hexdigest()[:32] for name, text in texts.items()}
 
 
-def compare(own: Hello, other: Hello, expected: str) -> None:
+def require_agreement(own: Hello, other: Hello, expected: str) -> None:
     """Raise unless the other party is who it must be, agrees in every setting, and holds rows of the same people.
 
     Raises:
         PeerFault: with what differs.
     """
     if other.role != expected:
-        raise PeerFault(f"The other side must be {expected}. Got {shown(other.role)} instead.")
+        raise PeerFault(f"The other side must be {expected}. Got {printable(other.role)} instead.")
     names = sorted(own.settings.keys() | other.settings.keys())
     differing = [name for name in names if own.settings.get(name) != other.settings.get(name)]
     if differing:
-        listed = ", ".join(f"`{shown(name)}`" for name in differing)
-        raise PeerFault(f"Both parties must have the same settings. They differ in {listed}; compare the two files.")
+        quoted = ", ".join(f"`{printable(name)}`" for name in differing)
+        raise PeerFault(f"Both parties must have the same settings. They differ in {quoted}; compare the two files.")
     for what, ours, theirs in (("training", own.rows, other.rows), ("test", own.test_rows, other.test_rows)):
         if ours != theirs:
             raise PeerFault(
                 f"Both parties must hold {what} rows of the same people. {own.role} has {ours}, {expected} {theirs}."
             )
     if own.people != other.people:
-        why = "Name an `id` column on both sides or on none" if not (own.people and other.people) else "Compare the ids"
-        raise PeerFault(f"Both parties must hold rows of the same people, and their ids differ. {why}.")
+        advice = "Compare the ids" if own.people and other.people else "Name an `id` column on both sides or on none"
+        raise PeerFault(f"Both parties must hold rows of the same people, and their ids differ. {advice}.")
     if own.training and other.training and own.training != other.training:
         raise PeerFault(
-            f"Both parties must go on with the same training, and {expected} has begun another one. Bring back the checkpoint that belongs to it, or start both anew."
+            f"Both parties must resume the same training run, and {expected} has begun another one. "
+            "Bring back the checkpoint that belongs to it, or start both anew."
         )
 
 
-def meeting(feature: Sequence[int], label: Sequence[int]) -> tuple[int, int]:
-    """Return the steps from which the feature and the label party go on: the latest that fit together.
+def common_steps(feature: Sequence[int], label: Sequence[int]) -> tuple[int, int]:
+    """Return the steps from which the feature and the label party resume: the latest that fit together.
 
-    The label party may be one step ahead: it sends its last gradient again, which the feature party applies if it has not yet.
+    The label party may be one step ahead: it sends its last gradient again, which the feature party applies if it has
+    not yet.
 
     Args:
-        feature: steps that the feature party can go on from.
-        label: steps that the label party can go on from.
+        feature: steps that the feature party can resume from.
+        label: steps that the label party can resume from.
 
     Raises:
         PeerFault: there are none.
 
     Example:
-        >>> meeting([50, 75], [50, 76]), meeting([0, 50], [50, 100])
+        >>> common_steps([50, 75], [50, 76]), common_steps([0, 50], [50, 100])
         ((75, 76), (50, 50))
     """
-    fitting = [(theirs, ours) for ours in feature for theirs in label if theirs - ours in (0, 1)]
-    if not fitting:
+    pairs = [(theirs, ours) for ours in feature for theirs in label if theirs - ours in (0, 1)]
+    if not pairs:
         raise PeerFault(
-            f"The parties must have a step in common. The feature party can go on from {_listed(feature)}, the label party from {_listed(label)}; bring back an earlier checkpoint, or start both anew."
+            f"The parties must have a step in common. The feature party can resume from {_or(feature)}, the label party "
+            f"from {_or(label)}; bring back an earlier checkpoint, or start both anew."
         )
-    theirs, ours = max(fitting)
+    theirs, ours = max(pairs)
     return ours, theirs
 
 
@@ -147,16 +151,16 @@ def require_bounded(inputs: Columns | tuple[int, ...], most_ids: int) -> None:
     """
     total = sum(inputs.ids) if isinstance(inputs, Columns) else math.prod(inputs)
     if total > most_ids:
-        what = (
-            "columns must have at most {} ids in all" if isinstance(inputs, Columns) else "images must have at most {} numbers"
-        )
-        raise PeerFault(f"The feature party's {what.format(most_ids)}. Got {total} instead; raise `most_ids` if that is right.")
+        bound = f"columns must have at most {most_ids} ids in all"
+        if not isinstance(inputs, Columns):
+            bound = f"images must have at most {most_ids} numbers"
+        raise PeerFault(f"The feature party's {bound}. Got {total} instead; raise `most_ids` if that is right.")
     if not inputs:
         raise PeerFault("The feature party must hold a column. Got none instead.")
 
 
 def require_small(network: Network, inputs: Columns | tuple[int, ...], classes: int, most: int) -> None:
-    """Raise if a network for such rows and classes has more parameters than this party allows; nothing is allocated to find out.
+    """Raise if a network for such rows and classes has more parameters than this party allows; nothing is allocated.
 
     Args:
         network: the agreed network.
@@ -172,13 +176,15 @@ def require_small(network: Network, inputs: Columns | tuple[int, ...], classes: 
         numbers = len(inputs) if isinstance(inputs, Columns) else math.prod(inputs)
         if numbers > MOST_UNSIZED:
             raise PeerFault(
-                f"The examples for {network.kind}, whose size is known only when it is built, must have at most {MOST_UNSIZED} numbers. Got {numbers} instead."
+                f"The examples for {network.kind}, whose size is known only when it is built, must have at most "
+                f"{MOST_UNSIZED} numbers. Got {numbers} instead."
             )
     elif size > most:
         raise PeerFault(
-            f"The network must have at most {most} parameters. The other party's hello makes {size}; raise `most_parameters` if that is right."
+            f"The network must have at most {most} parameters. By the other party's hello it has {size}; "
+            "raise `most_parameters` if that is right."
         )
 
 
-def _listed(steps: Sequence[int]) -> str:
+def _or(steps: Sequence[int]) -> str:
     return " or ".join(map(str, sorted(set(steps))))

@@ -5,7 +5,7 @@ import torch
 
 from leaktight.core.errors import InvalidValue
 from leaktight.data import Csv
-from leaktight.wire.party_table import PartyTable
+from leaktight.wire.party_data import PartyTable
 
 
 def table(folder, name, text):
@@ -16,8 +16,8 @@ def table(folder, name, text):
 def test_each_half_is_what_the_whole_table_holds_in_its_columns(tables):
     whole = Csv(path=tables / "whole-train.csv", test_path=tables / "whole-test.csv", label="bought", ignore=("person",)).load()
     common = {"id": "person"}
-    features = PartyTable(path=tables / "features-train.csv", test_path=tables / "features-test.csv", **common).half(False)
-    labels = PartyTable(path=tables / "labels-train.csv", test_path=tables / "labels-test.csv", label="bought", **common).half(
+    features = PartyTable(path=tables / "features-train.csv", test_path=tables / "features-test.csv", **common).load(False)
+    labels = PartyTable(path=tables / "labels-train.csv", test_path=tables / "labels-test.csv", label="bought", **common).load(
         True
     )
     at = whole.columns.find(("x*", "job"))
@@ -33,7 +33,7 @@ def test_each_half_is_what_the_whole_table_holds_in_its_columns(tables):
 
 def test_the_digest_of_people_depends_on_who_and_not_on_their_order_or_cells(tmp_path):
     def people(text):
-        return PartyTable(path=table(tmp_path, "a.csv", text), id="id").half(False).people
+        return PartyTable(path=table(tmp_path, "a.csv", text), id="id").load(False).people
 
     one = people("id,x\na,1\nb,2\n")
     assert one == people("x,id\n5,b\n6,a\n")
@@ -42,11 +42,11 @@ def test_the_digest_of_people_depends_on_who_and_not_on_their_order_or_cells(tmp
 
 
 def test_labels_alone_are_enough_for_the_label_party(tmp_path):
-    half = PartyTable(path=table(tmp_path, "a.csv", "id,y\nb,no\na,yes\n"), id="id", label="y", positive="no").half(True)
-    assert half.train.inputs.shape == (2, 0)
-    assert half.train.labels.tolist() == [0, 1]
-    assert half.test is None
-    assert half.statistics() is None
+    data = PartyTable(path=table(tmp_path, "a.csv", "id,y\nb,no\na,yes\n"), id="id", label="y", positive="no").load(True)
+    assert data.train.inputs.shape == (2, 0)
+    assert data.train.labels.tolist() == [0, 1]
+    assert data.test is None
+    assert data.statistics() is None
 
 
 @pytest.mark.parametrize(
@@ -67,10 +67,10 @@ def test_what_is_wrong_with_a_table(tmp_path, text, settings, labelled, sentence
         name: table(tmp_path, "b.csv", "x,id\n1,a\n") if value == "other" else value for name, value in settings.items()
     }
     with pytest.raises(InvalidValue, match=sentence):
-        PartyTable(path=table(tmp_path, "a.csv", text), **settings).half(labelled)
+        PartyTable(path=table(tmp_path, "a.csv", text), **settings).load(labelled)
 
 
 def test_test_rows_of_a_label_that_never_trained_are_refused(tmp_path):
     train, test = table(tmp_path, "a.csv", "x,y\n1,a\n2,b\n"), table(tmp_path, "b.csv", "x,y\n1,c\n")
     with pytest.raises(InvalidValue, match=r"test labels that occur in training. Got `c`"):
-        PartyTable(path=train, test_path=test, label="y").half(True)
+        PartyTable(path=train, test_path=test, label="y").load(True)

@@ -1,4 +1,4 @@
-"""History: the last two checkpoints of a party, so that two parties that wrote theirs at different moments still have one in common."""
+"""Checkpoints: the last two of a party, so that both parties still have a step in common wherever one of them stopped."""
 
 from __future__ import annotations
 
@@ -8,12 +8,10 @@ from pathlib import Path
 from leaktight.core.errors import InvalidValue
 from leaktight.core.local import Memory
 from leaktight.core.private import check_writable, reason
-from leaktight.learning.checkpoint_file import read_checkpoint, write_checkpoint
-
-KEPT = 2
+from leaktight.learning.checkpoint import read_checkpoint, write_checkpoint
 
 
-class History:
+class Checkpoints:
     """Checkpoints by step, in the file `path` and, the one before it, in `path` with `.previous` added.
 
     Both parties write at the same steps, and the label party is ahead by at most one of them, so two are enough.
@@ -27,10 +25,10 @@ class History:
     Example:
         >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     history = History(Path(folder) / "party.safetensors")
+        ...     checkpoints = Checkpoints(Path(folder) / "party.safetensors")
         ...     for step in (0, 50, 100):
-        ...         history.write(step, {"party": {"step": float(step)}})
-        ...     History(history.path).steps
+        ...         checkpoints.write(step, {"party": {"step": float(step)}})
+        ...     Checkpoints(checkpoints.path).steps
         [50, 100]
     """
 
@@ -65,8 +63,8 @@ class History:
                 raise InvalidValue(
                     f"The file `{self.previous}` cannot be written: {reason(error)}. Choose another folder."
                 ) from error
-            moved = next(at for at, file in self._steps.items() if file == self.path)
-            self._steps = {moved: self.previous}
+            before = next(step for step, file in self._steps.items() if file == self.path)
+            self._steps = {before: self.previous}
         write_checkpoint(self.path, state)
         self._steps = {at: file for at, file in self._steps.items() if file != self.path} | {step: self.path}
 

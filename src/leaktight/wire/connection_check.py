@@ -1,4 +1,7 @@
-"""Preflight: a first look at the other side, so that what is wrong with certificates is one sentence and no long wait."""
+"""The connection check: connect once before gRPC does, so that a wrong certificate is one sentence and no long wait.
+
+gRPC does not say why a TLS handshake failed: it keeps trying in silence. So this check stays our own.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +18,11 @@ _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 
 _SETTINGS = 4
 
 
-class TurnedAway(Lost):
-    """The other side hung up without a word: it does not like what it saw, or it has just ended."""
+class HungUp(Lost):
+    """The other side hung up without a word: it does not accept the certificate, or it has just ended."""
 
 
-def look(host: str, port: int, own: Certificate | None, peer: str) -> None:
+def check_connection(host: str, port: int, own: Certificate | None, peer: str) -> None:
     """Connect once, show the own certificate, check the other side's, and leave.
 
     Args:
@@ -30,15 +33,16 @@ def look(host: str, port: int, own: Certificate | None, peer: str) -> None:
 
     Raises:
         Lost: nobody is there, or not yet.
-        Rejected: somebody is there and one of the two certificates does not please the other side.
+        Rejected: somebody is there, and one of the two sides does not accept the other's certificate.
     """
     where = f"{host}:{port}"
     try:
         with socket.create_connection((host, port), timeout=SECONDS) as plain:
-            heard = _greeted(plain) if own is None else _shaken_hands(plain, own, peer)
+            start = _start_plain(plain) if own is None else _start_tls(plain, own, peer)
     except ssl.SSLCertVerificationError as error:
         raise Rejected(
-            f"The certificate at {where} must be of {peer}, by the same authority. It is not ({error.verify_message.rstrip('.')}); make certificates for both sides at once."
+            f"The certificate at {where} must be of {peer}, by the same authority. "
+            f"It is not ({error.verify_message.rstrip('.')}); make certificates for both sides at once."
         ) from None
     except ssl.SSLError as error:
         # It is the alert of the other side that says so, and TLS 1.3 sends it after the handshake.
@@ -48,25 +52,27 @@ def look(host: str, port: int, own: Certificate | None, peer: str) -> None:
         ) from None
     except OSError as error:
         raise Lost(f"Nobody answers at {where}: {reason(error)}.") from None
-    if not heard:
-        raise TurnedAway(
+    if not start:
+        raise HungUp(
             f"The other side at {where} hung up without a word. Check that both sides have certificates of one authority."
         )
-    if len(heard) > 3 and heard[3] != _SETTINGS:
+    if len(start) > 3 and start[3] != _SETTINGS:
         raise Rejected(f"The other side at {where} must speak HTTP/2 without TLS. It does not; give both sides `certificates`.")
 
 
-def _greeted(plain: socket.socket) -> bytes:
+def _start_plain(plain: socket.socket) -> bytes:
+    """Return how the other side begins without TLS."""
     plain.sendall(_PREFACE)
     return plain.recv(9)
 
 
-def _shaken_hands(plain: socket.socket, own: Certificate, peer: str) -> bytes:
+def _start_tls(plain: socket.socket, own: Certificate, peer: str) -> bytes:
+    """Return how the other side begins after a TLS handshake with both certificates."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.load_verify_locations(own.authority)
     context.load_cert_chain(own.certificate, own.key)
     context.set_alpn_protocols(["h2"])
-    with context.wrap_socket(plain, server_hostname=peer) as line:
-        # HTTP/2 has the server speak at once; if it does not like the certificate, it says so here or hangs up.
-        return line.recv(9)
+    with context.wrap_socket(plain, server_hostname=peer) as encrypted:
+        # HTTP/2 has the server speak at once; if it does not accept the certificate, it says so here or hangs up.
+        return encrypted.recv(9)

@@ -1,4 +1,4 @@
-"""Trainings on a real Flower: its simulation, and a deployment of processes on loopback with TLS and authentication."""
+"""Training runs on a real Flower: its simulation, and a deployment of processes on loopback with TLS and authentication."""
 
 import contextlib
 import os
@@ -20,9 +20,9 @@ from leaktight.core.errors import LeaktightError
 from leaktight.core.temporary import PREFIX
 from leaktight.data import Digits
 from leaktight.defences import GaussianNoise, TopK
-from leaktight.flower import guard, namespace
-from leaktight.flower.deploy import Deployment, keys_in
-from leaktight.flower.engine import SUPERLINK, follow, workplace
+from leaktight.flower import namespace, watchdog
+from leaktight.flower.deployment import Deployment, load_keys
+from leaktight.flower.launcher import SUPERLINK, open_programs, run_training
 from leaktight.flower.simulation import federation, start_simulation
 from leaktight.learning.federated import Federated
 from leaktight.learning.joint import MODEL_FILE, JointTraining
@@ -55,18 +55,18 @@ def training(rounds=2, defence=NOISE):
 
 
 def right(out, rounds=2, defence=NOISE):
-    wanted, found = training(rounds, defence), load_file(out / MODEL_FILE)
+    wanted, model = training(rounds, defence), load_file(out / MODEL_FILE)
     parameters = wanted.lead(wanted.parties()).parameters
-    return found.keys() == parameters.keys() and all(
-        torch.allclose(found[n], t, rtol=0, atol=1e-6) for n, t in parameters.items()
+    return model.keys() == parameters.keys() and all(
+        torch.allclose(model[n], t, rtol=0, atol=1e-6) for n, t in parameters.items()
     )
 
 
 def listening(pid):
     """Return the addresses, in hexadecimal, and ports on which somebody listens in the network of a process."""
     rows = [line.split() for name in ("tcp", "tcp6") for line in Path(f"/proc/{pid}/net/{name}").read_text().splitlines()[1:]]
-    found = [row[1].rpartition(":") for row in rows if row[3] == "0A"]
-    return {(address, int(port, 16)) for address, _, port in found}
+    sockets = [row[1].rpartition(":") for row in rows if row[3] == "0A"]
+    return {(address, int(port, 16)) for address, _, port in sockets}
 
 
 def killed(pids, words):
@@ -126,16 +126,16 @@ def secrets_shown(pids, folder):
 
 def below(root):
     """Return the processes below one that live, each with when it was started, because numbers are used again."""
-    return living(guard.below([root]) - {root})
+    return living(watchdog.with_descendants([root]) - {root})
 
 
 def living(pids):
-    found = set()
+    alive = set()
     for pid in pids:
         with contextlib.suppress(OSError):
             fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-            found |= {(pid, fields[19])} if fields[0] != "Z" else set()
-    return found
+            alive |= {(pid, fields[19])} if fields[0] != "Z" else set()
+    return alive
 
 
 def left(seen):
@@ -172,32 +172,32 @@ class Watch:
 @pytest.mark.long
 def test_a_simulation_replaces_a_lost_actor_is_closed_to_others_and_ends_with_its_superlink(tmp_path, heard, trust):
     """One SuperLink serves every question here, because each start takes seconds."""
-    out, told, before = tmp_path / "out", [], below(os.getpid())
-    with pytest.raises(LeaktightError) as error, workplace(out, trust) as programs:
-        actor = Watch(before, b"ray::ClientAppActor", lambda: bool(told))
+    out, rounds, before = tmp_path / "out", [], below(os.getpid())
+    with pytest.raises(LeaktightError) as error, open_programs(out, trust) as programs:
+        actor = Watch(before, b"ray::ClientAppActor", lambda: bool(rounds))
         start_simulation(programs)
         own = programs._started[SUPERLINK].pid
         asked = []
 
         def after(played):
-            if not told:
+            if not rounds:
                 assert not secrets_shown([pid for pid, _ in actor.seen], programs.folder)
                 asked.append(listening(own))
-            told.append(played.played)
+            rounds.append(played.played)
 
         words = ("--federation-config", federation(training(8), workers=2))
-        follow(programs, training(8), out, after, *words, tend=actor)
+        run_training(programs, training(8), out, after, *words, tend=actor)
         assert actor.killed
         assert time.monotonic() - actor.killed < SOON
-        assert told[-1] == 8
+        assert rounds[-1] == 8
         assert right(out, 8)
         heard["simulation"] = asked[0], stranger(own, [port for _, port in asked[0]])
 
         end = Watch(before, b"flower-superlink", lambda: any(b"ray::ClientApp" in title(pid) for pid, _ in end.seen))
         (out / MODEL_FILE).unlink()
-        follow(programs, training(200), out, None, *words, tend=end)
+        run_training(programs, training(200), out, None, *words, tend=end)
     assert time.monotonic() - end.killed < SOON
-    assert "Flower's superlink ended (signal SIGKILL) in the middle of the training. Train again; its log is" in str(
+    assert "Flower's superlink ended (signal SIGKILL) in the middle of the training run. Train again; its log is" in str(
         error.value
     )
     assert (out / "flower-logs" / "superlink.log").read_text()
@@ -218,13 +218,13 @@ def test_a_deployment_refuses_a_wrong_key_survives_deaths_is_closed_to_others_an
     tmp_path, heard, trust
 ):
     out, before = tmp_path / "out", below(os.getpid())
-    with pytest.raises(LeaktightError) as error, workplace(out, trust) as programs:
-        deployment = Deployment(programs, keys_in(tmp_path / "keys", 2))
-        impostor = deployment.node(1, make_node_key(tmp_path, "stranger")[0])
+    with pytest.raises(LeaktightError) as error, open_programs(out, trust) as programs:
+        deployment = Deployment(programs, load_keys(tmp_path / "keys", 2))
+        impostor = deployment.start_node(1, make_node_key(tmp_path, "stranger")[0])
         assert impostor.wait() != 0
-        assert "Failed to activate SuperNode" in programs.said("client-1")
-        deployment.node(0)
-        node = deployment.node(1)
+        assert "Failed to activate SuperNode" in programs.last_message("client-1")
+        deployment.start_node(0)
+        node = deployment.start_node(1)
         asked, went_on = [], []
 
         def received(what):
@@ -247,7 +247,7 @@ def test_a_deployment_refuses_a_wrong_key_survives_deaths_is_closed_to_others_an
                 app.killed = time.monotonic()
             deployment.tend()
 
-        follow(programs, training(3, TopK()), out, tend=tend)
+        run_training(programs, training(3, TopK()), out, tend=tend)
         assert right(out, 3, TopK())
         assert went_on[0] - watch.killed < SOON
         assert app.killed
@@ -256,7 +256,7 @@ def test_a_deployment_refuses_a_wrong_key_survives_deaths_is_closed_to_others_an
         met = received("query")
         end = Watch(before, b"flower-superlink", lambda: received("query") > met)
         (out / MODEL_FILE).unlink()
-        follow(programs, training(3), out, tend=lambda: (end(), deployment.tend()))
+        run_training(programs, training(3), out, tend=lambda: (end(), deployment.tend()))
     assert time.monotonic() - end.killed < SOON
     assert "Flower's superlink ended (signal SIGKILL)" in str(error.value)
     assert len(end.seen) > 3
@@ -285,12 +285,12 @@ def test_told_to_trust_them_others_reach_a_simulation(tmp_path):
     """The counterpart of what is closed to others: without a network of its own, they do reach it."""
     if os.getuid() != 0:
         pytest.skip("only root can start a process of another user")
-    with workplace(tmp_path, trust=True) as programs:
+    with open_programs(tmp_path, trust=True) as programs:
         start_simulation(programs)
         own = programs._started[SUPERLINK].pid
         port = int(re.search(r"on 127.0.0.1:(\d+)", programs.log(SUPERLINK).read_text())[1])
         said = stranger(own, [port])
-        follow(programs, training(), tmp_path, None, "--federation-config", federation(training(), workers=2))
+        run_training(programs, training(), tmp_path, None, "--federation-config", federation(training(), workers=2))
         assert right(tmp_path)
     assert said[:2] == ["reached", str(port)]
 

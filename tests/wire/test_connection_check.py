@@ -1,4 +1,4 @@
-"""The first look at the other side: what is wrong is said at once, and by name."""
+"""The connection check: what is wrong with the other side is said at once, and by name."""
 
 import contextlib
 import socket
@@ -8,8 +8,8 @@ import threading
 import pytest
 
 from leaktight.core.certificates import make_certificates
+from leaktight.wire.connection_check import HungUp, check_connection
 from leaktight.wire.fault import Lost, Rejected
-from leaktight.wire.preflight import TurnedAway, look
 
 SETTINGS = bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
 
@@ -39,27 +39,27 @@ def over_tls(own, after=SETTINGS):
     context.verify_mode = ssl.CERT_REQUIRED
 
     def answer(connection):
-        with context.wrap_socket(connection, server_side=True) as line:
-            line.sendall(after)
-            line.recv(1)
+        with context.wrap_socket(connection, server_side=True) as encrypted:
+            encrypted.sendall(after)
+            encrypted.recv(1)
 
     return answer
 
 
-def look_at(port, own, peer="label-party"):
-    look("127.0.0.1", port, own, peer)
+def check(port, own, peer="label-party"):
+    check_connection("127.0.0.1", port, own, peer)
 
 
 def test_who_is_right_is_passed(certificates):
     with served(over_tls(certificates["label-party"])) as port:
-        look_at(port, certificates["feature-party"])
+        check(port, certificates["feature-party"])
 
     def plain(connection):
         connection.recv(100)
         connection.sendall(SETTINGS)
 
     with served(plain) as port:
-        look_at(port, None)
+        check(port, None)
 
 
 def test_a_server_of_another_name_or_authority_is_refused(certificates, tmp_path):
@@ -67,10 +67,10 @@ def test_a_server_of_another_name_or_authority_is_refused(certificates, tmp_path
         served(over_tls(certificates["label-party"])) as port,
         pytest.raises(Rejected, match=r"must be of somebody, by the same authority. It is not \(Hostname mismatch"),
     ):
-        look_at(port, certificates["feature-party"], "somebody")
+        check(port, certificates["feature-party"], "somebody")
     strange = make_certificates(tmp_path, ["label-party", "feature-party"])
     with served(over_tls(strange["label-party"])) as port, pytest.raises(Rejected, match="make certificates for both sides"):
-        look_at(port, certificates["feature-party"])
+        check(port, certificates["feature-party"])
 
 
 def test_a_server_that_does_not_like_this_certificate_says_so_in_its_alert(certificates, tmp_path):
@@ -80,14 +80,14 @@ def test_a_server_that_does_not_like_this_certificate_says_so_in_its_alert(certi
         served(over_tls(certificates["label-party"])) as port,
         pytest.raises(Rejected, match=r"The TLS connection to 127.0.0.1:\d+ failed \(.*unknown ca\)."),
     ):
-        look_at(port, mixed)
+        check(port, mixed)
 
 
 def test_who_hangs_up_without_a_word_may_come_back(certificates):
-    with served(lambda connection: connection.recv(100)) as port, pytest.raises(TurnedAway, match="hung up without a word"):
-        look_at(port, None)
+    with served(lambda connection: connection.recv(100)) as port, pytest.raises(HungUp, match="hung up without a word"):
+        check(port, None)
     with served(over_tls(certificates["label-party"], after=b"")) as port, pytest.raises(Lost):
-        look("127.0.0.1", port, None, "label-party")
+        check_connection("127.0.0.1", port, None, "label-party")
 
 
 def test_who_speaks_something_else_is_refused():
@@ -96,9 +96,9 @@ def test_who_speaks_something_else_is_refused():
         connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
 
     with served(web) as port, pytest.raises(Rejected, match=r"must speak HTTP/2 without TLS. It does not; give both sides"):
-        look_at(port, None)
+        check(port, None)
 
 
 def test_nobody_there_is_lost(port):
     with pytest.raises(Lost, match=rf"Nobody answers at 127.0.0.1:{port}: connection refused\."):
-        look_at(port, None)
+        check(port, None)

@@ -1,4 +1,4 @@
-"""What we amend in Flower's helpers, without a Flower that runs."""
+"""Our patches of Flower's helpers, without a Flower that runs."""
 
 import os
 import subprocess
@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from leaktight.flower import amended
+from leaktight.flower import patches
 
 TELL = """
 import os, pathlib, sys
@@ -23,7 +23,7 @@ def helper(tmp_path, monkeypatch):
     """Return an executor whose apps are scripts, and where it notes how they end."""
     folder = tmp_path / "private"
     folder.mkdir(mode=0o700)
-    for name, value in amended.environment(folder, "client-0").items():
+    for name, value in patches.environment(folder, "client-0").items():
         monkeypatch.setenv(name, value)
 
     def make(code, name="flwr-clientapp"):
@@ -31,15 +31,15 @@ def helper(tmp_path, monkeypatch):
         script.write_text(f"#!{sys.executable}\n{code}")
         script.chmod(0o700)
         monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-        return amended.PrivateExecutor(), folder
+        return patches.PrivateExecutor(), folder
 
     return make
 
 
 def spec(**settings):
-    held = {"task_type": task_type(), "runtime_api_address": "127.0.0.1:9", "token": "s3cret", "insecure": True}
-    held |= {"root_certificates_path": None, "parent_pid": 7, "suppress_output": False}
-    return SimpleNamespace(**{**held, **settings})
+    fields = {"task_type": task_type(), "runtime_api_address": "127.0.0.1:9", "token": "s3cret", "insecure": True}
+    fields |= {"root_certificates_path": None, "parent_pid": 7, "suppress_output": False}
+    return SimpleNamespace(**{**fields, **settings})
 
 
 def task_type():
@@ -66,7 +66,7 @@ def test_a_token_is_in_a_file_for_its_owner_alone_and_gone_afterwards(helper, ca
     assert token.parent == folder / "tokens"
     assert list(token.parent.iterdir()) == []
     assert (folder / "tokens").stat().st_mode & 0o777 == 0o700
-    assert amended.end_of(folder, "client-0") == ""
+    assert patches.app_end(folder, "client-0") == ""
     assert words[-3:] == ["--insecure", "--parent-pid", "7"]
 
 
@@ -76,14 +76,14 @@ def test_an_app_that_is_killed_is_noted_and_one_that_fails_is_flowers(helper):
     until = time.monotonic() + 60
     while executor._running and time.monotonic() < until:
         executor.reconcile()
-    assert amended.end_of(folder, "client-0") == "Flower's flwr-clientapp ended (signal SIGKILL)"
-    amended.forget_end(folder, "client-0")
-    assert amended.end_of(folder, "client-0") == ""
+    assert patches.app_end(folder, "client-0") == "Flower's flwr-clientapp ended (signal SIGKILL)"
+    patches.forget_app_end(folder, "client-0")
+    assert patches.app_end(folder, "client-0") == ""
     executor, folder = helper("raise SystemExit(3)")
     executor.launch(spec(insecure=False, root_certificates_path="ca.pem"))
     words, _ = finish(executor)
     assert words[-4:-2] == ["--root-certificates", "ca.pem"]
-    assert amended.end_of(folder, "client-0") == ""
+    assert patches.app_end(folder, "client-0") == ""
 
 
 def test_the_app_of_the_server_that_fails_is_told_of_after_some_time(helper, monkeypatch):
@@ -92,13 +92,13 @@ def test_the_app_of_the_server_that_fails_is_told_of_after_some_time(helper, mon
     executor, folder = helper("raise SystemExit(3)", "flwr-serverapp")
     executor.launch(spec(task_type=TaskType.SERVER_APP))
     finish(executor)
-    assert amended.end_of(folder, "client-0") == ""
-    monkeypatch.setattr(amended, "GRACE", -1.0)
-    assert amended.end_of(folder, "client-0") == "Flower's flwr-serverapp ended (exit code 3)"
+    assert patches.app_end(folder, "client-0") == ""
+    monkeypatch.setattr(patches, "GRACE", -1.0)
+    assert patches.app_end(folder, "client-0") == "Flower's flwr-serverapp ended (exit code 3)"
 
 
 def test_any_task_can_be_started():
-    assert amended.PrivateExecutor().get_eligible_capacity({1}, insecure=True) == ({1}, set())
+    assert patches.PrivateExecutor().get_eligible_capacity({1}, insecure=True) == ({1}, set())
 
 
 class Pool:
@@ -114,13 +114,13 @@ class Pool:
 def test_a_worker_that_died_is_replaced_and_any_other_is_given_back():
     exceptions = pytest.importorskip("ray.exceptions")
     pool = Pool()
-    amended._give_back(pool, "future")
+    patches._return_worker(pool, "future")
     for error in (ValueError("of the app"), exceptions.ActorDiedError()):
         pool._future_to_actor = {"future": "old"}
         try:
             raise error
         except (ValueError, exceptions.RayActorError):
-            amended._give_back(pool, "future")
+            patches._return_worker(pool, "future")
     assert pool.pool == ["old", "old", "new"]
 
 
@@ -137,7 +137,7 @@ def test_a_simulation_ends_when_its_ray_is_gone_and_not_when_that_is_stopped(mon
         # Ray stops its own parts, and is forgotten.
         *[SimpleNamespace(all_processes={"raylet": [part(0)]})] * 2,
         None,
-        *[SimpleNamespace(all_processes={"gcs_server": [part(-9)], "raylet": [part(None)]})] * amended.LOOKS,
+        *[SimpleNamespace(all_processes={"gcs_server": [part(-9)], "raylet": [part(None)]})] * patches.LOOKS,
     ]
 
     def look(_):
@@ -147,15 +147,15 @@ def test_a_simulation_ends_when_its_ray_is_gone_and_not_when_that_is_stopped(mon
     def leave(code):
         raise SystemExit(code)
 
-    monkeypatch.setattr(amended, "time", SimpleNamespace(sleep=look))
-    monkeypatch.setattr(amended, "os", SimpleNamespace(_exit=leave))
+    monkeypatch.setattr(patches, "time", SimpleNamespace(sleep=look))
+    monkeypatch.setattr(patches, "os", SimpleNamespace(_exit=leave))
     with pytest.raises(SystemExit) as ended:
-        amended._end_with_ray()
+        patches._end_with_ray()
     assert (ended.value.code, len(looks)) == (1, len(nodes))
 
 
 def test_the_programs_run_flowers_own(tmp_path):
-    amended.write_programs(tmp_path, sys.executable)
+    patches.write_programs(tmp_path, sys.executable)
     assert {path.name for path in tmp_path.iterdir()} == {"flower-superexec", "flower-supernode", "flwr-simulation"}
     for path in tmp_path.iterdir():
         assert path.stat().st_mode & 0o777 == 0o700

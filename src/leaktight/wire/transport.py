@@ -1,4 +1,8 @@
-"""Doors: how a party reaches the other one over gRPC. The only importer of grpc."""
+"""Transports: how a party reaches the other one over gRPC. The only importer of grpc.
+
+gRPC frames messages, bounds their size, authenticates both sides, and notices by keep-alive pings when the other side
+is gone. A stream has no deadline of gRPC's, because a training run may take days.
+"""
 
 from __future__ import annotations
 
@@ -13,29 +17,27 @@ from typing import Any, Protocol
 
 from leaktight.core.certificates import Certificate, read_certificate
 from leaktight.core.errors import LeaktightError
-from leaktight.wire.fault import Lost, Rejected, shown
+from leaktight.wire.connection import Connection
+from leaktight.wire.connection_check import HungUp, check_connection
+from leaktight.wire.fault import Lost, Rejected, printable
 from leaktight.wire.frame import HEADER
-from leaktight.wire.line import Line
-from leaktight.wire.preflight import TurnedAway, look
-from leaktight.wire.settings import Wire, other, split_address
+from leaktight.wire.party_file import Wire, other_role, split_address
 
-SERVICE = "leaktight.Split"
-"""The method is the caller's role, so that two parties of one role do not wait for each other to speak."""
+SERVICE = "leaktight.v1.Split"
+"""With the protocol's version. The method is the caller's role, so that two parties of one role do not meet."""
 TRIES = 3
-ROOM = 4096
-"""How much more than its limit gRPC lets through, so that a frame that is just too large gets our sentence and not gRPC's."""
 
 
-class Door(Protocol):
-    """Where the other party comes in."""
+class Transport(Protocol):
+    """Makes connections to the other party."""
 
     @property
     def listens(self) -> bool:
-        """Whether the other party comes to this one; then a fault of it ends its connection, and not this process."""
+        """Whether the other party connects to this one; then its fault ends the connection, and not this process."""
         ...
 
-    def accept(self) -> Line:
-        """Wait for the other party, and return the line to it."""
+    def connect(self) -> Connection:
+        """Wait for the other party, and return a connection to it."""
         ...
 
     def stop(self) -> None:
@@ -43,11 +45,11 @@ class Door(Protocol):
         ...
 
 
-def open_door(wire: Wire, peer: str, name: str) -> Door:
-    """Return the door that the settings describe.
+def open_transport(wire: Wire, peer: str, name: str) -> Transport:
+    """Return the transport that a party's file describes.
 
     Args:
-        wire: the settings.
+        wire: the file's section.
         peer: who is on the other side.
         name: the name that its certificate must carry.
     """
@@ -62,11 +64,16 @@ class Listener:
     def __init__(self, wire: Wire, peer: str, name: str) -> None:
         grpc = _grpc()
         self.wire, self.peer, self.name = wire, peer, name
-        self._lines: queue.Queue[Line] = queue.Queue()
+        self._connections: queue.Queue[Connection] = queue.Queue()
         self._busy, self._stopping = threading.Lock(), threading.Event()
-        self._pool = ThreadPoolExecutor(4, thread_name_prefix="line")
-        # Two processes that share a port would each get some of the connections.
-        options = [*_options(wire), ("grpc.so_reuseport", 0)]
+        self._pool = ThreadPoolExecutor(4, thread_name_prefix="connection")
+        options = [
+            *_options(wire),
+            # The other party may have chosen a shorter `heartbeat`.
+            ("grpc.http2.max_ping_strikes", 0),
+            # Two processes that share a port would each get some of the connections.
+            ("grpc.so_reuseport", 0),
+        ]
         self._server = grpc.server(self._pool, options=options, maximum_concurrent_rpcs=4)
         handler = grpc.stream_stream_rpc_method_handler(self._serve)
         self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, {peer: handler}),))
@@ -78,14 +85,14 @@ class Listener:
             ) from None
         self._server.start()
 
-    def accept(self) -> Line:
+    def connect(self) -> Connection:
         """Return the next connection.
 
         Raises:
             LeaktightError: nobody came for too long.
         """
         try:
-            return self._lines.get(timeout=self.wire.patience)
+            return self._connections.get(timeout=self.wire.patience)
         except queue.Empty:
             raise LeaktightError(
                 f"{self.peer} did not come for {self.wire.patience:g} s. Start it, or raise `patience`."
@@ -95,32 +102,30 @@ class Listener:
         """Stop listening, after what was sent."""
         self._stopping.set()
         self._server.stop(1.0).wait()
-        # Somebody may have come whom nobody took.
-        while not self._lines.empty():
-            self._lines.get().close()
+        # There may be a connection that nobody asked for.
+        while not self._connections.empty():
+            self._connections.get().close()
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def _serve(self, requests: Iterator[bytes], context: Any) -> Iterator[bytes]:
         grpc = _grpc()
-        if not self.wire.insecure and self.name not in _names(context):
+        if not self.wire.insecure and self.name not in _certified_names(context):
             context.abort(grpc.StatusCode.PERMISSION_DENIED, f"The certificate must be of {self.name}. It is of another one.")
         if not self._busy.acquire(blocking=False):
             context.abort(grpc.StatusCode.UNAVAILABLE, f"Another {self.peer} is connected.")
         try:
-            line = Line(self.peer, self.wire.heartbeat, self.wire.timeout, self.wire.patience)
-            reader = threading.Thread(target=line.feed, args=(_quiet(requests, self.wire, self.peer),), daemon=True)
-            reader.start()
-            self._lines.put(line)
+            connection = _read_into(Connection(self.peer, self.wire.patience), requests, self.wire)
+            self._connections.put(connection)
             if self._stopping.is_set():
-                line.close()
-            yield from line.drain()
+                connection.close()
+            yield from connection.drain()
         finally:
             self._busy.release()
 
     def _add_port(self, grpc: Any) -> int:
         if self.wire.insecure:
             return int(self._server.add_insecure_port(self.wire.listen))
-        own = own_certificate(self.wire)
+        own = find_certificate(self.wire)
         pair = (read_certificate(own.key), read_certificate(own.certificate))
         credentials = grpc.ssl_server_credentials([pair], read_certificate(own.authority), require_client_auth=True)
         return int(self._server.add_secure_port(self.wire.listen, credentials))
@@ -134,10 +139,10 @@ class Caller:
     def __init__(self, wire: Wire, peer: str, name: str) -> None:
         _grpc()
         self.wire, self.peer, self.name = wire, peer, name
-        self._own = None if wire.insecure else own_certificate(wire)
+        self._own = None if wire.insecure else find_certificate(wire)
         self._channel: Any = None
 
-    def accept(self) -> Line:
+    def connect(self) -> Connection:
         """Return a new connection.
 
         Raises:
@@ -145,15 +150,15 @@ class Caller:
             Rejected: the certificates do not fit.
         """
         host, port = split_address(self.wire.connect)
-        end, pause, away = time.monotonic() + self.wire.patience, 0.05, 0
+        end, pause, hung_up = time.monotonic() + self.wire.patience, 0.05, 0
         while True:
             try:
-                look(host, port, self._own, self.name)
-                return self._called()
+                check_connection(host, port, self._own, self.name)
+                return self._call()
             except Lost as error:
-                away = away + 1 if isinstance(error, TurnedAway) else 0
-                # Once may be a process that ends; who does so again and again does not like the certificate.
-                if away == TRIES:
+                hung_up = hung_up + 1 if isinstance(error, HungUp) else 0
+                # A process that ends hangs up once; one that does so again and again does not accept the certificate.
+                if hung_up == TRIES:
                     raise Rejected(str(error)) from None
                 if time.monotonic() + pause > end:
                     raise LeaktightError(f"{error} Start {self.peer}, or raise `patience`.") from None
@@ -166,7 +171,7 @@ class Caller:
             self._channel.close()
             self._channel = None
 
-    def _called(self) -> Line:
+    def _call(self) -> Connection:
         grpc = _grpc()
         self.stop()
         # A pool that other channels share would make this one wait for as long as those have failed.
@@ -175,52 +180,69 @@ class Caller:
             self._channel = grpc.insecure_channel(self.wire.connect, options)
         else:
             parts = (read_certificate(path) for path in (self._own.authority, self._own.key, self._own.certificate))
-            named = [*options, ("grpc.ssl_target_name_override", self.name)]
-            self._channel = grpc.secure_channel(self.wire.connect, grpc.ssl_channel_credentials(*parts), named)
-        line = Line(self.peer, self.wire.heartbeat, self.wire.timeout, self.wire.patience)
-        responses = self._channel.stream_stream(f"/{SERVICE}/{other(self.peer)}")(line.drain(), wait_for_ready=True)
-        reader = threading.Thread(target=line.feed, args=(_quiet(responses, self.wire, self.peer),), daemon=True)
-        reader.start()
-        return line
+            options.append(("grpc.ssl_target_name_override", self.name))
+            self._channel = grpc.secure_channel(self.wire.connect, grpc.ssl_channel_credentials(*parts), options)
+        connection = Connection(self.peer, self.wire.patience)
+        call = self._channel.stream_stream(f"/{SERVICE}/{other_role(self.peer)}")
+        return _read_into(connection, call(connection.drain(), wait_for_ready=True), self.wire)
 
 
-def own_certificate(wire: Wire) -> Certificate:
-    """Return where this party's certificate lies."""
+def find_certificate(wire: Wire) -> Certificate:
+    """Return where this party's certificate lies, after reading each of its files once."""
     folder = Path(wire.certificates).expanduser()
-    found = Certificate(folder.name, folder / "authority.pem", folder / "certificate.pem", folder / "key.pem")
-    for path in (found.authority, found.certificate, found.key):
+    own = Certificate(folder.name, folder / "authority.pem", folder / "certificate.pem", folder / "key.pem")
+    for path in (own.authority, own.certificate, own.key):
         read_certificate(path)
-    return found
+    return own
 
 
-def _quiet(contents: Iterator[bytes], wire: Wire, peer: str) -> Iterator[bytes]:
-    """Yield what comes in; what gRPC raises becomes one sentence."""
+def _read_into(connection: Connection, messages: Iterator[bytes], wire: Wire) -> Connection:
+    """Start the thread that feeds a connection with gRPC's messages; what gRPC raises becomes one sentence."""
+
+    def contents() -> Iterator[bytes]:
+        grpc = _grpc()
+        try:
+            yield from messages
+        except grpc.RpcError as error:
+            raise _fault(error, connection.peer, wire) from None
+
+    threading.Thread(target=connection.feed, args=(contents(),), daemon=True, name="connection reader").start()
+    return connection
+
+
+def _fault(error: Any, peer: str, wire: Wire) -> LeaktightError:
+    """Return an error of gRPC in our own words; only the party that called gets a status."""
     grpc = _grpc()
-    try:
-        yield from contents
-    except grpc.RpcError as error:
-        code = error.code() if isinstance(error, grpc.Call) else None
-        if code is grpc.StatusCode.RESOURCE_EXHAUSTED:
-            raise Rejected(f"A message between the parties must have at most {wire.limit} bytes. Raise `largest`.") from None
-        if code is grpc.StatusCode.PERMISSION_DENIED:
-            raise Rejected(f"{peer} does not go on: {shown(str(error.details()))}") from None
-        if code is grpc.StatusCode.UNIMPLEMENTED:
-            raise Rejected(f"The other side at {wire.address} must be {peer} that waits for this party. It is not.") from None
-        raise Lost(f"The connection to {peer} ended.") from None
+    code = error.code() if isinstance(error, grpc.Call) else None
+    if code is grpc.StatusCode.RESOURCE_EXHAUSTED:
+        return Rejected(f"A message between the parties must have at most {wire.limit} bytes. Raise `largest`.")
+    if code is grpc.StatusCode.PERMISSION_DENIED:
+        return Rejected(f"{peer} does not continue: {printable(str(error.details()))}")
+    if code is grpc.StatusCode.UNIMPLEMENTED:
+        return Rejected(
+            f"The other side at {wire.address} must be {peer} of the same version of leaktight, waiting for this party. "
+            "It is not."
+        )
+    return Lost(f"The connection to {peer} ended.")
 
 
-def _names(context: Any) -> set[str]:
+def _certified_names(context: Any) -> set[str]:
     """Return the names that the other side's certificate carries."""
-    found = context.auth_context()
+    properties = context.auth_context()
     fields = ("x509_common_name", "x509_subject_alternative_name")
-    return {value.decode(errors="replace") for field in fields for value in found.get(field, [])}
+    return {value.decode(errors="replace") for field in fields for value in properties.get(field, [])}
 
 
 def _options(wire: Wire) -> list[tuple[str, Any]]:
-    most = wire.limit + HEADER.size + ROOM
+    grace = max(1, round(1000 * (wire.timeout - wire.heartbeat)))
     return [
-        ("grpc.max_receive_message_length", most),
-        ("grpc.max_send_message_length", -1),
+        ("grpc.max_receive_message_length", HEADER.size + wire.limit),
+        ("grpc.keepalive_time_ms", max(1, round(1000 * wire.heartbeat))),
+        # Releases of gRPC differ in which of the two they go by.
+        ("grpc.keepalive_timeout_ms", grace),
+        ("grpc.http2.ping_timeout_ms", grace),
+        # The other party may compute for longer than two pings.
+        ("grpc.http2.max_pings_without_data", 0),
         # Messages of a megabyte are quicker in few frames, and without waiting for a window to open.
         ("grpc.http2.max_frame_size", (1 << 24) - 1),
         ("grpc.http2.lookahead_bytes", 1 << 23),

@@ -8,8 +8,8 @@ import pytest
 
 import leaktight.cli
 from leaktight.core.errors import InvalidValue
-from leaktight.wire.hello import digests
-from leaktight.wire.settings import parse_party_file, read_party_file
+from leaktight.wire.handshake import digests
+from leaktight.wire.party_file import parse_party_file, read_party_file
 
 TEMPLATES = Path(leaktight.cli.__file__).parent
 WIRE = {"listen": "127.0.0.1:7443", "insecure": True, "checkpoint": "a.safetensors"}
@@ -27,16 +27,16 @@ def changed(section, **settings):
 
 
 def test_both_templates_agree_and_only_one_listens():
-    found = {role: read_party_file(TEMPLATES / f"{role}_party.toml") for role in ("label", "feature")}
-    assert digests(found["label"].shared()) == digests(found["feature"].shared())
-    assert found["label"].wire.listen == found["feature"].wire.connect
-    assert str(found["label"].defence) == "sumkl(bound=0.3)"
-    assert len(found["label"].half("label-party").columns) + len(found["feature"].half("feature-party").columns) == 64
+    files = {role: read_party_file(TEMPLATES / f"{role}_party.toml") for role in ("label", "feature")}
+    assert digests(files["label"].shared_settings()) == digests(files["feature"].shared_settings())
+    assert files["label"].wire.listen == files["feature"].wire.connect
+    assert str(files["label"].defence) == "sumkl(bound=0.3)"
+    assert len(files["label"].load_data("label-party").columns) + len(files["feature"].load_data("feature-party").columns) == 64
 
 
 def test_the_feature_party_of_a_whole_data_set_is_handed_no_label():
     settings = parse_party_file(GOOD)
-    feature, label = (settings.half(role) for role in ("feature-party", "label-party"))
+    feature, label = (settings.load_data(role) for role in ("feature-party", "label-party"))
     assert feature.train.labels.unique().tolist() == feature.test.labels.unique().tolist() == [-1]
     assert (feature.classes, label.classes) == (0, 2)
     assert label.train.inputs.shape == (len(feature.train), 0)
@@ -44,7 +44,7 @@ def test_the_feature_party_of_a_whole_data_set_is_handed_no_label():
 
 def test_images_stay_whole_with_the_feature_party():
     settings = parse_party_file(changed("scenario", data={"kind": "rare_digit", "form": "image"}))
-    feature = settings.half("feature-party")
+    feature = settings.load_data("feature-party")
     assert feature.columns is None
     assert feature.train.inputs.shape[1:] == (1, 8, 8)
     assert len(feature.statistics()[0]) == 1

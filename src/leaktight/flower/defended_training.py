@@ -1,4 +1,4 @@
-"""Defended: the step of a person's own training function, with a defence that needs the model, the examples or each step's gradient."""
+"""Defended training: a user's own loop under a defence that needs the model, the examples or each step's gradient."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from leaktight.core.errors import InvalidValue
 from leaktight.core.local import Local
 from leaktight.core.message import Kind, Message
 from leaktight.core.task import Batch, Task
-from leaktight.flower.arrays import record_of
 from leaktight.flower.claimed_sampling import ClaimedSampling, LoaderSampling
+from leaktight.flower.codec import record_of
 from leaktight.flower.defence_memory import load_memory, make_state_folder, save_memory
 from leaktight.learning.gradient import gradient, require_each_once
 
@@ -24,17 +24,17 @@ _PRIVATE = "private"
 
 
 @dataclasses.dataclass
-class Defended:
-    """One participant's training between two messages, under a defence; made by `defended`.
+class DefendedTraining:
+    """One participant's training between two messages, under a defence; made by `defend_training`.
 
     Args:
         defence: what is done about leakage.
-        model: the model that is trained; its `.grad` is written, its parameters are left to the person's own optimiser.
+        model: the model that is trained; its `.grad` is written, its parameters are left to the user's own optimiser.
         context: the node's context, in whose state memory and notes are kept.
         task: the participant's own task, private head included.
         local: what it never sends.
         rate: the step size of private parameters.
-        sampling: how the examples of each batch are chosen, by the person's word.
+        sampling: how the examples of each batch are chosen, as the user claims.
         folder: where memory and budget outlast the node's process.
     """
 
@@ -53,7 +53,7 @@ class Defended:
         self._start = {name: tensor.detach().clone() for name, tensor in self.model.state_dict().items()}
 
     def backward(self, inputs: Tensor, labels: Tensor) -> None:
-        """Write the defended gradient of a batch into the model's `.grad`, in place of `loss.backward()`; then step as usual.
+        """Write the defended gradient of a batch into `.grad`, in place of `loss.backward()`; then step as usual.
 
         Args:
             inputs: the examples as the model is given them.
@@ -68,8 +68,8 @@ class Defended:
         named = dict(self.model.named_parameters())
         public = {wire: named[wire].detach() for wire in self.task.public_parameters()}
         parameters = self.task.model_parameters(public, self.local.memory.get(_PRIVATE))
-        found = gradient(self.task, parameters, used, per_example=self.defence.per_example)
-        tensors = self.defence.on_gradient(found, self.local).mean().tensors
+        raw = gradient(self.task, parameters, used, per_example=self.defence.per_example)
+        tensors = self.defence.on_gradient(raw, self.local).mean().tensors
         for name, tensor in self.task.outward(tensors).items():
             named[name].grad = tensor.detach().to(named[name].dtype)
         private = {name: parameters[name] - self.rate * tensors[name] for name in tensors if self.task.wire(name) is None}
@@ -78,20 +78,20 @@ class Defended:
         self._steps += 1
 
     def arrays(self) -> ArrayRecord:
-        """Return the arrays for the reply, in place of `ArrayRecord(model.state_dict())`, and keep memory and notes for the next message.
+        """Return the arrays for the reply, in place of `ArrayRecord(model.state_dict())`, and keep memory and notes.
 
-        The update goes through the defence's `on_message`; integer arrays go back as they came. If no step went through `backward`, or
-        the update is not finite, this raises, and Flower sends an error in place of the update. A step that goes around `backward`
-        after others did not is not noticed, and not defended.
+        The update goes through the defence's `on_message`; integer arrays go back as they came. If no step went through
+        `backward`, or the update is not finite, this raises, and Flower sends an error in place of the update. If some
+        steps go through `backward` and others do not, the others are neither noticed nor defended.
         """
         if not self._steps:
             raise InvalidValue(
-                "A defended training must take its steps by `backward`. Got none; call it in place of `loss.backward()`."
+                "A defended training run must take its steps by `backward`. Got none; call it in place of `loss.backward()`."
             )
         state = {name: tensor.detach() for name, tensor in self.model.state_dict().items()}
-        moved = {name: state[name] - old for name, old in self._start.items() if old.is_floating_point()}
+        update = {name: state[name] - old for name, old in self._start.items() if old.is_floating_point()}
         facts = {"examples": float(self.local.examples), "local_steps": float(self._steps)}
-        message = Message(Kind.UPDATE, self.local.party, "server", self.local.round, moved, facts)
+        message = Message(Kind.UPDATE, self.local.party, "server", self.local.round, update, facts)
         sent = self.defence.on_message(message, self.local).tensors
         if not all(torch.isfinite(tensor).all() for tensor in sent.values()):
             raise InvalidValue("The update is not finite and was not sent. Use a smaller learning rate.")
@@ -100,7 +100,7 @@ class Defended:
         return record_of({name: old + sent[name] if name in sent else old for name, old in self._start.items()})
 
 
-def defended(
+def defend_training(
     defence: Defence,
     model: nn.Module,
     context: Context,
@@ -113,28 +113,32 @@ def defended(
     sampling: LoaderSampling = "unknown",
     batch_size: int | None = None,
     state: str | Path | None = None,
-) -> Defended:
-    """Return a participant's training step under any defence: polarization, transformations, DP-SGD, a layer guard, or a chain.
+) -> DefendedTraining:
+    """Return a participant's training under any defence: polarization, transformations, DP-SGD, a layer guard, a chain.
 
-    What crosses the boundary is what `arrays` returns. Noise and secrets come from keys of 256 secret bits. Private heads, codes and
-    spent budgets stay in the context's state, or in the folder `state`. Epsilon is cumulative over all messages:
-    `core.budget.budgets_of(notes_of(context, defence))` says it with its delta and with what it rests on. Call it after the model was
-    given what came.
+    What crosses the boundary is what `arrays` returns. Noise and secrets come from keys of 256 secret bits. Private
+    heads,
+    codes and spent budgets stay in the context's state, or in the folder `state`. Epsilon is cumulative over all messages:
+    `core.budget.budgets_of(notes_of(context, defence))` says it with its delta and with what it rests on. Call this
+    after the received parameters were put into the model.
 
     Args:
         defence: what is done about leakage.
-        model: the model with the received parameters. It must end in a linear layer; batch norm and dropout in training mode are refused.
+        model: the model with the received parameters. It must end in a linear layer; batch norm and dropout in training
+            mode are refused.
         context: the node's context.
         labels: the classes of all examples that the participant owns.
         shape: the shape of one example.
         head: the name of the last linear layer; empty to find it.
-        statistics: mean and standard deviation of each channel, if `backward` is given pixels in [0, 1] that the task is to standardise.
+        statistics: mean and standard deviation of each channel, if `backward` is given pixels in [0, 1] that the task
+            is to standardise.
         rate: the step size of private parameters, such as a private head.
-        sampling: how your loader chooses the examples of a batch, for the account of `dp_sgd`. `unknown` relies on nothing but that none is
-            twice in a batch: every example may be in each, and each step counts in full. `passes`: from one message to the next the loader goes
-            through the data from the start, each example at most once in a pass, shuffled or not; each pass counts once, so none may be broken off. `poisson`: every
-            example is in each batch with probability `batch_size` / examples, by a secret draw of its own, as Opacus' `DPDataLoader` does; only
-            then epsilon is made smaller by sampling. Batches may be empty; hand those to `backward` too.
+        sampling: how your loader chooses the examples of a batch, for the account of `dp_sgd`. `unknown` relies only on
+            no example being twice in a batch: every example may be in each, and each step counts in full. `passes`:
+            from one message to the next the loader goes through the data from the start, each example at most once in a
+            pass, shuffled or not; each pass counts once, so none may be broken off. `poisson`: every example is in each
+            batch with probability `batch_size` / examples, by a secret draw of its own, as Opacus' `DPDataLoader` does;
+            only then does sampling make epsilon smaller. Batches may be empty; hand those to `backward` too.
         batch_size: the expected size of a batch, under `poisson`: what the noisy sum is divided by.
         state: a folder of the node's own, where budget and memory outlast its process and its runs.
 
@@ -143,27 +147,28 @@ def defended(
         >>> from leaktight.defences import DPSGD
         >>> context = Context(run_id=1, node_id=2, node_config={}, state=RecordDict(), run_config={})
         >>> net, inputs, labels = nn.Linear(4, 2), torch.ones(3, 4), torch.tensor([0, 1, 1])
-        >>> own = defended(DPSGD(), net, context, labels, shape=(4,))
+        >>> own = defend_training(DPSGD(), net, context, labels, shape=(4,))
         >>> own.backward(inputs, labels)
         >>> list(own.arrays())
         ['weight', 'bias']
     """
-    was = model.training
+    mode = model.training
     classes = outputs_in(model, shape) or 2
     public = task_of(model, shape, classes, head, statistics)
-    model.train(was)
+    model.train(mode)
     agreed = defence.on_agree(public)
-    if _form(agreed) != _form(public):
+    if _shapes(agreed) != _shapes(public):
         raise InvalidValue(
-            f"{defence.kind} changes the public model, which all parties and the server must agree on. Use `leaktight train --engine flower`."
+            f"{defence.kind} changes the public model, which all parties and the server must agree on. "
+            "Use `leaktight train --engine flower`."
         )
     folder = make_state_folder(state)
     local = load_memory(context, defence, folder)
     local.now.examples = len(labels)
     local.now.classes = tuple(map(int, torch.unique(labels).tolist()))
     claimed = ClaimedSampling(sampling, len(labels), batch_size)
-    return Defended(defence, model, context, defence.on_task(agreed, local), local, rate, claimed, folder)
+    return DefendedTraining(defence, model, context, defence.on_task(agreed, local), local, rate, claimed, folder)
 
 
-def _form(task: Task) -> dict[str, torch.Size]:
+def _shapes(task: Task) -> dict[str, torch.Size]:
     return {name: tensor.shape for name, tensor in task.public_parameters().items()}

@@ -1,20 +1,68 @@
-"""Letters: a message of ours inside a message of Flower, tensors by name, and what a party could not do as one sentence."""
+"""The codec: arrays of Flower as tensors by name, our messages as contents of Flower's, and a fault as one sentence."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import torch
-from flwr.app import ConfigRecord, RecordDict
+from flwr.app import Array, ArrayRecord, ConfigRecord, MetricRecord, RecordDict
+from torch import Tensor
 
 from leaktight.core.errors import InvalidValue, LeaktightError
 from leaktight.core.message import Kind, Message, Tensors
-from leaktight.flower.arrays import record_of, tensors_of
 
+NUM_EXAMPLES = ("num-examples", "num_examples")
+"""What replies call their number of examples: Flower's messages, and its older clients."""
 _ARRAYS, _ABOUT, _FAULT = "tensors", "message", "fault"
-
 _STRANGE = "What came over Flower must be a message of Leaktight. It is not; use the same release on every machine."
+
+
+def tensors_of(record: ArrayRecord) -> dict[str, Tensor]:
+    """Return the arrays of a record as tensors of their own, scalars included.
+
+    Example:
+        >>> tensors_of(ArrayRecord({"scale": Array(np.asarray(0.5)), "steps": Array(np.asarray(3))}))
+        {'scale': tensor(0.5000, dtype=torch.float64), 'steps': tensor(3)}
+    """
+    return {name: torch.from_numpy(np.array(array.numpy())) for name, array in record.items()}
+
+
+def record_of(tensors: Mapping[str, Tensor]) -> ArrayRecord:
+    """Return tensors as a record of arrays, in their order."""
+    return ArrayRecord({name: Array(np.asarray(tensor.detach().cpu().numpy())) for name, tensor in tensors.items()})
+
+
+def matching_record(name: str, received: RecordDict, reply: RecordDict) -> ArrayRecord:
+    """Return the record that a reply's record of arrays answers: the one of the same name, or the only one there is.
+
+    Args:
+        name: the name of the reply's record.
+        received: what the participant was sent.
+        reply: what it answers.
+    """
+    if name in received.array_records:
+        return received.array_records[name]
+    if len(received.array_records) == 1 and len(reply.array_records) == 1:
+        return next(iter(received.array_records.values()))
+    raise InvalidValue(
+        f"The reply's record `{name}` must answer a record of the same name, so that its update can be computed. "
+        f"Got {', '.join(f'`{other}`' for other in received.array_records) or 'no arrays'} with the message instead."
+    )
+
+
+def examples_in(content: RecordDict) -> int | None:
+    """Return how many examples a reply says it was made from; None if it does not say.
+
+    Example:
+        >>> examples_in(RecordDict({"metrics": MetricRecord({"num-examples": 12, "loss": 0.5})}))
+        12
+    """
+    metrics: list[MetricRecord] = list(content.metric_records.values())
+    counts = [metric[name] for metric in metrics for name in NUM_EXAMPLES if name in metric]
+    return int(counts[0]) if counts and isinstance(counts[0], int | float) and counts[0] >= 1 else None
 
 
 def content_of(message: Message, *others: Message) -> RecordDict:
@@ -25,11 +73,11 @@ def content_of(message: Message, *others: Message) -> RecordDict:
         >>> messages_of(content_of(sent)) == [sent]
         True
     """
-    found = RecordDict()
-    for number, one in enumerate((message, *others)):
-        found[f"{_ARRAYS}-{number}"] = record_of(one.tensors)
-        found[f"{_ABOUT}-{number}"] = ConfigRecord({"message": json.dumps(about_of(one))})
-    return found
+    content = RecordDict()
+    for number, each in enumerate((message, *others)):
+        content[f"{_ARRAYS}-{number}"] = record_of(each.tensors)
+        content[f"{_ABOUT}-{number}"] = ConfigRecord({"message": json.dumps(about_of(each))})
+    return content
 
 
 def about_of(message: Message) -> dict[str, Any]:
@@ -59,7 +107,7 @@ def messages_of(content: RecordDict) -> list[Message]:
         raise LeaktightError(str(content.config_records[_FAULT].get(_FAULT)))
     count = len(content.config_records)
     try:
-        found = [
+        messages = [
             message_of(
                 json.loads(str(content.config_records[f"{_ABOUT}-{n}"]["message"])),
                 tensors_of(content.array_records[f"{_ARRAYS}-{n}"]),
@@ -68,9 +116,9 @@ def messages_of(content: RecordDict) -> list[Message]:
         ]
     except (KeyError, ValueError, TypeError, AttributeError) as error:
         raise InvalidValue(_STRANGE) from error
-    if not found:
+    if not messages:
         raise InvalidValue(_STRANGE)
-    return found
+    return messages
 
 
 def message_of(about: dict[str, Any], tensors: Tensors) -> Message:
@@ -80,8 +128,8 @@ def message_of(about: dict[str, Any], tensors: Tensors) -> Message:
     return Message(kind, sender, receiver, int(about["round"]), tensors, facts)
 
 
-def checked(message: Message, sender: str, round: int, parameters: Tensors) -> Message:
-    """Return an answer as the server may use it: from whom it was asked, of this round, with finite tensors for parameters that there are.
+def require_answer(message: Message, sender: str, round: int, parameters: Tensors) -> None:
+    """Raise unless an answer is one that the server may use: by this sender, of this round, finite, with known tensors.
 
     Args:
         message: what came.
@@ -101,4 +149,3 @@ def checked(message: Message, sender: str, round: int, parameters: Tensors) -> M
             )
         if not torch.isfinite(tensor).all():
             raise InvalidValue(f"{sender} must send finite numbers. Got others in `{name}`.")
-    return message

@@ -1,7 +1,8 @@
-"""Party tables: the file that one party of split learning holds, without the other party's columns."""
+"""Party data: what one party holds of each person, and nothing of what the other one holds."""
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -16,17 +17,69 @@ from leaktight.core.errors import InvalidValue, did_you_mean
 from leaktight.core.task import Batch
 from leaktight.data.column import is_missing
 from leaktight.data.column_rules import ColumnRules, describe, encode
+from leaktight.data.columns import Columns
 from leaktight.data.files import Location
 from leaktight.data.labels import as_ids, number
+from leaktight.data.source import Data
 from leaktight.data.table import as_words, read_cells
-from leaktight.wire.half import Half
+from leaktight.learning.split import Split
+from leaktight.models.halves import Statistics
+
+
+@dataclasses.dataclass(frozen=True)
+class PartyData:
+    """What one party holds.
+
+    Args:
+        train: its training rows and its labels, in the agreed order of people; labels of -1 if it has none, rows
+            without columns if it has labels alone.
+        test: the same for test rows; None if there are none.
+        columns: what each position of its rows holds; None for images.
+        classes: how many classes there are, known to the label party; 0 for the feature party.
+        people: a digest of the sorted ids of all rows; empty if rows are aligned by their order.
+    """
+
+    train: Batch
+    test: Batch | None
+    columns: Columns | None
+    classes: int
+    people: str = ""
+
+    @classmethod
+    def of_split(cls, split: Split, labelled: bool) -> PartyData:
+        """Return one party's part of a whole data set, as the columns of a split scenario deal it out.
+
+        Args:
+            split: the scenario.
+            labelled: whether the label party's part is wanted.
+        """
+        data = split.data.load()
+        held = split.columns(data)
+        columns = data.columns or (None if held.ours is None else Columns.plain(data.shape[0]))
+        parts = []
+        for batch in (data.train, data.test):
+            features, own = split.divide_rows(batch.inputs)
+            if labelled:
+                parts.append(Batch(batch.inputs.new_zeros((len(batch), 0)) if own is None else own, batch.labels))
+            else:
+                parts.append(Batch(features, torch.full((len(batch),), -1)))
+        places = held.theirs if labelled else held.ours
+        own_columns = None if columns is None or places is None else columns.take(places)
+        return cls(parts[0], parts[1], own_columns, data.classes if labelled else 0)
+
+    def statistics(self) -> Statistics | None:
+        """Return mean and standard deviation of each column over the test rows, which are public; None without them."""
+        if self.test is None:
+            return None
+        return Data(self.train, self.test, self.classes, columns=self.columns).statistics()
 
 
 class PartyTable(ColumnRules):
     """A table in a text file with a header, plain or `.gz`: the rows of one party, aligned with the other's.
 
-    With an `id` column on both sides, rows are brought into the order of their ids, and a digest of all ids is compared; without, both
-    files must have the same people in the same order. Each column is learned from this party's own training cells, as `csv` does it.
+    With an `id` column on both sides, rows are brought into the order of their ids, and a digest of all ids is
+    compared; without, both files must have the same people in the same order. How each column is encoded is learned
+    from this party's own training cells, as `csv` does it.
 
     Args:
         path: the file with the training rows.
@@ -37,7 +90,8 @@ class PartyTable(ColumnRules):
         ignore: columns to leave out.
         categorical: columns of numbers to treat as words.
         separator: what stands between cells; None means a tab for `.tsv` and a comma otherwise.
-        missing: what to do about empty cells, `?`, `NA` and `NaN`: `error`, or `fill` with the mean, or for words with none of them.
+        missing: what to do about empty cells, `?`, `NA` and `NaN`: `error`, or `fill` with the mean, or for words with
+            none of them.
         most_words: refuse a column of words with more different ones than this, if they become one-hot.
         words: `one_hot`, `ids` or `hashed`.
         buckets: how many ids hashed words share.
@@ -54,15 +108,15 @@ class PartyTable(ColumnRules):
     ignore: tuple[str, ...] = ()
     separator: Annotated[str, Field(min_length=1, max_length=1)] | None = None
 
-    def half(self, labelled: bool) -> Half:
+    def load(self, labelled: bool) -> PartyData:
         """Read what the party holds.
 
         Args:
             labelled: whether it is the label party, which must name a label; the other one must not.
         """
         if labelled != bool(self.label):
-            must = "must name the column with the labels" if labelled else "must name no label: the feature party has none"
-            raise InvalidValue(f"The `label` of party_table {must}. Got {self.label!r} instead.")
+            rule = "must name the column with the labels" if labelled else "must name no label: the feature party has none"
+            raise InvalidValue(f"The `label` of party_table {rule}. Got {self.label!r} instead.")
         header, train = self._cells(self.path)
         test = None
         if self.test_path:
@@ -78,7 +132,7 @@ class PartyTable(ColumnRules):
             )
         columns = self.learn([header[at] for at in kept], train[:, kept])
         ours, theirs, classes = self._labels(header, train, train[:0] if test is None else test)
-        return Half(
+        return PartyData(
             Batch(encode(columns, train[:, kept]), ours),
             None if test is None else Batch(encode(columns, test[:, kept]), theirs),
             describe(columns),
@@ -120,7 +174,7 @@ class PartyTable(ColumnRules):
         return digest.hexdigest()
 
     def _labels(self, header: list[str], train: NDArray[Any], test: NDArray[Any]) -> tuple[Tensor, Tensor, int]:
-        """Return the labels of training and test rows, and how many classes there are; -1 stands for a label that is not here."""
+        """Return the labels of training and test rows, and the number of classes; -1 stands for a missing label."""
         if not self.label:
             return torch.full((len(train),), -1), torch.full((len(test),), -1), 0
         what, at = f"The labels of `{self.path}`", header.index(self.label)

@@ -18,7 +18,7 @@ class Ungraded(LeakKind):
     rank: ClassVar[int] = 90
     heading: ClassVar[str] = "Not graded"
     noun: ClassVar[str] = "examples"
-    names: ClassVar[tuple[str, ...]] = (OBJECTIVE, DIVERGED)
+    names: ClassVar[tuple[str, ...]] = (OBJECTIVE,)
     unjudged: ClassVar[str] = "Nobody compared the guesses with the originals: add the private batches with `--truth`."
     pictured: ClassVar[str] = OBJECTIVE
     galleries: ClassVar[tuple[str, ...]] = ("leaktight.report.pictures:pictures_section",)

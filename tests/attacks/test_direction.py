@@ -39,7 +39,7 @@ def test_lengths_do_not_matter():
 
 def test_only_the_first_known_positive_is_used():
     hints = Hints(torch.tensor([5, 8, 2, 7]), torch.tensor([0, 1, 1, 0]))
-    assert Direction().used(hints).tolist() == [8]
+    assert Direction().used_positions(hints).tolist() == [8]
     assert Direction().needs == {Knows.HINTS}
 
 

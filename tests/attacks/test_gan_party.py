@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from leaktight.attacks import GanAttack
-from leaktight.attacks.gan_party import LOOKS, SCOPE, GanParty, drawn_samples, restored
+from leaktight.attacks.gan_party import LOOKS, SCOPE, GanParty, draw_samples, restore_generator
 from leaktight.core.defence import Undefended
 from leaktight.core.draws import SeededDraws
 from leaktight.core.errors import Refusal
@@ -90,10 +90,10 @@ def test_its_generator_learns_to_be_taken_for_the_victims_class():
     seat = chair()
     one = party(seat, generator_steps=60, optimiser={"kind": "adam", "learning_rate": 0.01}, victim_class=1)
     one.respond(ask(seat))
-    new, old = (restored(one.attack, SQUARES, Local("client-1", 0, memory=m)) for m in (seat.local.memory[SCOPE], {}))
+    new, old = (restore_generator(one.attack, SQUARES, Local("client-1", 0, memory=m)) for m in (seat.local.memory[SCOPE], {}))
     parameters = seat.task.named(seat.task.public_parameters())
     judged = [
-        seat.task.forward(parameters, drawn_samples(g, 8, 50, SeededDraws(stream(0)))).softmax(1)[:, 1].mean()
+        seat.task.forward(parameters, draw_samples(g, 8, 50, SeededDraws(stream(0)))).softmax(1)[:, 1].mean()
         for g in (new, old)
     ]
     assert judged[0] > judged[1] + 0.1
@@ -105,7 +105,7 @@ def test_the_first_generator_step_is_that_of_the_formula():
     one.respond(ask(seat))
     own = Local("client-1", 0, path=(SCOPE,))
     own.begin(0)
-    by_hand = restored(one.attack, SQUARES, own)
+    by_hand = restore_generator(one.attack, SQUARES, own)
     z = 2 * own.draws.uniforms((8, 8)) - 1
     scores = seat.task.model(by_hand(z))
     loss = -(scores[:, 1] - scores.logsumexp(1)).mean()
@@ -274,6 +274,6 @@ def test_the_generator_learns_an_exact_key():
     seat = chair(KEYS, known={"keys/client-0/0": exact})
     one = party(seat, class_key="exact", generator_steps=60, optimiser={"kind": "adam", "learning_rate": 0.01})
     one.respond(ask(seat))
-    new, old = (restored(one.attack, SQUARES, Local("client-1", 0, memory=m)) for m in (seat.local.memory[SCOPE], {}))
-    fits = [(public.forward(parameters, drawn_samples(g, 8, 50, SeededDraws(stream(0)))) @ exact).mean() for g in (new, old)]
+    new, old = (restore_generator(one.attack, SQUARES, Local("client-1", 0, memory=m)) for m in (seat.local.memory[SCOPE], {}))
+    fits = [(public.forward(parameters, draw_samples(g, 8, 50, SeededDraws(stream(0)))) @ exact).mean() for g in (new, old)]
     assert fits[0] > fits[1] + 0.1

@@ -29,7 +29,7 @@ def test_among_rows_of_one_direction_the_longer_is_first():
 
 
 def test_only_the_first_known_positive_is_used():
-    assert InnerProduct().used(Hints(torch.tensor([5, 8, 2]), torch.tensor([0, 1, 1]))).tolist() == [8]
+    assert InnerProduct().used_positions(Hints(torch.tensor([5, 8, 2]), torch.tensor([0, 1, 1]))).tolist() == [8]
     assert InnerProduct().needs == {Knows.HINTS}
 
 

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 
 from leaktight.attacks import GanAttack
 from leaktight.attacks.gan_party import SCOPE, GanParty
-from leaktight.attacks.key_estimate import KEPT, key_estimate, left_behind
+from leaktight.attacks.key_estimate import KEPT, estimate_key, parameters_left
 from leaktight.core.errors import Refusal
 from leaktight.core.local import Local
 from leaktight.core.message import Kind, Message
@@ -54,7 +54,7 @@ def test_it_points_to_the_keys_that_others_train_for():
         victim, before, earlier = participant("client-0", (0, 1), seed), PUBLIC.public_parameters(), None
         for number in range(3):
             after = answered(victim, before, number)
-            earlier = key_estimate(PUBLIC, PUBLIC.named(before), PUBLIC.named(after), IMAGES, earlier)
+            earlier = estimate_key(PUBLIC, PUBLIC.named(before), PUBLIC.named(after), IMAGES, earlier)
             before = after
         overlaps.append((F.normalize(earlier, dim=0) @ keys_of(victim)).item())
         absent.append((F.normalize(earlier, dim=0) @ keys_of(participant("client-2", (0, 1), seed))).item())
@@ -66,18 +66,18 @@ def test_it_points_to_the_keys_that_others_train_for():
 def test_each_turn_counts_by_its_direction_and_earlier_ones_fade():
     before = PUBLIC.public_parameters()
     after = answered(participant("client-0", (0, 1)), before)
-    first = key_estimate(PUBLIC, before, after, IMAGES, None)
+    first = estimate_key(PUBLIC, before, after, IMAGES, None)
     assert first.norm().item() == pytest.approx(1, abs=1e-5)
     moved = PUBLIC.forward(after, IMAGES).mean(0) - PUBLIC.forward(before, IMAGES).mean(0)
     torch.testing.assert_close(first, F.normalize(moved, dim=0).detach(), atol=1e-5, rtol=1e-4)
-    second = key_estimate(PUBLIC, before, after, IMAGES, 3 * first)
+    second = estimate_key(PUBLIC, before, after, IMAGES, 3 * first)
     torch.testing.assert_close(second, (3 * KEPT + 1) * first)
     assert not second.requires_grad
 
 
 def test_where_nobody_did_anything_there_is_nothing_to_tell():
     before = PUBLIC.public_parameters()
-    assert not key_estimate(PUBLIC, before, before, IMAGES, None).any()
+    assert not estimate_key(PUBLIC, before, before, IMAGES, None).any()
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_where_nobody_did_anything_there_is_nothing_to_tell():
 def test_what_is_left_behind_has_as_much_of_the_own_answer_as_the_server_adds(kind, facts, share):
     handed = {"body.1.weight": torch.ones(2, 3), "body.1.bias": torch.zeros(2)}
     sent = Message(Kind(kind), "client-1", "server", 0, {"body.1.weight": torch.full((2, 3), 2.0)})
-    left = left_behind(ask("client-1", handed, **facts), sent)
+    left = parameters_left(ask("client-1", handed, **facts), sent)
     assert torch.equal(left["body.1.weight"], torch.full((2, 3), 1 + 2.0 * share))
     assert torch.equal(left["body.1.bias"], torch.zeros(2))
     left["body.1.bias"] += 1
@@ -107,7 +107,7 @@ def test_what_is_left_behind_has_as_much_of_the_own_answer_as_the_server_adds(ki
 )
 def test_a_participant_may_not_be_able_to_tell_what_its_answer_came_to(kind, facts):
     asked = Message(Kind.PARAMETERS, "server", "client-1", 0, {"weight": torch.ones(2)}, facts)
-    assert left_behind(asked, Message(Kind(kind), "client-1", "server", 0, {"weight": torch.ones(2)})) is None
+    assert parameters_left(asked, Message(Kind(kind), "client-1", "server", 0, {"weight": torch.ones(2)})) is None
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_protocols_say_what_it_takes_to_tell(protocol, told):
 
     server = Server({"weight": torch.zeros(2)}, protocol.optimiser)
     messages = protocol.round(server, [Listener()], 0)
-    left = left_behind(handed[0], messages[-1])
+    left = parameters_left(handed[0], messages[-1])
     assert (left is not None) is told
     assert left is None or torch.allclose(left["weight"], server.parameters["weight"])
 
@@ -149,7 +149,7 @@ def test_an_attacker_follows_its_estimate_from_the_second_turn_on_and_needs_to_b
         sent = party.respond(asked)
         memory = honest.local.memory[SCOPE]
         estimates.append(memory.get("estimate"))
-        parameters = left_behind(asked, sent)
+        parameters = parameters_left(asked, sent)
         assert all(torch.equal(memory["left"][name], tensor) for name, tensor in parameters.items())
     assert estimates[0] is None
     assert not torch.equal(estimates[1], estimates[2])
@@ -169,7 +169,7 @@ def test_an_attacker_who_cannot_tell_refuses_on_its_second_turn_unless_it_has_an
         party.respond(blind)
     honest.local.memory.clear()
     asked = ask("client-1", PUBLIC.public_parameters())
-    parameters = answered(victim, left_behind(asked, party.respond(asked)))
+    parameters = answered(victim, parameters_left(asked, party.respond(asked)))
     party.respond(Message(Kind.PARAMETERS, "server", "client-1", 1, parameters))
     before = honest.local.memory[SCOPE]["estimate"].clone()
     party.respond(Message(Kind.PARAMETERS, "server", "client-1", 2, parameters))
@@ -181,6 +181,6 @@ def test_an_attacker_alone_falls_back_on_a_random_key():
     honest = participant("client-1", (2,))
     party = GanParty(attack, Seat("client-1", PUBLIC, honest.data, honest.local, honest, {}))
     asked = ask("client-1", PUBLIC.public_parameters())
-    parameters = left_behind(asked, party.respond(asked))
+    parameters = parameters_left(asked, party.respond(asked))
     target = party._aim(PUBLIC.named(parameters), honest.local.scope(SCOPE))
     assert torch.equal(target.key, random_keys(1, 64, party._chance("key"))[0])

@@ -24,7 +24,7 @@ def first():
 
 def test_the_first_known_positive_is_compared_with_and_not_scored(first):
     hints = Hints(torch.tensor([0, 2, 1]), torch.tensor([0, 1, 1]))
-    assert first.used(hints).tolist() == [2]
+    assert first.used_positions(hints).tolist() == [2]
     assert first.score(ROWS, hints).tolist() == [3.0] * 4
 
 
@@ -32,7 +32,7 @@ def test_the_first_known_positive_is_compared_with_and_not_scored(first):
 def test_without_one_nothing_is_scored(first, labels):
     hints = Hints(torch.arange(len(labels)), torch.tensor(labels, dtype=torch.long))
     assert first.score(ROWS, hints) is None
-    assert not len(first.used(hints))
+    assert not len(first.used_positions(hints))
 
 
 @pytest.mark.parametrize("attack", [Direction(), InnerProduct()], ids=str)

@@ -183,7 +183,7 @@ def test_more_than_two_classes_are_refused(view):
 def test_examples_whose_label_is_used_are_not_scored_and_all_others_are(attack, view):
     for key, scores in zip(view.hints, attack(view, stream(0)).values, strict=True):
         unscored = torch.isnan(scores[0]).nonzero().flatten()
-        assert sorted(unscored.tolist()) == sorted(attack.used(view.hints[key]).tolist())
+        assert sorted(unscored.tolist()) == sorted(attack.used_positions(view.hints[key]).tolist())
     wanted = {"direction": 1, "inner_product": 1, "few_hints": getattr(attack, "hints", 0) + getattr(attack, "negatives", 0)}
     assert len(unscored) == wanted.get(attack.kind, 0)
 
@@ -246,7 +246,7 @@ def test_rows_of_zeros_and_rows_of_several_dimensions_are_scored(view):
         changed = dataclasses.replace(view, messages=tuple(m.map(change) for m in view.of(Kind.CUT_GRADIENT)))
         for attack in ATTACKS:
             for key, scores in zip(view.hints, attack(changed, stream(0)).values, strict=True):
-                assert torch.isfinite(scores[0]).sum() == 256 - len(attack.used(view.hints[key]))
+                assert torch.isfinite(scores[0]).sum() == 256 - len(attack.used_positions(view.hints[key]))
 
 
 def test_directions():

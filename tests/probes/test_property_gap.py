@@ -8,7 +8,7 @@ import torch
 from leaktight.core.random import stream
 from leaktight.core.task import Batch, Task
 from leaktight.learning.gradient import gradient
-from leaktight.probes.property_gap import Means, drawn_means, property_norms
+from leaktight.probes.property_gap import Means, draw_means, property_norms
 from leaktight.testing import toy_batch, toy_task
 
 PROPERTIES = torch.tensor([1, 0, 1, 0, 0, 1, 0])
@@ -25,7 +25,7 @@ def batch() -> Batch:
 
 
 def test_the_gap_is_that_of_two_mean_gradients(task: Task, batch: Batch) -> None:
-    found = property_norms(task, task.model.tensors(), batch, drawn_means(PROPERTIES, stream(0, "means"), 0, 0))
+    found = property_norms(task, task.model.tensors(), batch, draw_means(PROPERTIES, stream(0, "means"), 0, 0))
     has = PROPERTIES.bool()
     sides = [gradient(task, task.model.tensors(), batch.take(side)).tensors for side in (has, ~has)]
     assert list(found) == ["body.1", "head"]
@@ -39,7 +39,7 @@ def test_the_gap_is_that_of_two_mean_gradients(task: Task, batch: Batch) -> None
 
 
 def test_each_pair_of_means_has_its_row(task: Task, batch: Batch) -> None:
-    means = drawn_means(PROPERTIES, stream(0, "means"), 3, 2)
+    means = draw_means(PROPERTIES, stream(0, "means"), 3, 2)
     together = property_norms(task, task.model.tensors(), batch, means)
     for place in range(6):
         one = Means(means.holders[place, None], means.others[place, None])
@@ -49,7 +49,7 @@ def test_each_pair_of_means_has_its_row(task: Task, batch: Batch) -> None:
 
 @pytest.mark.parametrize("memory", [0, 7 * 4 * 16 * 13])
 def test_layers_in_groups_change_nothing(task: Task, batch: Batch, memory: int) -> None:
-    means = drawn_means(PROPERTIES, stream(0, "means"), 3, 2)
+    means = draw_means(PROPERTIES, stream(0, "means"), 3, 2)
     whole = property_norms(task, task.model.tensors(), batch, means)
     found = property_norms(task, task.model.tensors(), batch, means, memory)
     assert list(found) == list(whole)
@@ -58,7 +58,7 @@ def test_layers_in_groups_change_nothing(task: Task, batch: Batch, memory: int) 
 
 
 def test_wide_layers_are_measured_in_pieces(task: Task, batch: Batch, monkeypatch: pytest.MonkeyPatch) -> None:
-    means = drawn_means(PROPERTIES, stream(0, "means"), 3, 2)
+    means = draw_means(PROPERTIES, stream(0, "means"), 3, 2)
     whole = property_norms(task, task.model.tensors(), batch, means)
     monkeypatch.setattr("leaktight.probes.property_gap._WIDTH", 5)
     for layer, rows in property_norms(task, task.model.tensors(), batch, means).items():
@@ -66,7 +66,7 @@ def test_wide_layers_are_measured_in_pieces(task: Task, batch: Batch, monkeypatc
 
 
 def test_resamples_stay_on_their_side_and_shuffles_do_not() -> None:
-    means = drawn_means(PROPERTIES, stream(0, "means"), 40, 40)
+    means = draw_means(PROPERTIES, stream(0, "means"), 40, 40)
     for weights in (means.holders, means.others):
         assert torch.allclose(weights.sum(1), torch.ones(81, dtype=torch.float64))
     has = PROPERTIES.bool()
@@ -83,12 +83,12 @@ def test_resamples_stay_on_their_side_and_shuffles_do_not() -> None:
 def test_examples_that_are_all_alike_have_no_gap(task: Task) -> None:
     one = toy_batch(1)
     alike = Batch(one.inputs.repeat(4, 1, 1, 1), one.labels.repeat(4))
-    means = drawn_means(torch.tensor([1, 1, 0, 0]), stream(0, "means"))
+    means = draw_means(torch.tensor([1, 1, 0, 0]), stream(0, "means"))
     for rows in property_norms(task, task.model.tensors(), alike, means).values():
         assert rows.abs().max().item() < 1e-5
 
 
 def test_a_layer_that_stays_home_has_no_row(task: Task, batch: Batch) -> None:
     private = dataclasses.replace(task, wire=lambda name: None if name.startswith("head") else name)
-    means = drawn_means(PROPERTIES, stream(0, "means"), 0, 0)
+    means = draw_means(PROPERTIES, stream(0, "means"), 0, 0)
     assert list(property_norms(private, task.model.tensors(), batch, means)) == ["body.1"]

@@ -93,19 +93,21 @@ class Analytic(Attack):
         senders = [_Sender(view, exchange, name) for exchange in exchanges]
         if not senders or not all(sender.is_readable for sender in senders):
             raise Refusal(f"The analytic attack needs the gradients of `{name}` in every message. Not all of them are shared.")
-        read = [sender.read_one(rng) if sender.examples == 1 else sender.read_several(self.draws, rng) for sender in senders]
-        labels = tuple(one.labels for one in read)
+        recoveries = [
+            sender.read_one(rng) if sender.examples == 1 else sender.read_several(self.draws, rng) for sender in senders
+        ]
+        labels = tuple(one.labels for one in recoveries)
         known = not view.labels and any(bool((one >= 0).any()) for one in labels)
         return Reconstruction(
             keys=tuple(exchange.sent.key for exchange in exchanges),
-            inputs=tuple(_natural(view.task, one.seen) for one in read),
+            inputs=tuple(_natural(view.task, one.seen) for one in recoveries),
             labels=labels if known else None,
-            certified=tuple(one.certified for one in read),
+            certified=tuple(one.certified for one in recoveries),
         )
 
 
 @dataclasses.dataclass(frozen=True)
-class _Read:
+class _Recovery:
     """What the layer saw of each example behind a message, (examples, width); labels, -1 if unknown; which are certified."""
 
     seen: Tensor
@@ -136,7 +138,7 @@ class _Sender:
         weight, bias = (wire in self.exchange.sent.tensors for wire in self.wires)
         return weight and (bias or (self.examples == 1 and self.layer.low is not None))
 
-    def read_one(self, rng: Stream) -> _Read:
+    def read_one(self, rng: Stream) -> _Recovery:
         """Read one example off all rows."""
         law, gradient = self._variances(), self._gradient()
         law = visible_variances(gradient) if law is None else law
@@ -146,18 +148,18 @@ class _Sender:
         labels = self._fill(torch.tensor([label]), rng)
         valid = bool(self.layer.outside(seen[None])[0] < NEAR) and _is_even(fit, gradient, law)
         # Who does not know all that was done to a message believes it only if the network's own slopes are those of the reading.
-        told = label >= 0 if self.replay is None else self.replay.channel.complete
-        return _Read(seen[None, :-1], labels, torch.tensor([clear and valid and told]))
+        sure = label >= 0 if self.replay is None else self.replay.channel.complete
+        return _Recovery(seen[None, :-1], labels, torch.tensor([clear and valid and sure]))
 
-    def read_several(self, draws: int, rng: Stream) -> _Read:
+    def read_several(self, draws: int, rng: Stream) -> _Recovery:
         """Read the examples of a batch."""
         law, rate = self._variances(), self._rate()
         noise = 0.0 if law is None else law.mean().sqrt().item() / abs(rate)
-        found = read_batch(self._gradient() / rate, self.layer, self.examples, draws, rng, public=self.public, noise=noise)
-        labels = found.labels
-        if bool(found.certified.all()) and not bool((labels >= 0).all()):
-            labels = labels_by_head(self.layer, found.seen, self._as_gradient())
-        return _Read(found.seen[:, :-1], self._fill(labels, rng), found.certified)
+        reading = read_batch(self._gradient() / rate, self.layer, self.examples, draws, rng, public=self.public, noise=noise)
+        labels = reading.labels
+        if bool(reading.certified.all()) and not bool((labels >= 0).all()):
+            labels = labels_by_head(self.layer, reading.seen, self._as_gradient())
+        return _Recovery(reading.seen[:, :-1], self._fill(labels, rng), reading.certified)
 
     def _as_gradient(self) -> dict[str, Tensor]:
         """Return what came as a gradient."""
@@ -184,8 +186,8 @@ class _Sender:
             return unknown
         if self.replay is None or not (self.replay.channel.step or self.replay.channel.message):
             return None
-        found = entry_variances(self.replay, sent)
-        return augment(found[self.wires[0]], found[self.wires[1]])
+        variances = entry_variances(self.replay, sent)
+        return augment(variances[self.wires[0]], variances[self.wires[1]])
 
     def _label(self, seen: Tensor, fit: RankOne) -> int:
         """Return the label whose slopes are those of the gradient; -1 if none is, as under a private loss."""
@@ -200,7 +202,7 @@ class _Sender:
     def _fill(self, labels: Tensor, rng: Stream) -> Tensor:
         """Return labels with the unknown ones as they are read off the last layer, if they can be."""
         unknown = labels < 0
-        replay = self.replay or _replayed(self.task, self.exchange)
+        replay = self.replay or _replay_by_facts(self.task, self.exchange)
         sent = self.exchange.sent.tensors
         if not bool(unknown.any()) or replay is None or not can_read_labels(replay, sent):
             return labels
@@ -213,7 +215,7 @@ class _Sender:
         return filled
 
 
-def _replayed(task: Task, exchange: Exchange) -> Replay | None:
+def _replay_by_facts(task: Task, exchange: Exchange) -> Replay | None:
     """Return the sender as its facts tell; None where they do not."""
     if exchange.sent.kind is Kind.UPDATE and "local_steps" not in exchange.sent.facts:
         return None
@@ -222,7 +224,7 @@ def _replayed(task: Task, exchange: Exchange) -> Replay | None:
 
 def _replay(view: View, exchange: Exchange) -> Replay | None:
     """Return the sender with the channel of its defence; None if the attacker does not know it."""
-    replay = _replayed(view.task, exchange)
+    replay = _replay_by_facts(view.task, exchange)
     if view.defence is None or replay is None:
         return None
     return dataclasses.replace(replay, channel=view.defence.channel(view.task))

@@ -61,20 +61,20 @@ def batch_gradients(task: Task, parameters: Tensors, pool: Batch, members: Tenso
     parameters = {name: tensor.detach() for name, tensor in parameters.items()}
     used, places = torch.unique(members.to(pool.labels.device), return_inverse=True)
     together = max(1, HANDED // sum(map(_bytes, parameters.values())))
-    kept = _collected(task, parameters, pool.take(used)) if places.numel() >= _WORTH * len(used) else None
-    if kept is None:
+    records = _collect(task, parameters, pool.take(used)) if places.numel() >= _WORTH * len(used) else None
+    if records is None:
         for rows in torch.split(used[places], together):
             each = [gradient(task, parameters, pool.take(row)).tensors for row in rows]
             yield {name: torch.stack([one[name] for one in each]) for name in parameters}
         return
-    averaged = sum(_bytes(parameters[name]) for name, record in kept.items() if isinstance(record, _Each))
+    averaged = sum(_bytes(parameters[name]) for name, record in records.items() if isinstance(record, _Each))
     for rows in torch.split(places, max(together, AVERAGED // max(1, averaged))):
         ones = torch.full(rows.shape, 1 / rows.shape[1], device=rows.device)
         weights = ones.new_zeros(len(rows), len(used)).scatter_add_(1, rows, ones)
-        means = {name: record.mean(weights) for name, record in kept.items() if isinstance(record, _Each)}
+        means = {name: record.mean(weights) for name, record in records.items() if isinstance(record, _Each)}
         for start in range(0, len(rows), together):
             few = slice(start, start + together)
-            products = {name: record.mean(rows[few]) for name, record in kept.items() if isinstance(record, _Outer)}
+            products = {name: record.mean(rows[few]) for name, record in records.items() if isinstance(record, _Outer)}
             yield {name: products[name] if name in products else means[name][few] for name in parameters}
 
 
@@ -86,8 +86,8 @@ class _Each:
 
     def mean(self, weights: Tensor) -> Tensor:
         """Return the mean for each batch, by the weight that each example has in it."""
-        found = weights.to(self.values.dtype) @ self.values.flatten(1)
-        return found.view(len(weights), *self.values.shape[1:])
+        means = weights.to(self.values.dtype) @ self.values.flatten(1)
+        return means.view(len(weights), *self.values.shape[1:])
 
     def total(self) -> Tensor:
         """Return the sum over all examples."""
@@ -113,7 +113,7 @@ class _Outer:
 _Record = _Each | _Outer
 
 
-def _collected(task: Task, parameters: Tensors, examples: Batch) -> dict[str, _Record] | None:
+def _collect(task: Task, parameters: Tensors, examples: Batch) -> dict[str, _Record] | None:
     """Return the record of every parameter; None if together they are too large."""
     trial = examples.take(torch.arange(min(_TRIED, len(examples)), device=examples.labels.device))
     layers, passed = _simple(task, parameters, trial)
@@ -128,35 +128,35 @@ def _collected(task: Task, parameters: Tensors, examples: Batch) -> dict[str, _R
         _records(task, parameters, layers, examples.take(places))
         for places in torch.split(torch.arange(len(examples), device=examples.labels.device), size)
     ]
-    return {name: _joined([part[name] for part in parts]) for name in parameters}
+    return {name: _join([part[name] for part in parts]) for name in parameters}
 
 
 def _records(task: Task, parameters: Tensors, layers: Mapping[str, nn.Module], batch: Batch) -> dict[str, _Record]:
     """Return the record of every parameter for the examples of one pass."""
-    found: dict[str, _Record] = {}
+    records: dict[str, _Record] = {}
     with _Watch(layers) as watch:
         losses = task.loss(task.forward(parameters, batch.inputs), batch.labels)
     calls = {name: watch.calls[name][0] for name in layers}
     slopes = torch.autograd.grad(losses.sum(), [output for _, output in calls.values()]) if calls else ()
     for (name, (inputs, _)), slope in zip(calls.items(), slopes, strict=True):
-        found |= _of_layer(name, layers[name], inputs, slope)
-    rest = [name for name in parameters if name not in found]
-    return found | ({name: _Each(each) for name, each in _rest(task, parameters, rest, batch).items()} if rest else {})
+        records |= _of_layer(name, layers[name], inputs, slope)
+    rest = [name for name in parameters if name not in records]
+    return records | ({name: _Each(each) for name, each in _rest(task, parameters, rest, batch).items()} if rest else {})
 
 
 def _of_layer(name: str, layer: nn.Module, inputs: Tensor, slopes: Tensor) -> dict[str, _Record]:
     """Return what is kept of a simple layer."""
-    found: dict[str, _Record] = {}
+    records: dict[str, _Record] = {}
     if isinstance(layer, nn.Conv2d):
         shape, how = layer.weight.shape, (layer.stride, layer.padding, layer.dilation, layer.groups)
         # One call for each example: unfolding the inputs takes twice as long and ten times the memory.
         pairs = zip(torch.split(inputs, 1), torch.split(slopes, 1), strict=True)
-        found[f"{name}.weight"] = _Each(torch.stack([_kernel(one, shape, slope, *how) for one, slope in pairs]))
+        records[f"{name}.weight"] = _Each(torch.stack([_kernel(one, shape, slope, *how) for one, slope in pairs]))
     else:
-        found[f"{name}.weight"] = _Outer(slopes, inputs)
+        records[f"{name}.weight"] = _Outer(slopes, inputs)
     if layer.bias is not None:
-        found[f"{name}.bias"] = _Each(slopes.flatten(2).sum(2) if slopes.dim() > 2 else slopes)
-    return found
+        records[f"{name}.bias"] = _Each(slopes.flatten(2).sum(2) if slopes.dim() > 2 else slopes)
+    return records
 
 
 def _rest(task: Task, parameters: Tensors, names: Sequence[str], batch: Batch) -> dict[str, Tensor]:
@@ -168,8 +168,8 @@ def _rest(task: Task, parameters: Tensors, names: Sequence[str], batch: Batch) -
         return task.loss(outputs, label[None]).sum()
 
     own = {name: parameters[name] for name in names}
-    found: dict[str, Tensor] = vmap(grad(loss), in_dims=(None, 0, 0))(own, batch.inputs, batch.labels)
-    return found
+    gradients: dict[str, Tensor] = vmap(grad(loss), in_dims=(None, 0, 0))(own, batch.inputs, batch.labels)
+    return gradients
 
 
 def _simple(task: Task, parameters: Tensors, trial: Batch) -> tuple[dict[str, nn.Module], int]:
@@ -192,12 +192,12 @@ def _simple(task: Task, parameters: Tensors, trial: Batch) -> tuple[dict[str, nn
     }
     outputs = [output for _, output in once.values()]
     sought = [*outputs, *leaves.values()]
-    found = torch.autograd.grad(losses.sum(), sought, allow_unused=True, materialize_grads=True)
-    wanted = dict(zip(leaves, found[len(outputs) :], strict=True))
+    gradients = torch.autograd.grad(losses.sum(), sought, allow_unused=True, materialize_grads=True)
+    wanted = dict(zip(leaves, gradients[len(outputs) :], strict=True))
     fit = {}
-    for (name, (inputs, _)), slope in zip(once.items(), found[: len(outputs)], strict=True):
-        made = _of_layer(name, layers[name], inputs, slope)
-        if all(_close(record.total(), wanted[which]) for which, record in made.items()):
+    for (name, (inputs, _)), slope in zip(once.items(), gradients[: len(outputs)], strict=True):
+        records = _of_layer(name, layers[name], inputs, slope)
+        if all(_close(record.total(), wanted[which]) for which, record in records.items()):
             fit[name] = layers[name]
     return fit, passed
 
@@ -233,7 +233,7 @@ class _Watch:
         return hook
 
 
-def _joined(parts: Sequence[_Record]) -> _Record:
+def _join(parts: Sequence[_Record]) -> _Record:
     fields = {field: torch.cat([vars(part)[field] for part in parts]) for field in vars(parts[0])}
     return type(parts[0])(**fields)
 

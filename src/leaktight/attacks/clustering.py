@@ -50,10 +50,10 @@ class Clustering(LabelAttack):
 
     def score(self, rows: Tensor, hints: Hints) -> Tensor:
         """Return the places on the line."""
-        return rows @ leading(rows)
+        return rows @ leading_direction(rows)
 
 
-def leading(rows: Tensor) -> Tensor:
+def leading_direction(rows: Tensor) -> Tensor:
     """Return the unit vector along which rows are longest together, by power iteration on the smaller Gram matrix.
 
     Of more than 8 million entries, evenly spaced rows decide. Rows of zeros have no such vector: zeros come back.
@@ -62,7 +62,7 @@ def leading(rows: Tensor) -> Tensor:
         rows: one vector for each example.
 
     Example:
-        >>> leading(torch.tensor([[3.0, 0.0], [-4.0, 0.0], [0.0, 1.0]])).abs().tolist()
+        >>> leading_direction(torch.tensor([[3.0, 0.0], [-4.0, 0.0], [0.0, 1.0]])).abs().tolist()
         [1.0, 0.0]
     """
     if not rows.numel():
@@ -78,5 +78,5 @@ def leading(rows: Tensor) -> Tensor:
     for _ in range(_ITERATIONS):
         way = gram @ way
         way = way / way.norm().clamp_min(tiny)
-    found: Tensor = few.T @ way if wide else way
-    return found.div(found.norm().clamp_min(tiny))
+    direction: Tensor = few.T @ way if wide else way
+    return direction.div(direction.norm().clamp_min(tiny))

@@ -89,7 +89,7 @@ class _Unfold(torch.autograd.Function):
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int, None], images: Tensor, window: _Window) -> tuple[Tensor, int]:
-        return _mapped(lambda every: _Unfold.apply(every, window), images, in_dims[0])
+        return _map_rows(lambda every: _Unfold.apply(every, window), images, in_dims[0])
 
 
 class _Fold(torch.autograd.Function):
@@ -112,7 +112,7 @@ class _Fold(torch.autograd.Function):
     def vmap(
         info: Any, in_dims: tuple[int, None, None], columns: Tensor, size: tuple[int, int], window: _Window
     ) -> tuple[Tensor, int]:
-        return _mapped(lambda every: _Fold.apply(every, size, window), columns, in_dims[0])
+        return _map_rows(lambda every: _Fold.apply(every, size, window), columns, in_dims[0])
 
 
 class _Multiply(torch.autograd.Function):
@@ -157,7 +157,7 @@ class _MultiplyTransposed(torch.autograd.Function):
         return _Multiply.apply(gradients, columns), _Multiply.apply(gradients.mT, outputs)
 
 
-def _mapped(work: Callable[[Tensor], Tensor], tensors: Tensor, where: int) -> tuple[Tensor, int]:
+def _map_rows(work: Callable[[Tensor], Tensor], tensors: Tensor, where: int) -> tuple[Tensor, int]:
     """Let all rows of a map be examples of one call."""
     rows = tensors.movedim(where, 0)
     return work(rows.flatten(0, 1)).unflatten(0, rows.shape[:2]), 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from leaktight.attacks.features import Features, misfit, read_features
+from leaktight.attacks.features import Features, feature_misfit, read_features
 from leaktight.attacks.guarded_lbfgs import SearchGuardedLBFGS
 from leaktight.attacks.objective import Objective, outside
 from leaktight.attacks.search_engine import Named, Phase, Problem, Search, SearchEngine
@@ -36,10 +36,10 @@ def start_at_features(objective: Objective, z: Tensor, rows: int, rng: Stream) -
     wide = tuple(Phase(EVALUATIONS // 4, WIDEN**-power, keep * kept) for power, keep in ((4, 2), (2, 1)))
     engine = SearchEngine(_problem(objective, features), Search(SearchGuardedLBFGS(), (*wide, Phase(EVALUATIONS, keep=kept))))
     first = torch.randn(count * READINGS * kept, *z.shape[1:], generator=rng).to(z.device)
-    found = engine.race((first / objective.steps).flatten(1), count)
-    by_features = found.points.view(count, kept, *z.shape[1:]) * objective.steps
+    result = engine.race((first / objective.steps).flatten(1), count)
+    by_features = result.points.view(count, kept, *z.shape[1:]) * objective.steps
     # The best readings first; where there are fewer of them than candidates, the others start at the prior.
-    order = found.objective.view(count, kept).argsort(1)
+    order = result.objective.view(count, kept).argsort(1)
     by_features = by_features[torch.arange(count, device=z.device)[:, None], order]
     if kept == rows > 1:
         by_features = by_features[:, :-1]
@@ -49,7 +49,7 @@ def start_at_features(objective: Objective, z: Tensor, rows: int, rng: Stream) -
 def _problem(objective: Objective, features: Features) -> Problem:
     """Return the search for examples that give features: no gradient of a gradient, so that it costs a third."""
     sighting, replay, known = objective.victims.sightings[0], objective.replay, objective.victims.targets
-    distance = misfit(replay.task, features.layer)
+    distance = feature_misfit(replay.task, features.layer)
     blank = torch.zeros(replay.examples, replay.task.classes, device=objective.device)
 
     def value(point: Tensor, shared: Named, own: Named, row: Named, weight: Tensor) -> Tensor:

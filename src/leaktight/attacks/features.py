@@ -146,7 +146,7 @@ def layer_inputs(task: Task, parameters: Tensors, inputs: Tensor, layer: str) ->
     return seen[0].flatten(1)
 
 
-def misfit(task: Task, layer: str) -> Callable[[Tensor, Tensors, Tensor, Tensor], Tensor]:
+def feature_misfit(task: Task, layer: str) -> Callable[[Tensor, Tensors, Tensor, Tensor], Tensor]:
     """Return how far the features of some examples are from those that were read: (inputs, parameters, values, spread) to a number."""
 
     def value(inputs: Tensor, parameters: Tensors, values: Tensor, spread: Tensor) -> Tensor:
@@ -181,14 +181,14 @@ def _read_hidden(victims: Victims, layer: str, weight: Tensor, bias: Tensor, rea
     for row in range(len(victims)):
         parameters = sighting.parameters if sighting.same else {n: t[row] for n, t in sighting.parameters.items()}
         linear = LinearLayer.of(replay.task, parameters, layer)
-        found = read_batch(augment(weight[row], bias[row]), linear, count, _DRAWS, rng, public=public)
-        labels = found.labels
-        if bool(found.certified.all()) and not bool((labels >= 0).all()):
-            labels = labels_by_head(linear, found.seen, {name: sent[row] / rate for name, sent in sighting.sent.items()})
+        reading = read_batch(augment(weight[row], bias[row]), linear, count, _DRAWS, rng, public=public)
+        labels = reading.labels
+        if bool(reading.certified.all()) and not bool((labels >= 0).all()):
+            labels = labels_by_head(linear, reading.seen, {name: sent[row] / rate for name, sent in sighting.sent.items()})
         targets = None if victims.targets is None else victims.targets[row].argmax(1).cpu()
-        order = _slots(labels, found.certified, targets)
-        values[row, order] = found.seen[:, :-1].to(values)
-        known[row, order] = found.certified.to(known.device)
+        order = _slots(labels, reading.certified, targets)
+        values[row, order] = reading.seen[:, :-1].to(values)
+        known[row, order] = reading.certified.to(known.device)
     if not bool(known.any()):
         return None
     scale = (values.square() * known[..., None]).sum((1, 2)) / (known.sum(1) * values.shape[2]).clamp(min=1)
@@ -221,18 +221,18 @@ def _read_batch(
     count, classes = victims.replay.examples, task.classes
     if targets is None or count >= classes:
         return None
-    found = []
+    solutions = []
     for row in range(len(victims)):
         parameters = sighting.parameters if sighting.same else {n: t[row] for n, t in sighting.parameters.items()}
         head, shift = (parameters[f"head.{part}"].double() for part in ("weight", "bias"))
         z = torch.randn(readings * count, coordinates.width, generator=rng).to(victims.device)
-        drawn = coordinates.decode(z, targets[row].repeat(readings, 1)).clamp(0, 1)
+        examples = coordinates.decode(z, targets[row].repeat(readings, 1)).clamp(0, 1)
         with torch.no_grad():
-            seen = layer_inputs(task, parameters, drawn, layer).double()
+            seen = layer_inputs(task, parameters, examples, layer).double()
             starts = nn.functional.linear(seen, head, shift).view(readings, count, classes)
         # A message that is not finite has no features: its search goes on with zeros, and the others' with theirs.
-        found.append(_solve(weight[row].double().nan_to_num(0.0, 0.0, 0.0), head, shift, targets[row].double(), starts))
-    values = torch.stack(found)
+        solutions.append(_solve(weight[row].double().nan_to_num(0.0, 0.0, 0.0), head, shift, targets[row].double(), starts))
+    values = torch.stack(solutions)
     scale = values.square().mean((1, 2, 3)).sqrt()
     return Features(layer, values.float(), (_BLUR * scale)[:, None].expand(-1, values.shape[-1]).float())
 

@@ -50,7 +50,7 @@ class FewHints(LabelAttack):
 
     def score(self, rows: Tensor, hints: Hints) -> Tensor | None:
         """Return the projections on the difference of mean directions."""
-        positive, negative = self._known(hints)
+        positive, negative = self._hinted_positions(hints)
         if not len(positive):
             return None
         way = mean_direction(rows[positive])
@@ -58,9 +58,9 @@ class FewHints(LabelAttack):
             way = way - mean_direction(rows[negative])
         return cosines(rows, way)
 
-    def used(self, hints: Hints) -> Tensor:
+    def used_positions(self, hints: Hints) -> Tensor:
         """Return all known examples that are used."""
-        return torch.cat(self._known(hints))
+        return torch.cat(self._hinted_positions(hints))
 
-    def _known(self, hints: Hints) -> tuple[Tensor, Tensor]:
+    def _hinted_positions(self, hints: Hints) -> tuple[Tensor, Tensor]:
         return hints.of(1)[: self.hints], hints.of(0)[: self.negatives]

@@ -23,10 +23,10 @@ def draw_feature_gradients(victims: Victims, rows: int, rng: Stream) -> Tensor:
     """
     task, count = victims.replay.task, victims.replay.examples
     features = task.model.features(torch.zeros(1, *task.shape, device=victims.device)).flatten(1).shape[1]
-    drawn = torch.randn(rows, count, features, generator=rng).to(victims.device)
+    slopes = torch.randn(rows, count, features, generator=rng).to(victims.device)
     inputs = torch.rand(count, *task.shape, generator=rng).to(victims.device)
-    sizes = torch.stack([_size(victims, victim, drawn[0], inputs) for victim in range(len(victims))])
-    return drawn * sizes.repeat_interleave(rows // len(victims))[:, None, None]
+    sizes = torch.stack([_size(victims, victim, slopes[0], inputs) for victim in range(len(victims))])
+    return slopes * sizes.repeat_interleave(rows // len(victims))[:, None, None]
 
 
 def _size(victims: Victims, victim: int, slopes: Tensor, inputs: Tensor) -> Tensor:
@@ -37,8 +37,8 @@ def _size(victims: Victims, victim: int, slopes: Tensor, inputs: Tensor) -> Tens
     targets = torch.zeros(len(inputs), replay.task.classes, device=victims.device)
     means = replay(parameters, inputs, targets, {FEATURE_GRADIENT: slopes}, None, wanted).means
     wires = {replay.task.wire(name) for name in replay.task.model.tensors() if name.startswith("body.")}
-    seen, made = (
+    observed, replayed = (
         torch.cat([tensor.flatten() for name, tensor in tensors.items() if name in wires]).norm() for tensors in (wanted, means)
     )
-    size: Tensor = seen / made
+    size: Tensor = observed / replayed
     return size if bool(size.isfinite()) and size > 0 else torch.ones_like(size)

@@ -8,7 +8,7 @@ import torch
 from pydantic import Field, SerializeAsAny
 from torch import Tensor
 
-from leaktight.attacks.gan_party import SCOPE, GanParty, drawn_samples, restored
+from leaktight.attacks.gan_party import SCOPE, GanParty, draw_samples, restore_generator
 from leaktight.core.attack import Attack, Principle, Samples
 from leaktight.core.defence import Defence
 from leaktight.core.draws import SeededDraws
@@ -119,12 +119,12 @@ class GanAttack(Attack):
             raise Refusal(
                 f"gan needs a generator that was trained from the chair `{view.seat}`. There is none; sit in a participant's chair."
             )
-        generator = restored(self, view.task.shape, Local(view.seat, 0, memory=memory))
+        generator = restore_generator(self, view.task.shape, Local(view.seat, 0, memory=memory))
         rounds = sorted(map(int, memory["history"]))
         return Samples(
             # What was learned is about everybody who trained along: the last round that the chair took part in stands for all.
             keys=((all_but(view.seat), max(message.round for message in view.messages if message.sender == view.seat)),),
-            inputs=drawn_samples(generator, self.generator.noise, self.samples, SeededDraws(rng)).cpu(),
+            inputs=draw_samples(generator, self.generator.noise, self.samples, SeededDraws(rng)).cpu(),
             label=self.victim_class,
             history=torch.stack([memory["history"][str(number)] for number in rounds]).cpu(),
             rounds=tuple(rounds),

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from leaktight.attacks.gan_target import ClassTarget, KeyTarget, Target
-from leaktight.attacks.key_estimate import key_estimate, left_behind
+from leaktight.attacks.key_estimate import estimate_key, parameters_left
 from leaktight.core.draws import Draws, public_draws
 from leaktight.core.errors import Refusal
 from leaktight.core.local import Local, Memory
@@ -69,16 +69,16 @@ class GanParty:
         local.begin(message.round)
         own = local.scope(SCOPE)
         parameters = self.seat.task.named(message.tensors)
-        generator = restored(self.attack, self.seat.task.shape, own)
+        generator = restore_generator(self.attack, self.seat.task.shape, own)
         target = self._aim(parameters, own)
         self._train(generator.to(self.seat.task.device), parameters, target, own)
         own.memory["generator"] = {name: tensor.detach().clone() for name, tensor in generator.state_dict().items()}
-        fakes = drawn_samples(generator, self.attack.generator.noise, self.attack.fakes, own.draws)
+        fakes = draw_samples(generator, self.attack.generator.noise, self.attack.fakes, own.draws)
         own.memory["fakes"] = torch.cat([own.memory.get("fakes", fakes[:0]), fakes])[-self.attack.kept_rounds * len(fakes) :]
         self._look(generator, message.round, own)
         sent = self._forger(own.memory["fakes"]).respond(message)
         own.memory.pop("left", None)
-        if self.attack.class_key == "estimated" and isinstance(target, KeyTarget) and (left := left_behind(message, sent)):
+        if self.attack.class_key == "estimated" and isinstance(target, KeyTarget) and (left := parameters_left(message, sent)):
             own.memory["left"] = left
         return sent
 
@@ -101,7 +101,7 @@ class GanParty:
     def _key(self, embedding: Tensor, parameters: Tensors, own: Local) -> Tensor:
         """Return the attack key, as far as the victim's is known or can be told; one at random where nothing is."""
         if self.attack.class_key in ("exact", "distance"):
-            exact = self._known().to(embedding)
+            exact = self._known_key().to(embedding)
             return (
                 exact if self.attack.class_key == "exact" else key_at_distance(exact, self.attack.distance, self._chance("key"))
             )
@@ -116,7 +116,7 @@ class GanParty:
         memory, task = own.memory, self.seat.task
         if "left" in memory:
             fakes = memory["fakes"][-self.attack.fakes :]
-            memory["estimate"] = key_estimate(task, task.named(memory["left"]), parameters, fakes, memory.get("estimate"))
+            memory["estimate"] = estimate_key(task, task.named(memory["left"]), parameters, fakes, memory.get("estimate"))
         elif "estimate" not in memory:
             raise Refusal(
                 "gan cannot tell what others did since its last turn where the server weighs answers, hides them in a sum, or has momentum. "
@@ -127,24 +127,24 @@ class GanParty:
         """Return draws that are the same on every turn."""
         return public_draws(self.seat.local.seed, self.seat.local.party, SCOPE, name)
 
-    def _known(self) -> Tensor:
-        found = [
+    def _known_key(self) -> Tensor:
+        keys = [
             secret
             for name, secret in sorted(self.seat.known.items())
             if name.startswith(f"{Knows.KEYS}/") and name.rpartition("/")[2] == str(self.attack.victim_class)
         ]
-        if not found:
+        if not keys:
             raise Refusal(
                 f"gan needs the key of class {self.attack.victim_class}. Nobody else has one; attack a class that is owned, or use a random key."
             )
-        return found[0]
+        return keys[0]
 
     def _train(self, generator: nn.Module, parameters: Tensors, target: Target, own: Local) -> None:
         """Train the generator in place until its fakes are taken for the victim's class, or for as long as it may."""
         attack, task = self.attack, self.seat.task
         leaves = dict(generator.named_parameters())
         steps = attack.optimiser.over(leaves.values())
-        _recall(steps, leaves, own.memory.get("optimiser", {}))
+        _load_state(steps, leaves, own.memory.get("optimiser", {}))
         streak = 0
         for _ in range(attack.generator_steps):
             outputs = task.forward(
@@ -158,7 +158,7 @@ class GanParty:
             streak = streak + 1 if reached else 0
             if streak >= STREAK:
                 break
-        own.memory["optimiser"] = _remembered(steps, leaves)
+        own.memory["optimiser"] = _save_state(steps, leaves)
 
     def _look(self, generator: nn.Module, round: int, own: Local) -> None:
         """Keep pictures of this round, from the same noise in all, and the estimate of a key, if the round is one of those to look at.
@@ -178,7 +178,7 @@ class GanParty:
         if round % apart == 0:
             draws = public_draws(own.seed, own.party, SCOPE, "pictures")
             # Batch norm needs a whole batch to look at.
-            pictures = drawn_samples(generator, self.attack.generator.noise, self.attack.batch_size, draws)
+            pictures = draw_samples(generator, self.attack.generator.noise, self.attack.batch_size, draws)
             history[str(round)] = pictures[: self.attack.pictures].clone()
 
     def _forger(self, fakes: Tensor) -> Client:
@@ -206,16 +206,16 @@ def _fake_class(attack: GanAttack, seat: Seat) -> int:
     return fake
 
 
-def restored(attack: GanAttack, shape: tuple[int, ...], own: Local) -> nn.Module:
+def restore_generator(attack: GanAttack, shape: tuple[int, ...], own: Local) -> nn.Module:
     """Return the generator as its memory has it; a new one if there is none."""
-    made = attack.generator.build(shape, seed_of(own.seed, own.party, SCOPE, "generator"))
+    generator = attack.generator.build(shape, seed_of(own.seed, own.party, SCOPE, "generator"))
     if "generator" in own.memory:
-        made.load_state_dict(own.memory["generator"])
-    return made
+        generator.load_state_dict(own.memory["generator"])
+    return generator
 
 
 @torch.no_grad()
-def drawn_samples(generator: nn.Module, noise: int, count: int, draws: Draws) -> Tensor:
+def draw_samples(generator: nn.Module, noise: int, count: int, draws: Draws) -> Tensor:
     """Return so many samples of a generator."""
     images: Tensor = generator(_noise(count, noise, generator, draws))
     return images
@@ -226,7 +226,7 @@ def _noise(count: int, length: int, generator: nn.Module, draws: Draws) -> Tenso
     return (2 * draws.uniforms((count, length)) - 1).to(next(generator.parameters()).device)
 
 
-def _remembered(steps: torch.optim.Optimizer, leaves: dict[str, nn.Parameter]) -> Memory:
+def _save_state(steps: torch.optim.Optimizer, leaves: dict[str, nn.Parameter]) -> Memory:
     """Return what an optimiser remembers of each parameter, by name."""
     return {
         name: {key: value.detach().clone() for key, value in steps.state[leaf].items() if isinstance(value, Tensor)}
@@ -235,7 +235,7 @@ def _remembered(steps: torch.optim.Optimizer, leaves: dict[str, nn.Parameter]) -
     }
 
 
-def _recall(steps: torch.optim.Optimizer, leaves: dict[str, nn.Parameter], memory: Memory) -> None:
-    """Undo `_remembered`."""
+def _load_state(steps: torch.optim.Optimizer, leaves: dict[str, nn.Parameter], memory: Memory) -> None:
+    """Undo `_save_state`."""
     for name, kept in memory.items():
         steps.state[leaves[name]] = copy.deepcopy(kept)

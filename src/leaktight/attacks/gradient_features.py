@@ -15,7 +15,7 @@ LARGE = 5000
 """How many pairs of input and output a weight may have before it is pooled or dropped."""
 
 
-def pooled(tensors: Tensors) -> dict[str, Tensor]:
+def pool_layers(tensors: Tensors) -> dict[str, Tensor]:
     r"""Return for each layer a row of features for each message.
 
     Of absolute values \(|g|\), with o output units, i inputs and kernel positions k:
@@ -35,7 +35,7 @@ def pooled(tensors: Tensors) -> dict[str, Tensor]:
 
     Example:
         >>> gradients = {"conv.weight": torch.randn(2, 8, 3, 5, 5), "conv.bias": torch.randn(2, 8), "head.weight": torch.randn(2, 10, 600)}
-        >>> {layer: tuple(rows.shape) for layer, rows in pooled(gradients).items()}
+        >>> {layer: tuple(rows.shape) for layer, rows in pool_layers(gradients).items()}
         {'conv': (2, 24), 'head': (2, 600)}
 
     Differs from the paper: There large kernels are dropped even if their layer is the only one attacked, which leaves no feature. It has
@@ -45,14 +45,14 @@ def pooled(tensors: Tensors) -> dict[str, Tensor]:
         Melis et al., Exploiting Unintended Feature Leakage in Collaborative Learning, 2019; the pooling is that of its
         published code.
     """
-    found: dict[str, Tensor] = {}
+    features: dict[str, Tensor] = {}
     for layer, parts in _layers(tensors).items():
-        kept = [rows for part in parts if (rows := _pooled(part)) is not None]
-        found[layer] = torch.cat(kept or [_largest(part) for part in parts], dim=1)
-    return found
+        kept = [rows for part in parts if (rows := _pool_tensor(part)) is not None]
+        features[layer] = torch.cat(kept or [_largest(part) for part in parts], dim=1)
+    return features
 
 
-def picked(tensors: Tensors, count: int, seed: int) -> dict[str, Tensor]:
+def pick_entries(tensors: Tensors, count: int, seed: int) -> dict[str, Tensor]:
     """Return for each layer the absolute values of some of its entries, always the same ones; all if there are fewer.
 
     Args:
@@ -62,18 +62,18 @@ def picked(tensors: Tensors, count: int, seed: int) -> dict[str, Tensor]:
 
     Example:
         >>> gradients = {"one.weight": torch.randn(2, 10, 6), "two.weight": torch.randn(2, 3)}
-        >>> {layer: tuple(rows.shape) for layer, rows in picked(gradients, 48, seed=0).items()}
+        >>> {layer: tuple(rows.shape) for layer, rows in pick_entries(gradients, 48, seed=0).items()}
         {'one': (2, 48), 'two': (2, 3)}
 
     References:
         Mo et al., Layer-wise Characterization of Latent Information Leakage in Federated Learning, 2021, Fig. 6 (48 entries).
     """
-    found: dict[str, Tensor] = {}
+    features: dict[str, Tensor] = {}
     for layer, parts in _layers(tensors).items():
         rows = torch.cat([part.flatten(1) for part in parts], dim=1)
         chosen = torch.randperm(rows.shape[1], generator=stream(seed, "entries", layer))[:count]
-        found[layer] = rows[:, chosen.to(rows.device)].abs()
-    return found
+        features[layer] = rows[:, chosen.to(rows.device)].abs()
+    return features
 
 
 def _layers(tensors: Tensors) -> dict[str, list[Tensor]]:
@@ -87,7 +87,7 @@ def _layers(tensors: Tensors) -> dict[str, list[Tensor]]:
     return {layer: weights.get(layer) or biases[layer] for layer in order}
 
 
-def _pooled(part: Tensor) -> Tensor | None:
+def _pool_tensor(part: Tensor) -> Tensor | None:
     """Return the features of one tensor; None for a kernel that is too large."""
     sizes = part.shape[1:]
     large = math.prod(sizes[:2]) > LARGE

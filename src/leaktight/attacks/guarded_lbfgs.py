@@ -98,9 +98,9 @@ class GuardedLbfgsState(LbfgsState):
 
     def revive(self, rows: Tensor, least: float) -> Tensor:
         """Go on by Adam where L-BFGS hardly moves although the quadratic model promises more than `least`."""
-        found = rows & ~self.stalled & (self.promise > least)
-        self._stall(found)
-        return found & self.stalled
+        revived = rows & ~self.stalled & (self.promise > least)
+        self._stall(revived)
+        return revived & self.stalled
 
     def _stall(self, rows: Tensor) -> None:
         if self.adam.learning_rate:
@@ -125,7 +125,7 @@ class GuardedLbfgsState(LbfgsState):
         moves = moves * (self.reach / length.clamp_min(1e-30)).clamp_max(1.0)
         return torch.where(resting[:, None], 0.0, moves), resting
 
-    def _curved(self, curvature: Tensor, change: Tensor) -> Tensor:
+    def _curves_up(self, curvature: Tensor, change: Tensor) -> Tensor:
         size: Tensor = torch.linalg.vector_norm(change, dim=1) * torch.linalg.vector_norm(self.last_moves, dim=1)
         return self._fell & self.lowest.isfinite() & (curvature > 1e-8 * size) & (size > 0)
 

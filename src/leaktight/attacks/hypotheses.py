@@ -38,7 +38,7 @@ def count_hypotheses(replays: Sequence[Replay]) -> int:
     return min(MOST_HYPOTHESES, max(counts, default=1))
 
 
-def hypotheses(victims: Victims, rows: int, rng: Stream, *, revised: bool = False) -> Hypotheses:
+def guess_hypotheses(victims: Victims, rows: int, rng: Stream, *, revised: bool = False) -> Hypotheses:
     """Return what the rows of each victim take for the outcomes of its examples, and for the order of its labels.
 
     All combinations of outcomes if there are few, else draws. Where an update is unrolled step by step, labels that were read come in some
@@ -74,8 +74,8 @@ def _guess_outcomes(sighting: Sighting, victims: int, rows: int, rng: Stream) ->
         return None
     if len(outcomes) ** examples <= rows:
         every = torch.tensor(list(itertools.product(range(len(outcomes)), repeat=examples)))
-        picked = every.repeat(-(-rows // len(every)), 1)[:rows].repeat(victims, 1)
+        choices = every.repeat(-(-rows // len(every)), 1)[:rows].repeat(victims, 1)
     else:
         weights = torch.tensor([outcome.weight for outcome in outcomes])
-        picked = torch.multinomial(weights, victims * rows * examples, replacement=True, generator=rng).view(-1, examples)
-    return nn.functional.one_hot(picked, len(outcomes)).float().to(sighting.replay.task.device)
+        choices = torch.multinomial(weights, victims * rows * examples, replacement=True, generator=rng).view(-1, examples)
+    return nn.functional.one_hot(choices, len(outcomes)).float().to(sighting.replay.task.device)

@@ -14,7 +14,7 @@ from leaktight.core.task import Batch
 InitialName = Literal["randn", "uniform", "zeros", "pattern", "class_means", "prior", "features"]
 
 
-def initial(name: InitialName, rows: int, shape: tuple[int, ...], rng: Stream) -> Tensor:
+def initial_points(name: InitialName, rows: int, shape: tuple[int, ...], rng: Stream) -> Tensor:
     """Return starting points (rows, *shape) in the units that the network sees.
 
     `randn` is standard normal, `uniform` lies in [-1, 1), `zeros` is the mean image, `pattern` repeats one small random
@@ -27,7 +27,7 @@ def initial(name: InitialName, rows: int, shape: tuple[int, ...], rng: Stream) -
         rng: where chance comes from.
 
     Example:
-        >>> patch = initial("pattern", 1, (3, 8, 8), torch.Generator().manual_seed(0))
+        >>> patch = initial_points("pattern", 1, (3, 8, 8), torch.Generator().manual_seed(0))
         >>> torch.equal(patch[..., :4, :4], patch[..., 4:, 4:])
         True
     """

@@ -13,7 +13,7 @@ KEPT = 0.98
 """How much of an estimate is left after each turn: keys stay, but what early turns tell of them is coarse."""
 
 
-def key_estimate(task: Task, before: Tensors, after: Tensors, inputs: Tensor, earlier: Tensor | None) -> Tensor:
+def estimate_key(task: Task, before: Tensors, after: Tensors, inputs: Tensor, earlier: Tensor | None) -> Tensor:
     r"""Return an estimate of the keys that others train for, not normalised, from what their updates do to the embeddings of some images.
 
     With \(\theta_t\) what an attacker left on its last turn, \(\theta_t'\) what it is handed now, and its own fakes x,
@@ -38,16 +38,16 @@ def key_estimate(task: Task, before: Tensors, after: Tensors, inputs: Tensor, ea
         >>> task = ClassKeys(dimensions=16).on_agree(toy_task())
         >>> before = task.named(task.public_parameters())
         >>> after = {name: tensor + 0.1 for name, tensor in before.items()}
-        >>> key_estimate(task, before, after, torch.zeros(3, *task.shape), None).norm().round()
+        >>> estimate_key(task, before, after, torch.zeros(3, *task.shape), None).norm().round()
         tensor(1.)
     """
     with torch.no_grad():
-        found = [task.forward(parameters, inputs).sum(0) for parameters in (before, after)]
-    moved = F.normalize(found[1] - found[0], dim=0)
+        embeddings = [task.forward(parameters, inputs).sum(0) for parameters in (before, after)]
+    moved = F.normalize(embeddings[1] - embeddings[0], dim=0)
     return moved if earlier is None else KEPT * earlier + moved
 
 
-def left_behind(asked: Message, sent: Message) -> dict[str, Tensor] | None:
+def parameters_left(asked: Message, sent: Message) -> dict[str, Tensor] | None:
     r"""Return the parameters that a server would have if nobody but one participant had answered it: what others do comes on top.
 
     Of n participants who are asked at once the mean counts, so that an update m of one comes to \(m / n\), and a gradient to \(-\eta m / n\). None
@@ -55,12 +55,12 @@ def left_behind(asked: Message, sent: Message) -> dict[str, Tensor] | None:
 
     Example:
         >>> asked = Message(Kind.PARAMETERS, "server", "client-1", 0, {"weight": torch.ones(1)}, {"participants": 2.0})
-        >>> left_behind(asked, Message(Kind.UPDATE, "client-1", "server", 0, {"weight": torch.ones(1)}))
+        >>> parameters_left(asked, Message(Kind.UPDATE, "client-1", "server", 0, {"weight": torch.ones(1)}))
         {'weight': tensor([1.5000])}
     """
     facts, gradient = asked.facts, sent.kind is Kind.GRADIENT
-    told = not gradient or ("learning_rate" in facts and not (facts.get("momentum") or facts.get("adaptive")))
-    if "participants" not in facts or not told:
+    known = not gradient or ("learning_rate" in facts and not (facts.get("momentum") or facts.get("adaptive")))
+    if "participants" not in facts or not known:
         return None
     share = (-facts["learning_rate"] if gradient else 1.0) / facts["participants"]
     own = sent.tensors

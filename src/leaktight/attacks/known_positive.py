@@ -29,10 +29,10 @@ class KnownPositive(LabelAttack):
     @final
     def score(self, rows: Tensor, hints: Hints) -> Tensor | None:
         """Return the comparisons; None if no positive is known."""
-        known = self.used(hints)
+        known = self.used_positions(hints)
         return self.compare(rows, rows[known[0]]) if len(known) else None
 
     @final
-    def used(self, hints: Hints) -> Tensor:
+    def used_positions(self, hints: Hints) -> Tensor:
         """Return the first known positive."""
         return hints.of(1)[:1]

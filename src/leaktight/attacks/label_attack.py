@@ -58,7 +58,7 @@ class LabelAttack(Attack):
     def score(self, rows: Tensor, hints: Hints) -> Tensor | None:
         """Return one score for each row; None if the hints are too few for any."""
 
-    def used(self, hints: Hints) -> Tensor:
+    def used_positions(self, hints: Hints) -> Tensor:
         """Return the positions of the hinted examples that are used, and so not scored: all, if the attack needs hints."""
         return hints.positions if Knows.HINTS in self.needs else hints.positions[:0]
 
@@ -81,37 +81,37 @@ class LabelAttack(Attack):
         for place, message in enumerate(messages):
             [cut] = message.tensors.values()
             hints = view.hints.get(message.key, _NONE)
-            found = layers_of(view, message.round, cut, self.layer)
-            layers = tuple(found)
-            scores.append(self._scored(found.values(), hints))
+            gradients = layers_of(view, message.round, cut, self.layer)
+            layers = tuple(gradients)
+            scores.append(self._score_layers(gradients.values(), hints))
             if self.layer == CUT and totals is None:
                 continue
             dealt = cut[torch.randperm(len(cut), generator=rng).to(cut.device)]
             shuffled = layers_of(view, message.round, dealt, self.layer)
-            blind.append(self._scored(shuffled.values(), hints))
+            blind.append(self._score_layers(shuffled.values(), hints))
             if totals is not None:
-                totals.add(place, scores[-1], found.values(), blind[-1], shuffled.values(), self.used(hints))
+                totals.add(place, scores[-1], gradients.values(), blind[-1], shuffled.values(), self.used_positions(hints))
         passes = None if totals is None else totals.finish()
         return LabelScores(own, tuple(scores), layers, self.signed, tuple(blind) if self.layer != CUT else (), passes)
 
-    def _scored(self, layers: Iterable[Tensor], hints: Hints) -> Tensor:
+    def _score_layers(self, layers: Iterable[Tensor], hints: Hints) -> Tensor:
         scores = []
         for rows in layers:
-            found = self.score(_scaled(rows.flatten(1)), hints)
-            if found is None:
+            values = self.score(_rescale(rows.flatten(1)), hints)
+            if values is None:
                 scores.append(rows.new_full((len(rows),), torch.nan, dtype=torch.float64))
                 continue
             # What has no score would drop out of the measure unseen.
-            scored = found.double().index_fill(0, self.used(hints).to(found.device), 0.0)
+            scored = values.double().index_fill(0, self.used_positions(hints).to(values.device), 0.0)
             unscored = int(torch.isnan(scored).sum())
             if unscored:
                 raise Refusal(
                     f"{self.kind} must score every example but those it was told. {unscored} of {len(rows)} scores are NaN."
                 )
             scores.append(scored)
-        made = torch.stack(scores)
-        made[:, self.used(hints)] = torch.nan
-        return made
+        table = torch.stack(scores)
+        table[:, self.used_positions(hints)] = torch.nan
+        return table
 
 
 @dataclasses.dataclass
@@ -145,7 +145,7 @@ class _Totals:
         self.known[index[used.cpu()]] = True
         for side, values, layers in zip(self._sides, (scores, blind), (rows, dealt), strict=True):
             for layer, gradients in enumerate(layers):
-                side.add(layer, number, index, values[layer], _scaled(gradients.flatten(1)))
+                side.add(layer, number, index, values[layer], _rescale(gradients.flatten(1)))
 
     def finish(self) -> RowScores | None:
         if self._sides is None:
@@ -193,8 +193,8 @@ def cosines(rows: Tensor, way: Tensor) -> Tensor:
         [0.800000011920929, 0.0]
     """
     # Rows are not made unit rows first: the copy would take twenty times as long as both sums.
-    found: Tensor = (rows @ way) / rows.norm(dim=1).clamp_min(torch.finfo(rows.dtype).tiny)
-    return found
+    cosine: Tensor = (rows @ way) / rows.norm(dim=1).clamp_min(torch.finfo(rows.dtype).tiny)
+    return cosine
 
 
 def mean_direction(rows: Tensor) -> Tensor:
@@ -207,7 +207,7 @@ def mean_direction(rows: Tensor) -> Tensor:
     return torch.nn.functional.normalize(rows, dim=1, eps=torch.finfo(rows.dtype).tiny).mean(0)
 
 
-def _scaled(rows: Tensor) -> Tensor:
+def _rescale(rows: Tensor) -> Tensor:
     """Return rows whose squares neither vanish nor overflow; a copy only where they would."""
     if not rows.numel():
         return rows

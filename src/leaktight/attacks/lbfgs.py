@@ -123,7 +123,7 @@ class LbfgsState(OptimiserState):
         """Remember the newest pair where it curves upwards, and return H g times a number."""
         curvature = torch.linalg.vecdot(change, self.last_moves)
         size = torch.linalg.vecdot(change, change)
-        rows = self._curved(curvature, change).nonzero()[:, 0]
+        rows = self._curves_up(curvature, change).nonzero()[:, 0]
         slots = self.pushed[rows] % self.size
         self.pairs[rows, slots] = torch.stack([self.last_moves, change], 1)[rows]
         self.gamma[rows] = (curvature / size)[rows]
@@ -142,7 +142,7 @@ class LbfgsState(OptimiserState):
         correction = torch.bmm(weights.view(-1, 1, 2 * used), pairs)
         return torch.addcmul(correction[:, 0], self.gamma[:, None], gradients, value=scale)
 
-    def _curved(self, curvature: Tensor, change: Tensor) -> Tensor:
+    def _curves_up(self, curvature: Tensor, change: Tensor) -> Tensor:
         """Return in which rows the newest pair curves upwards."""
         return curvature > self.curvature_tolerance
 

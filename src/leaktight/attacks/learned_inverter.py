@@ -10,8 +10,8 @@ from pydantic import Field
 from torch import Tensor
 
 from leaktight.attacks.message_sketch import Sketch
-from leaktight.attacks.ridge_inverter import Known, RidgeInverter
-from leaktight.attacks.shadow import Moment, group_by_moment, shadows
+from leaktight.attacks.ridge_inverter import KnownMessages, RidgeInverter
+from leaktight.attacks.shadow import Moment, group_by_moment, shadow_messages
 from leaktight.core.attack import Attack, Principle, Reconstruction
 from leaktight.core.defence import Defence
 from leaktight.core.errors import Refusal
@@ -97,14 +97,14 @@ class LearnedInverter(Attack):
             raise Refusal(
                 f"learned_inverter learns anew for every set of parameters, at most {MOST_MOMENTS} times. Got {len(groups)} instead; attack fewer moments."
             )
-        found: dict[int, tuple[Tensor, Tensor]] = {}
+        answers: dict[int, tuple[Tensor, Tensor]] = {}
         for moment, places in groups:
             inputs, labels = self._invert(view, public, moment, [exchanges[place] for place in places], rng)
-            found |= {place: (inputs[row], labels[row]) for row, place in enumerate(places)}
+            answers |= {place: (inputs[row], labels[row]) for row, place in enumerate(places)}
         return Reconstruction(
             keys=tuple(exchange.sent.key for exchange in exchanges),
-            inputs=tuple(found[place][0] for place in range(len(exchanges))),
-            labels=tuple(found[place][1] for place in range(len(exchanges))),
+            inputs=tuple(answers[place][0] for place in range(len(exchanges))),
+            labels=tuple(answers[place][1] for place in range(len(exchanges))),
         )
 
     def _invert(
@@ -123,15 +123,15 @@ class LearnedInverter(Attack):
         parts = [public.take(order[len(public) // HELD :]), public.take(order[: len(public) // HELD])]
         count = self.messages // min(examples, 4)
         counts = (count - count // HELD, count // HELD)
-        known: list[Known] = []
+        known: list[KnownMessages] = []
         for part, many, varies in zip(parts, counts, (True, False), strict=True):
             chosen = _vary(part, many * examples, rng) if varies else part.take(_draw(part, many * examples, rng))
             members = torch.arange(many * examples).view(many, examples)
-            made = shadows(view.task, moment, chosen, members, rng, defence)
-            rows = torch.cat([Sketch(sent, seed)(messages) for messages in made])
-            known.append(Known(rows, chosen.inputs.flatten(1)[members], chosen.labels[members]))
+            played = shadow_messages(view.task, moment, chosen, members, rng, defence)
+            rows = torch.cat([Sketch(sent, seed)(messages) for messages in played])
+            known.append(KnownMessages(rows, chosen.inputs.flatten(1)[members], chosen.labels[members]))
         means = class_means(public.inputs.flatten(1), public.labels, view.task.classes, 0.0)
-        inverter = RidgeInverter(Known.join(known), means, held=counts[1])
+        inverter = RidgeInverter(KnownMessages.join(known), means, held_out=counts[1])
         seen = {name: torch.stack([exchange.sent.tensors[name] for exchange in group]) for name in sent}
         inputs, labels = inverter.answer(Sketch(sent, seed)(seen), examples)
         inputs = inputs.view(*labels.shape, *shape)
@@ -165,6 +165,6 @@ def _vary(pool: Batch, count: int, rng: Stream) -> Batch:
             partners[own] = drawn((pool.labels == label).nonzero()[:, 0].cpu(), int(own.sum()), rng).to(partners)
         weights = torch.rand(count, generator=rng) * (torch.rand(count, generator=rng) < 0.5)
         inputs = torch.lerp(inputs, pool.inputs[partners], weights.to(inputs).view(-1, 1, 1, 1))
-    held = torch.unique(pool.labels)
-    others = held[torch.randint(len(held), (count,), generator=rng).to(held.device)]
+    classes = torch.unique(pool.labels)
+    others = classes[torch.randint(len(classes), (count,), generator=rng).to(classes.device)]
     return Batch(inputs, torch.where((torch.rand(count, generator=rng) < 0.5).to(labels.device), others, labels))

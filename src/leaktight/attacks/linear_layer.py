@@ -64,14 +64,14 @@ class LinearLayer:
         Args:
             seen: what the layer sees of each example, y, (examples, width + 1).
         """
-        found = []
+        slopes = []
         with torch.enable_grad():
             z = self._activations(seen).requires_grad_()
             outputs = self._outputs(z)
             for label in range(self.task.classes):
                 labels = torch.full((len(seen),), label, device=z.device)
-                found.append(torch.autograd.grad(self.task.loss(outputs, labels).sum(), z, retain_graph=True)[0])
-        return torch.stack(found, 1).cpu().double()
+                slopes.append(torch.autograd.grad(self.task.loss(outputs, labels).sum(), z, retain_graph=True)[0])
+        return torch.stack(slopes, 1).cpu().double()
 
     def outside(self, seen: Tensor) -> Tensor:
         """Return how far each example lies outside the box of valid ones, at its worst entry; 0 where there is no box.

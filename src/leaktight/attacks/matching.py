@@ -17,14 +17,14 @@ from leaktight.attacks.distance import DISTANCES, Distance, DistanceName
 from leaktight.attacks.feature_start import start_at_features
 from leaktight.attacks.features import head_weight
 from leaktight.attacks.free_loss import draw_feature_gradients
-from leaktight.attacks.hypotheses import count_hypotheses, hypotheses
-from leaktight.attacks.initial import InitialName, class_means, initial
+from leaktight.attacks.hypotheses import count_hypotheses, guess_hypotheses
+from leaktight.attacks.initial import InitialName, class_means, initial_points
 from leaktight.attacks.label import can_read_labels, read_labels
 from leaktight.attacks.objective import Objective
 from leaktight.attacks.optimiser import SearchAdam, SearchOptimiser
-from leaktight.attacks.private_state import Played, drawn
+from leaktight.attacks.private_state import PlayedParty, draw_secrets
 from leaktight.attacks.replay import FEATURE_GRADIENT, SURROGATE, Replay
-from leaktight.attacks.search_engine import Found, Phase, Search, SearchEngine
+from leaktight.attacks.search_engine import Phase, Search, SearchEngine, SearchResult
 from leaktight.attacks.term import Match, Term
 from leaktight.attacks.truth import objective_at_truth
 from leaktight.attacks.victims import Sighting, Victims
@@ -139,12 +139,12 @@ class GradientMatching(Attack):
     @property
     def needs(self) -> frozenset[Knows]:
         """Labels, if they are to be given; the defence, for its channel; public examples, for a prior or a start made of them."""
-        asked = {
+        wanted = {
             Knows.LABELS: self.labels == "given",
             Knows.DEFENCE: self.distance == LIKELIHOOD,
             Knows.AUXILIARY: self.initial == "class_means" or self.prior.needs_public,
         }
-        return frozenset(thing for thing, needed in asked.items() if needed)
+        return frozenset(thing for thing, needed in wanted.items() if needed)
 
     @model_validator(mode="after")
     def _starts_from_labels(self) -> GradientMatching:
@@ -157,21 +157,21 @@ class GradientMatching(Attack):
     def run(self, view: View, rng: Stream) -> Reconstruction:
         """Search the examples behind every gradient and update in view."""
         exchanges = view.exchanges()
-        found: dict[int, tuple[Tensor, Tensor, Tensor]] = {}
-        judged: list[tuple[Objective, list[tuple[int, ...]]]] = []
+        answers: dict[int, tuple[Tensor, Tensor, Tensor]] = {}
+        searched: list[tuple[Objective, list[tuple[int, ...]]]] = []
         for places, victims in self.cases(view, exchanges, rng):
             objective = self.objective(victims, view)
             inputs, labels, values = self._search(objective, rng)
-            judged.append((objective, places))
+            searched.append((objective, places))
             for row, about in enumerate(places):
-                found |= dict.fromkeys(about, (inputs[row], labels[row], values[row]))
-        order = [found[place] for place in range(len(exchanges))]
+                answers |= dict.fromkeys(about, (inputs[row], labels[row], values[row]))
+        order = [answers[place] for place in range(len(exchanges))]
         return Reconstruction(
             keys=tuple(exchange.sent.key for exchange in exchanges),
-            inputs=tuple(one[0] for one in order),
-            labels=None if self.labels == "given" else tuple(one[1] for one in order),
-            objective=torch.stack([one[2] for one in order]),
-            judge=lambda truth: _at_truth(judged, truth),
+            inputs=tuple(answer[0] for answer in order),
+            labels=None if self.labels == "given" else tuple(answer[1] for answer in order),
+            objective=torch.stack([answer[2] for answer in order]),
+            judge=lambda truth: _at_truth(searched, truth),
         )
 
     def models(self, defence: Defence) -> bool:
@@ -210,10 +210,10 @@ class GradientMatching(Attack):
         victims = objective.victims
         rows = self._rows(victims)
         starts = self.starts(objective, rows, rng)
-        tried = hypotheses(victims, rows, rng, revised=self.phases > 1)
-        found = SearchEngine(objective.problem(tried), self.search(rows)).run(starts, len(victims))
-        targets = None if tried.targets is None else tried.targets[found.rows]
-        return *_answers(objective, found, targets), found.objective
+        hypotheses = guess_hypotheses(victims, rows, rng, revised=self.phases > 1)
+        result = SearchEngine(objective.problem(hypotheses), self.search(rows)).run(starts, len(victims))
+        targets = None if hypotheses.targets is None else hypotheses.targets[result.rows]
+        return *_answers(objective, result, targets), result.objective
 
     def _rows(self, victims: Victims) -> int:
         """Return how many candidates each victim has: at least one for each outcome of its examples, as far as that goes."""
@@ -240,7 +240,7 @@ class GradientMatching(Attack):
         elif victims.starts is not None:
             z = objective.encode(victims.starts)
         else:
-            units = initial(self.initial, total * examples, task.shape, rng).to(objective.device)
+            units = initial_points(self.initial, total * examples, task.shape, rng).to(objective.device)
             shift, scale = (part.to(objective.device) for part in network_units(task.model.normalise, task.shape))
             z = objective.encode((units * scale + shift).view(total, examples, *task.shape))
         logits = torch.randn(total, examples, task.classes, generator=rng) if victims.targets is None else None
@@ -277,12 +277,12 @@ class GradientMatching(Attack):
     def _unknowns(self, victims: Victims, rng: Stream) -> Tensors:
         """Return where the search for further unknowns starts."""
         rows, replay = len(victims) * self._rows(victims), victims.replay
-        found: dict[str, Tensor] = {}
+        starts: dict[str, Tensor] = {}
         if replay.update == "surrogate":
-            found[SURROGATE] = torch.zeros(rows, device=victims.device)
+            starts[SURROGATE] = torch.zeros(rows, device=victims.device)
         if replay.loss == "free" and replay.matches_body:
-            found[FEATURE_GRADIENT] = draw_feature_gradients(victims, rows, rng)
-        return found
+            starts[FEATURE_GRADIENT] = draw_feature_gradients(victims, rows, rng)
+        return starts
 
     def _starts(self, replays: Sequence[Replay], targets: Tensor | None, view: View, rng: Stream) -> Tensor | None:
         if self.initial != "class_means" or targets is None:
@@ -330,7 +330,7 @@ class GradientMatching(Attack):
             return replays, {}
         owned = int(group[0].sent.facts.get("owned", replays[0].examples))
         rows = self.restarts * count_hypotheses(replays)
-        played, secrets = drawn(view.defence, view.task, owned, len(group) * rows, rng)
+        played, secrets = draw_secrets(view.defence, view.task, owned, len(group) * rows, rng)
         return [dataclasses.replace(replay, task=played.task, memory=played.memory) for replay in replays], secrets
 
     def _head_weight(self, view: View) -> float | None:
@@ -339,7 +339,7 @@ class GradientMatching(Attack):
             return 1.0 if self.loss == "known" else None
         if self.loss == "known" and not view.defence.channel(view.task).private_task:
             return 1.0
-        return head_weight(Played.of(view.defence, view.task, 1, stream(0, "head weight")).task)
+        return head_weight(PlayedParty.of(view.defence, view.task, 1, stream(0, "head weight")).task)
 
     def _targets(self, replay: Replay, group: Sequence[Exchange], view: View, rng: Stream) -> Tensor | None:
         if self.labels == "joint" or (self.labels == "auto" and not can_read_labels(replay, group[0].sent.tensors)):
@@ -368,16 +368,16 @@ class GradientMatching(Attack):
         )
 
 
-def _answers(objective: Objective, found: Found, targets: Tensor | None) -> tuple[Tensor, Tensor]:
+def _answers(objective: Objective, result: SearchResult, targets: Tensor | None) -> tuple[Tensor, Tensor]:
     """Return the examples and labels that points stand for."""
-    each = [objective.unpack(point, None if targets is None else targets[row]) for row, point in enumerate(found.points)]
+    each = [objective.unpack(point, None if targets is None else targets[row]) for row, point in enumerate(result.points)]
     return torch.stack([one[1] for one in each]), torch.stack([one[2].argmax(-1) for one in each])
 
 
-def _at_truth(judged: Sequence[tuple[Objective, list[tuple[int, ...]]]], truth: Sequence[GroundTruth]) -> Tensor:
+def _at_truth(searched: Sequence[tuple[Objective, list[tuple[int, ...]]]], truth: Sequence[GroundTruth]) -> Tensor:
     """Return the objective of the truth behind each message."""
     values = torch.full((len(truth),), math.nan)
-    for objective, places in judged:
+    for objective, places in searched:
         for victim, about in enumerate(places):
             values[list(about)] = objective_at_truth(objective, victim, [truth[place] for place in about])
     return values

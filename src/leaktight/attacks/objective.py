@@ -118,10 +118,10 @@ class Objective:
         wanted = {name: tensor[owners] for name, tensor in sighting.wanted.items()}
         places = (0, None if sighting.same else 0, 0, None if known is None else 0)
         with torch.no_grad():
-            found: dict[str, Tensor] = torch.func.vmap(message, in_dims=places)(
+            messages: dict[str, Tensor] = torch.func.vmap(message, in_dims=places)(
                 points, dict(parameters), wanted, None if known is None else known[owners]
             )
-        return found
+        return messages
 
     def _targets_of(self, rows: int) -> Tensor:
         known = self.victims.targets
@@ -184,10 +184,10 @@ class Objective:
         # In pieces that fit into memory, as the engine's own evaluations.
         size = max(1, MEMORY // self.bytes_per_row())
         with torch.no_grad():
-            found: Tensor = torch.func.vmap(misfit, in_dims=places, chunk_size=size)(
+            misfits: Tensor = torch.func.vmap(misfit, in_dims=places, chunk_size=size)(
                 points, parameters, wanted, floors, targets, choice
             )
-        return found.nan_to_num(math.inf)
+        return misfits.nan_to_num(math.inf)
 
     def plausibility(self, z: Tensor, candidate: Candidate) -> Tensor:
         """Return what a candidate costs whatever its message is."""

@@ -159,13 +159,13 @@ def peel(peeled: Peeled, layer: LinearLayer, *, public: bool) -> Peeled:
             return peeled
         seen, rows = candidates(spectrum, layer)
         certify = certify_by_loss if public else certify_by_zeros
-        found = certify(spectrum, layer, seen, rows, peeled.weight)
-        if not len(found.seen):
+        certified = certify(spectrum, layer, seen, rows, peeled.weight)
+        if not len(certified.seen):
             return peeled
-        new = _distinct(torch.cat([peeled.seen, found.seen]))[len(peeled.seen) :]
+        new = _distinct(torch.cat([peeled.seen, certified.seen]))[len(peeled.seen) :]
         if not bool(new.any()):
             return peeled
-        peeled = peeled.take(found.seen[new], found.slopes[new], found.labels[new], found.weight)
+        peeled = peeled.take(certified.seen[new], certified.slopes[new], certified.labels[new], certified.weight)
     return peeled
 
 
@@ -215,7 +215,7 @@ def candidates(spectrum: Spectrum, layer: LinearLayer) -> tuple[Tensor, Tensor]:
     cosine = (units @ units.T).abs().clamp(max=1.0)
     reach = 1e-6 + 4 * spectrum.noise * (len(spectrum) + 1) ** 0.5 / size[places]
     alike = (2 - 2 * cosine).clamp(min=0).sqrt() < (reach[:, None] + reach).clamp(max=0.1)
-    found, groups, free = [], [], torch.ones(len(places), dtype=torch.bool, device=matrix.device)
+    readings, groups, free = [], [], torch.ones(len(places), dtype=torch.bool, device=matrix.device)
     for place in (alike.sum(1) * 1e6 + size[places] / size.max()).argsort(descending=True).tolist():
         if not free[place]:
             continue
@@ -226,9 +226,9 @@ def candidates(spectrum: Spectrum, layer: LinearLayer) -> tuple[Tensor, Tensor]:
         # All rows of one example at once: each is its y times a slope, so their weighted mean has the least noise.
         own = matrix[rows]
         mean = (own * own[:, -1:]).sum(0)
-        found.append(mean / mean[-1])
+        readings.append(mean / mean[-1])
         groups.append(rows)
-    return torch.stack(found), torch.stack(groups)
+    return torch.stack(readings), torch.stack(groups)
 
 
 def certify_by_loss(spectrum: Spectrum, layer: LinearLayer, seen: Tensor, rows: Tensor, weight: float) -> Certified:

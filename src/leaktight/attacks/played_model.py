@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor
 
-from leaktight.attacks.played_channel import Played, Shown
-from leaktight.attacks.shadow import group_by_moment, shadows
+from leaktight.attacks.played_channel import MomentChanges, TensorChange
+from leaktight.attacks.shadow import group_by_moment, shadow_messages
 from leaktight.core.defence import Defence
 from leaktight.core.message import Tensors
 from leaktight.core.random import Stream, stream
@@ -37,16 +37,16 @@ class PlayedModel:
 
     Args:
         view: what the attacker sees, with a known defence.
-        shown: what plays showed about its messages.
+        changes: what plays showed about its messages.
         rng: where the draws of plays come from.
     """
 
-    def __init__(self, view: View, defence: Defence, shown: Sequence[Shown], rng: Stream) -> None:
+    def __init__(self, view: View, defence: Defence, changes: Sequence[MomentChanges], rng: Stream) -> None:
         self.view, self.defence = view, defence
         self.exchanges = view.exchanges()
         self._seed = rng.initial_seed()
         self._moments = {place: moment for moment, places in group_by_moment(view, self.exchanges) for place in places}
-        self._shown = {place: played for played, places in shown for place in places}
+        self._changes = {place: played for played, places in changes for place in places}
 
     def score(self, inputs: Sequence[Tensor | None], labels: Sequence[Tensor | None]) -> Tensor:
         """Return how far each message is from what its guess would have sent; infinite where there is no guess, or none that can be played.
@@ -74,11 +74,11 @@ class PlayedModel:
         return min(tried, default=math.inf)
 
     def _distance(self, place: int, batch: Batch) -> float:
-        message, played = self.exchanges[place].sent.tensors, self._shown[place]
+        message, played = self.exchanges[place].sent.tensors, self._changes[place]
         members = torch.arange(len(batch)).expand(PLAYS, -1)
         # The same draws for every guess, so that chance favours none.
         rng = stream(self._seed, "plays", place)
-        plays = shadows(self.view.task, self._moments[place], batch, members, rng, self.defence)
+        plays = shadow_messages(self.view.task, self._moments[place], batch, members, rng, self.defence)
         return min(_difference(message, {name: tensor[0] for name, tensor in play.items()}, played) for play in plays)
 
 
@@ -90,7 +90,7 @@ def _labels(guess: Tensor, labels: Tensor | None, classes: int) -> Iterator[Tens
         yield from torch.arange(classes).to(guess.device)[:, None]
 
 
-def _difference(message: Tensors, play: Tensors, played: dict[str, Played]) -> float:
+def _difference(message: Tensors, play: Tensors, played: dict[str, TensorChange]) -> float:
     """Return how far a play is from a message, each tensor in units of what is drawn in it."""
     total = 0.0
     for name, tensor in message.items():

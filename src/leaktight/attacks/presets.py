@@ -43,8 +43,8 @@ def preset(name: str, **overrides: Any) -> Attack:
     """
     if name not in PRESETS:
         raise unknown("preset", name, PRESETS)
-    found = PRESETS[name]
+    attack = PRESETS[name]
     if not overrides:
-        return found
-    marked = {"preset": f"{name}*"} if isinstance(found, GradientMatching) else {}
-    return type(found).model_validate({**found.to_dict(), **marked, **overrides})
+        return attack
+    marked = {"preset": f"{name}*"} if isinstance(attack, GradientMatching) else {}
+    return type(attack).model_validate({**attack.to_dict(), **marked, **overrides})

@@ -55,7 +55,7 @@ class Classifier:
 
     def __call__(self, rows: Tensor) -> Tensor:
         """Return the probability of the property for each row, between `EDGE` and 1 - `EDGE`."""
-        return EDGE + (1 - 2 * EDGE) * self.model(_scaled(rows, self.mean, self.spread))
+        return EDGE + (1 - 2 * EDGE) * self.model(_standardise(rows, self.mean, self.spread))
 
 
 def fit(family: Family, rows: Tensor, positive: Tensor, rng: Stream) -> Classifier:
@@ -101,7 +101,7 @@ def fit(family: Family, rows: Tensor, positive: Tensor, rng: Stream) -> Classifi
         raise InvalidValue(
             f"A property classifier needs at least {LEAST} gradients with the property and as many without. Got {few}."
         )
-    return _fitted(_chosen(rows, positive, rng) if family == "best" else family, rows, positive, rng)
+    return _fit_family(_best_family(rows, positive, rng) if family == "best" else family, rows, positive, rng)
 
 
 def unit(rows: Tensor) -> Tensor:
@@ -125,35 +125,35 @@ def log_loss(probabilities: Tensor, positive: Tensor) -> float:
     return F.binary_cross_entropy(probabilities.double(), positive.double()).item()
 
 
-def _fitted(family: Single, rows: Tensor, positive: Tensor, rng: Stream) -> Classifier:
+def _fit_family(family: Single, rows: Tensor, positive: Tensor, rng: Stream) -> Classifier:
     directions = unit(rows)
     mean, spread = directions.mean(0), directions.std(0, correction=0)
     # What varies by rounding alone does not vary.
     spread = torch.where(spread > 1e-9 * mean.abs(), spread, torch.ones_like(spread))
-    return Classifier(family, mean, spread, _FITS[family](_scaled(rows, mean, spread), positive, rng))
+    return Classifier(family, mean, spread, _FITS[family](_standardise(rows, mean, spread), positive, rng))
 
 
-def _scaled(rows: Tensor, mean: Tensor, spread: Tensor) -> Tensor:
+def _standardise(rows: Tensor, mean: Tensor, spread: Tensor) -> Tensor:
     return ((unit(rows) - mean) / spread).clamp(-FAR, FAR)
 
 
-def _chosen(rows: Tensor, positive: Tensor, rng: Stream) -> Single:
+def _best_family(rows: Tensor, positive: Tensor, rng: Stream) -> Single:
     """Return the family with the lowest log loss on rows that it was not fitted to, among the attacker's own."""
-    place = _dealt(positive, FOLDS, rng)
-    losses = {family: _crossed(partial(_fitted, family, rng=rng), rows, positive, place) for family in _FITS}
+    place = _deal_folds(positive, FOLDS, rng)
+    losses = {family: _cross_validate(partial(_fit_family, family, rng=rng), rows, positive, place) for family in _FITS}
     return min(losses, key=lambda family: losses[family])
 
 
-def _crossed(fitted: Callable[[Tensor, Tensor], Model], rows: Tensor, positive: Tensor, place: Tensor) -> float:
+def _cross_validate(train: Callable[[Tensor, Tensor], Model], rows: Tensor, positive: Tensor, place: Tensor) -> float:
     """Return the log loss over all rows, each told by a fit to the rows of other folds."""
-    told = torch.empty(len(rows), dtype=torch.float64)
+    predictions = torch.empty(len(rows), dtype=torch.float64)
     for fold in range(FOLDS):
         out = place == fold
-        told[out] = fitted(rows[~out], positive[~out])(rows[out])
-    return log_loss(told, positive)
+        predictions[out] = train(rows[~out], positive[~out])(rows[out])
+    return log_loss(predictions, positive)
 
 
-def _dealt(positive: Tensor, parts: int, rng: Stream) -> Tensor:
+def _deal_folds(positive: Tensor, parts: int, rng: Stream) -> Tensor:
     """Deal rows out to parts at random, those of each kind evenly."""
     place = torch.empty(len(positive), dtype=torch.long)
     for kind in (True, False):
@@ -165,16 +165,16 @@ def _dealt(positive: Tensor, parts: int, rng: Stream) -> Tensor:
 def _forest(rows: Tensor, positive: Tensor, rng: Stream) -> Model:
     from sklearn.ensemble import RandomForestClassifier
 
-    found = RandomForestClassifier(
-        n_estimators=_TREES, min_samples_leaf=_LEAF, min_samples_split=_LEAF, n_jobs=1, random_state=_seed(rng)
+    forest = RandomForestClassifier(
+        n_estimators=_TREES, min_samples_leaf=_LEAF, min_samples_split=_LEAF, n_jobs=1, random_state=_draw_seed(rng)
     ).fit(rows.numpy(), positive.numpy())
-    return lambda others: torch.from_numpy(found.predict_proba(others.numpy())[:, 1])
+    return lambda others: torch.from_numpy(forest.predict_proba(others.numpy())[:, 1])
 
 
 def _logistic(rows: Tensor, positive: Tensor, rng: Stream) -> Model:
-    place = _dealt(positive, FOLDS, rng)
+    place = _deal_folds(positive, FOLDS, rng)
     strengths = [strength / rows.shape[1] for strength in _STRENGTHS]
-    losses = [_crossed(partial(_regression, strength=strength), rows, positive, place) for strength in strengths]
+    losses = [_cross_validate(partial(_regression, strength=strength), rows, positive, place) for strength in strengths]
     return _regression(rows, positive, strengths[losses.index(min(losses))])
 
 
@@ -185,15 +185,15 @@ def _regression(rows: Tensor, positive: Tensor, strength: float) -> Model:
     with warnings.catch_warnings():
         # A fit that was stopped early is a fit of the family all the same.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        found = LogisticRegression(C=strength, max_iter=_ITERATIONS).fit(rows.numpy(), positive.numpy())
-    return lambda others: torch.from_numpy(found.predict_proba(others.numpy())[:, 1])
+        regression = LogisticRegression(C=strength, max_iter=_ITERATIONS).fit(rows.numpy(), positive.numpy())
+    return lambda others: torch.from_numpy(regression.predict_proba(others.numpy())[:, 1])
 
 
 def _network(rows: Tensor, positive: Tensor, rng: Stream) -> Model:
     rows, target = rows.float(), positive.float()
-    out = _dealt(positive, 5, rng) == 0
+    out = _deal_folds(positive, 5, rng) == 0
     inside = (~out).nonzero()[:, 0]
-    with sealed(_seed(rng)):
+    with sealed(_draw_seed(rng)):
         model = nn.Sequential(nn.Linear(rows.shape[1], _WIDTH), nn.ReLU(), nn.Linear(_WIDTH, 1), nn.Flatten(0))
     steps = torch.optim.AdamW(model.parameters(), lr=_RATE, weight_decay=_DECAY)
     best, waited, kept = float("inf"), 0, model.state_dict()
@@ -215,7 +215,7 @@ def _network(rows: Tensor, positive: Tensor, rng: Stream) -> Model:
     return lambda others: torch.sigmoid(model(others.float()).double())
 
 
-def _seed(rng: Stream) -> int:
+def _draw_seed(rng: Stream) -> int:
     return int(torch.randint(2**31 - 1, (), generator=rng))
 
 

@@ -11,9 +11,9 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from leaktight.attacks.gradient_features import picked, pooled
+from leaktight.attacks.gradient_features import pick_entries, pool_layers
 from leaktight.attacks.property_classifier import Family, fit
-from leaktight.attacks.shadow import Moment, moments, shadows
+from leaktight.attacks.shadow import Moment, moments, shadow_messages
 from leaktight.core.attack import Attack, Principle, PropertyScores
 from leaktight.core.defence import Defence
 from leaktight.core.errors import Refusal, did_you_mean
@@ -32,7 +32,7 @@ Features = Callable[[Tensors], dict[str, Tensor]]
 
 
 @dataclasses.dataclass(frozen=True)
-class Prepared:
+class PreparedFeatures:
     """What the attacker has before it fits a classifier: gradients of its own whose property it knows, and messages to ask about.
 
     Args:
@@ -55,7 +55,9 @@ class Prepared:
         """Fit a classifier for each row and ask it about every message."""
         values = []
         for label, layers in self.rows.items():
-            known, unknown = (torch.cat([found[layer] for layer in layers], dim=1) for found in (self.known, self.unknown))
+            known, unknown = (
+                torch.cat([features[layer] for layer in layers], dim=1) for features in (self.known, self.unknown)
+            )
             values.append(fit(classifier, known, self.positive, stream(self.seed, "classifier", label or ""))(unknown))
         return PropertyScores(self.keys, torch.stack(values), tuple(self.rows))
 
@@ -126,7 +128,7 @@ class PropertyInference(Attack):
         """Learn from gradients of the attacker's own, and score every message in view."""
         return self.prepare(view, rng).scores(self.classifier)
 
-    def prepare(self, view: View, rng: Stream) -> Prepared:
+    def prepare(self, view: View, rng: Stream) -> PreparedFeatures:
         """Make gradients of the attacker's own, and features of them and of every message in view; any classifier can then be fitted."""
         exchanges = view.exchanges()
         if not exchanges:
@@ -137,18 +139,18 @@ class PropertyInference(Attack):
         pool = _pool(view)
         seed = int(torch.randint(1 << 62, (), generator=rng))
         names = _common(exchanges)
-        taken = self._features(names, seed)
-        asked = _stacked([taken({name: exchange.sent.tensors[name][None] for name in names}) for exchange in exchanges])
-        rows = self._rows(list(asked))
-        learned, positive = self._learned(view, moments(view, exchanges), pool, taken, stream(seed, "shadows"))
-        return Prepared(tuple(exchange.sent.key for exchange in exchanges), rows, learned, positive, asked, seed)
+        extract = self._features(names, seed)
+        unknown = _stack([extract({name: exchange.sent.tensors[name][None] for name in names}) for exchange in exchanges])
+        rows = self._rows(list(unknown))
+        known, positive = self._learn_features(view, moments(view, exchanges), pool, extract, stream(seed, "shadows"))
+        return PreparedFeatures(tuple(exchange.sent.key for exchange in exchanges), rows, known, positive, unknown, seed)
 
     def _features(self, names: Sequence[str], seed: int) -> Features:
         """Return what makes features of stacked messages, by layer."""
 
         def taken(tensors: Tensors) -> dict[str, Tensor]:
             chosen = {name: tensors[name] for name in names}
-            found = pooled(chosen) if self.entries is None else picked(chosen, self.entries, seed)
+            found = pool_layers(chosen) if self.entries is None else pick_entries(chosen, self.entries, seed)
             if not all(torch.isfinite(rows).all() for rows in found.values()):
                 raise Refusal(
                     f"{self.kind} needs finite messages. There are others: the training has diverged; take smaller steps."
@@ -170,24 +172,26 @@ class PropertyInference(Attack):
                 )
         return {" + ".join(self.layers): list(self.layers)}
 
-    def _learned(
-        self, view: View, seen: Sequence[Moment], pool: Batch, taken: Features, rng: Stream
+    def _learn_features(
+        self, view: View, seen: Sequence[Moment], pool: Batch, extract: Features, rng: Stream
     ) -> tuple[dict[str, Tensor], Tensor]:
         """Return the features of the attacker's own gradients, and which of them have the property."""
         pairs = max(len(seen), self.gradients // 2)
         shares = itertools.cycle(MIXTURES if self.mixed else (1.0,))
-        found, positive = [], []
+        features, positive = [], []
         for number, moment in enumerate(seen):
             half = pairs // len(seen) + (number < pairs % len(seen))
             members = torch.stack(
                 [*_batches(moment, pool, itertools.islice(shares, half), rng), *_batches(moment, pool, [0.0] * half, rng)]
             )
-            found += [
-                taken(sent)
-                for sent in shadows(view.task, moment, pool, members, rng, view.defence if self.models_defence else None)
+            features += [
+                extract(sent)
+                for sent in shadow_messages(
+                    view.task, moment, pool, members, rng, view.defence if self.models_defence else None
+                )
             ]
             positive += [True] * half + [False] * half
-        return _stacked(found), torch.tensor(positive)
+        return _stack(features), torch.tensor(positive)
 
 
 def _pool(view: View) -> Batch:
@@ -222,9 +226,9 @@ def _batches(moment: Moment, pool: Batch, shares: Iterable[float], rng: Stream) 
     own, others = (properties == 1).nonzero()[:, 0].cpu(), (properties == 0).nonzero()[:, 0].cpu()
     total = moment.parties * moment.examples
     for share in shares:
-        held = max(1, round(share * moment.examples)) if share else 0
-        yield torch.cat([drawn(own, held, rng), drawn(others, total - held, rng)])
+        count = max(1, round(share * moment.examples)) if share else 0
+        yield torch.cat([drawn(own, count, rng), drawn(others, total - count, rng)])
 
 
-def _stacked(parts: Sequence[dict[str, Tensor]]) -> dict[str, Tensor]:
+def _stack(parts: Sequence[dict[str, Tensor]]) -> dict[str, Tensor]:
     return {layer: torch.cat([part[layer] for part in parts]) for layer in parts[0]}

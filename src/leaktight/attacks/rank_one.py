@@ -74,8 +74,8 @@ def _leading(matrix: Tensor) -> Tensor:
     if matrix.shape[0] <= matrix.shape[1]:
         # By the smaller of the two squares: a layer may see many thousand numbers.
         slopes = torch.linalg.eigh(matrix @ matrix.T).eigenvectors[:, -1]
-        found: Tensor = matrix.T @ slopes
-        unit: Tensor = found / found.norm().clamp(min=1e-300)
+        seen: Tensor = matrix.T @ slopes
+        unit: Tensor = seen / seen.norm().clamp(min=1e-300)
         return unit
     vectors: Tensor = torch.linalg.eigh(matrix.T @ matrix).eigenvectors
     return vectors[:, -1]

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from leaktight.attacks.local_steps import LocalSteps
-from leaktight.attacks.private_state import holding
+from leaktight.attacks.private_state import replace_secrets
 from leaktight.channels import outward, push_examples
 from leaktight.core.channel import Belief, Channel, Noise, push_all
 from leaktight.core.errors import Refusal
@@ -94,7 +94,7 @@ class Replay:
         secrets = secrets or {}
         start = self.task.named(parameters, secrets)
         used = self._change(inputs, choice)
-        with holding(self.memory, secrets):
+        with replace_secrets(self.memory, secrets):
             if self.kind is Kind.GRADIENT:
                 belief = self._gradient(start, used, targets, secrets)
             elif self.update == "surrogate":
@@ -130,13 +130,13 @@ class Replay:
         def loss(tensors: dict[str, Tensor]) -> Tensor:
             return self.task.loss(self.task.forward(tensors, inputs), targets).mean()
 
-        found: dict[str, Tensor] = torch.func.grad(loss)(dict(parameters))
-        return found
+        gradients: dict[str, Tensor] = torch.func.grad(loss)(dict(parameters))
+        return gradients
 
     def _free_mean(self, parameters: Tensors, inputs: Tensor, targets: Tensor, secrets: Tensors) -> dict[str, Tensor]:
         """Return the mean gradient of the body by that at the features, and of the head by the public loss."""
         body, head = ({n: t for n, t in parameters.items() if n.startswith(part)} for part in ("body.", "head."))
-        found: dict[str, Tensor] = {name: torch.zeros_like(tensor) for name, tensor in parameters.items()}
+        gradients: dict[str, Tensor] = {name: torch.zeros_like(tensor) for name, tensor in parameters.items()}
 
         def at_features(tensors: dict[str, Tensor]) -> Tensor:
             features = features_of(self.task, tensors, inputs)
@@ -148,10 +148,10 @@ class Replay:
             return (self.head_weight or 0.0) * self.task.loss(outputs, targets).mean()
 
         if self.matches_body:
-            found |= torch.func.grad(at_features)(body)
+            gradients |= torch.func.grad(at_features)(body)
         if self.head_weight is not None and head:
-            found |= torch.func.grad(at_outputs)(head)
-        return found
+            gradients |= torch.func.grad(at_outputs)(head)
+        return gradients
 
     def _unroll(self, start: Tensors, inputs: Tensor, targets: Tensor, secrets: Tensors) -> Belief:
         """Return what is known of an update, step by step."""

@@ -71,9 +71,9 @@ class RowTotals:
 
     def finish(self, known: Tensor) -> Tensor:
         """Return what each pass says of each row, without the rows whose labels were told."""
-        found = torch.where((self._kept < 0)[:, None, None], -self.values, self.values)
-        found[:, :, known.cpu()] = torch.nan
-        return found
+        totals = torch.where((self._kept < 0)[:, None, None], -self.values, self.values)
+        totals[:, :, known.cpu()] = torch.nan
+        return totals
 
     def _sign(self, layer: int, index: Tensor, standard: Tensor, rows: Tensor) -> float:
         way = torch.nn.functional.normalize(standard @ rows.double(), dim=0)

@@ -119,7 +119,7 @@ class Search:
 
 
 @dataclasses.dataclass(frozen=True)
-class Found:
+class SearchResult:
     """Rows of each victim, the best by the objective: their numbers among all rows, their points, and their objective."""
 
     rows: Tensor
@@ -141,16 +141,16 @@ class SearchEngine:
         self.tried = problem.rows
         self._graphs: dict[int, Evaluate] = {}
 
-    def run(self, points: Tensor, victims: int) -> Found:
+    def run(self, points: Tensor, victims: int) -> SearchResult:
         """Search from these points, as many consecutive ones for each victim, and return the best row of each.
 
         All rows are searched at once, as far as they fit into memory.
         """
-        found = self.race(points, victims)
-        best = _best(found.objective, victims, 1)
-        return Found(found.rows[best], found.points[best], found.objective[best])
+        result = self.race(points, victims)
+        best = _best(result.objective, victims, 1)
+        return SearchResult(result.rows[best], result.points[best], result.objective[best])
 
-    def race(self, points: Tensor, victims: int) -> Found:
+    def race(self, points: Tensor, victims: int) -> SearchResult:
         """Search from these points, and return all rows that the last phase keeps."""
         rows = torch.arange(len(points), device=points.device)
         owners = rows // (len(points) // victims)
@@ -163,9 +163,9 @@ class SearchEngine:
             if self.problem.revise is not None and number < last:
                 self._revise(points, owners, rows)
                 values = self.values(points, owners, rows)
-            kept = _best(values, victims, phase.keep)
-            points, values, owners, rows = points[kept], values[kept], owners[kept], rows[kept]
-        return Found(rows, points, values)
+            best = _best(values, victims, phase.keep)
+            points, values, owners, rows = points[best], values[best], owners[best], rows[best]
+        return SearchResult(rows, points, values)
 
     def _revise(self, points: Tensor, owners: Tensor, rows: Tensor) -> None:
         """Let the rows take something else for true."""
@@ -194,10 +194,10 @@ class SearchEngine:
     def _evaluate(self, points: Tensor, arguments: tuple[Any, ...]) -> Evaluate:
         """Return what evaluates this many rows; it is traced once."""
         if len(points) not in self._graphs:
-            self._graphs[len(points)] = self._traced(points, arguments)
+            self._graphs[len(points)] = self._trace(points, arguments)
         return self._graphs[len(points)]
 
-    def _traced(self, points: Tensor, arguments: tuple[Any, ...]) -> Evaluate:
+    def _trace(self, points: Tensor, arguments: tuple[Any, ...]) -> Evaluate:
         """Return (values, gradients) of all rows as one flat graph for exactly these shapes."""
         both = torch.func.grad_and_value(self.problem.objective)
         mapped = torch.func.vmap(both, in_dims=(0, None, 0, 0, None))
@@ -223,14 +223,14 @@ class SearchEngine:
 
         def evaluate(*inputs: Any) -> tuple[Tensor, Tensor]:
             with torch.no_grad():
-                found: tuple[Tensor, Tensor] = graph(*inputs)
-            return found
+                result: tuple[Tensor, Tensor] = graph(*inputs)
+            return result
 
         return evaluate
 
     def _descend(self, phase: Phase, before: int, points: Tensor, owners: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
         """Search from these points; return each row's best point and its objective."""
-        found, lowest = points.clone(), points.new_full((len(points),), math.inf)
+        lowest_points, lowest = points.clone(), points.new_full((len(points),), math.inf)
         places = torch.arange(len(points), device=points.device)
         best, value = points, lowest.clone()
         done = torch.zeros(len(points), dtype=torch.bool, device=points.device)
@@ -259,7 +259,7 @@ class SearchEngine:
             points = choose(done, points, self._project(moved))
             done |= resting
             if evaluation % DROP_EVERY == DROP_EVERY - 1 and 2 * int(done.sum()) >= len(done):
-                found[places], lowest[places] = best, value
+                lowest_points[places], lowest[places] = best, value
                 left = (~done).nonzero()[:, 0]
                 if len(left) == 0:
                     break
@@ -269,8 +269,8 @@ class SearchEngine:
                 state.keep(left)
                 arguments = self._arguments(owners, rows, phase.weight)
                 evaluate = self._evaluate(points, arguments)
-        found[places], lowest[places] = best, value
-        return found, lowest
+        lowest_points[places], lowest[places] = best, value
+        return lowest_points, lowest
 
     def _project(self, points: Tensor) -> Tensor:
         return points if self.problem.project is None else self.problem.project(points)

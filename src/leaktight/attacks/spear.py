@@ -123,12 +123,12 @@ class _Pool:
 
 def _silent(left: Tensor, activations: Tensor) -> Tensor:
     """Return for each start the direction that is smallest where it is not active."""
-    found = []
+    directions = []
     for z in activations:
         rows = left[z < 0]
         if len(rows) >= left.shape[1]:
-            found.append(torch.linalg.eigh(rows.T @ rows).eigenvectors[:, 0])
-    return torch.stack(found) if found else left.new_zeros(0, left.shape[1])
+            directions.append(torch.linalg.eigh(rows.T @ rows).eigenvectors[:, 0])
+    return torch.stack(directions) if directions else left.new_zeros(0, left.shape[1])
 
 
 def _null(left: Tensor, chance: Tensor, draws: int, rng: Stream) -> Tensor:
@@ -154,29 +154,29 @@ def _best(pool: _Pool, spectrum: Spectrum, layer: LinearLayer) -> Disentangled |
     basis = _greedy(pool.directions, len(spectrum))
     if basis is None:
         return None
-    found = _polish(_examples(pool.directions[basis], pool.blur, spectrum, layer), pool.blur, spectrum, layer)
+    split = _polish(_examples(pool.directions[basis], pool.blur, spectrum, layer), pool.blur, spectrum, layer)
     for _ in range(len(spectrum)):
-        if _is_certain(found):
+        if _is_certain(split):
             break
-        better = _exchange(basis, found, pool, spectrum, layer)
+        better = _exchange(basis, split, pool, spectrum, layer)
         if better is None:
             break
-        basis, found = better[0], _polish(better[1], pool.blur, spectrum, layer)
-    order = found.agreement.argsort(descending=True, stable=True)
-    return Disentangled(found.seen[order], found.slopes[order], found.agreement[order])
+        basis, split = better[0], _polish(better[1], pool.blur, spectrum, layer)
+    order = split.agreement.argsort(descending=True, stable=True)
+    return Disentangled(split.seen[order], split.slopes[order], split.agreement[order])
 
 
-def _polish(found: Disentangled, blur: float, spectrum: Spectrum, layer: LinearLayer) -> Disentangled:
+def _polish(split: Disentangled, blur: float, spectrum: Spectrum, layer: LinearLayer) -> Disentangled:
     """Return the examples with each direction fitted anew to all units where its example is not active, if they agree as well."""
-    chosen = _silent(spectrum.left, found.seen @ layer.weight.T)
+    chosen = _silent(spectrum.left, split.seen @ layer.weight.T)
     if len(chosen) < len(spectrum) or torch.linalg.svdvals(chosen)[-1] < INDEPENDENT:
-        return found
+        return split
     polished = _examples(chosen, blur, spectrum, layer)
-    return polished if polished.agreement.sum() >= found.agreement.sum() else found
+    return polished if polished.agreement.sum() >= split.agreement.sum() else split
 
 
-def _is_certain(found: Disentangled | None) -> bool:
-    return found is not None and bool((found.agreement == 1).all())
+def _is_certain(split: Disentangled | None) -> bool:
+    return split is not None and bool((split.agreement == 1).all())
 
 
 def _greedy(directions: Tensor, size: int) -> list[int] | None:
@@ -210,13 +210,13 @@ def _examples(chosen: Tensor, blur: float, spectrum: Spectrum, layer: LinearLaye
 
 
 def _exchange(
-    basis: list[int], found: Disentangled, pool: _Pool, spectrum: Spectrum, layer: LinearLayer
+    basis: list[int], split: Disentangled, pool: _Pool, spectrum: Spectrum, layer: LinearLayer
 ) -> tuple[list[int], Disentangled] | None:
     """Return the best basis with one direction exchanged, of those that agree worst; None if none is better."""
     others = [other for other in range(min(len(pool.directions), 16 * len(basis))) if other not in basis]
-    best, total = None, found.agreement.sum().item() + 1e-9
-    for place in found.agreement.argsort()[:4].tolist():
-        if found.agreement[place] == 1 or not others:
+    best, total = None, split.agreement.sum().item() + 1e-9
+    for place in split.agreement.argsort()[:4].tolist():
+        if split.agreement[place] == 1 or not others:
             continue
         tried = torch.tensor([[*basis[:place], other, *basis[place + 1 :]] for other in others])
         chosen = pool.directions[tried]

@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 
 from torch import Tensor
 
-from leaktight.attacks.clustering import leading
+from leaktight.attacks.clustering import leading_direction
 from leaktight.attacks.embedding_scores import EmbeddingAttack
 from leaktight.core.attack import Principle
 
@@ -51,4 +51,4 @@ class Spectral(EmbeddingAttack):
     def score(self, embeddings: Tensor, known: Tensor, labels: Tensor) -> Tensor:
         """Return the places on the line."""
         centred = embeddings - embeddings.mean(0)
-        return centred @ leading(centred)
+        return centred @ leading_direction(centred)

@@ -10,9 +10,9 @@ from pydantic import SerializeAsAny
 from torch import Tensor
 
 from leaktight.attacks.common_model import CommonModel, model_of
-from leaktight.attacks.played_channel import clean, play, what_is_left
+from leaktight.attacks.played_channel import clean, play, remaining_defence
 from leaktight.attacks.played_model import PlayedModel
-from leaktight.attacks.suite import fitting, prior_of, whole_suite
+from leaktight.attacks.suite import fitting_attacks, prior_of, whole_suite
 from leaktight.core.attack import Attack, Ensemble, Guess, LabelScores, Reconstruction
 from leaktight.core.channel import Channel
 from leaktight.core.defence import Defence, Undefended
@@ -84,19 +84,19 @@ class Strongest(Attack):
 
     def run(self, view: View, rng: Stream) -> Ensemble:
         """Try the attacks one after the other, and choose."""
-        chosen, untried = fitting(self.suite(), view)
+        chosen, untried = fitting_attacks(self.suite(), view)
         untried = {**untried, **self.left_out}
         if not view.exchanges():
             return self._scores(view, chosen, untried, rng)
         cascade = _Cascade(view, rng)
         for name, attack in chosen.items():
-            asked = cascade.asked(attack)
-            if not asked:
+            keys = cascade.messages_for(attack)
+            if not keys:
                 untried[name] = "every message was read before"
                 continue
             try:
                 cascade.add(
-                    name, attack, attack(cascade.view_of(attack).only(asked), stream(rng.initial_seed(), "member", name))
+                    name, attack, attack(cascade.view_of(attack).only(keys), stream(rng.initial_seed(), "member", name))
                 )
             except Refusal as refusal:
                 untried[name] = str(refusal)
@@ -107,18 +107,18 @@ class Strongest(Attack):
 
     def _scores(self, view: View, chosen: Mapping[str, Attack], untried: dict[str, str], rng: Stream) -> Ensemble:
         """Let every label attack score the rows of split learning; the first that models the defence answers."""
-        found: dict[str, Guess] = {}
+        guesses: dict[str, Guess] = {}
         for name, attack in chosen.items():
             try:
-                found[name] = attack(view, stream(rng.initial_seed(), "member", name))
+                guesses[name] = attack(view, stream(rng.initial_seed(), "member", name))
             except Refusal as refusal:
                 untried[name] = str(refusal)
-        scores = {name: guess for name, guess in found.items() if isinstance(guess, LabelScores)}
+        scores = {name: guess for name, guess in guesses.items() if isinstance(guess, LabelScores)}
         if not scores:
             raise Refusal(f"No attack of the suite fits. {next(iter(untried.values()), '')}")
         defence = view.defence or Undefended()
         best = next((name for name in scores if chosen[name].adapts_to(defence)), next(iter(scores)))
-        return Ensemble(scores[best].keys, scores[best], found, untried)
+        return Ensemble(scores[best].keys, scores[best], guesses, untried)
 
 
 class _Cascade:
@@ -138,11 +138,11 @@ class _Cascade:
         defence = self.view.defence
         if defence is not None and defence.is_public and defence.channel(self.view.task) == Channel(complete=False):
             try:
-                shown = play(self.view, defence, stream(seed, "plays"))
-                left = what_is_left(shown)
-                self.cleaned = clean(self.view, shown, left)
+                changes = play(self.view, defence, stream(seed, "plays"))
+                left = remaining_defence(changes)
+                self.cleaned = clean(self.view, changes, left)
                 if not left.whole:
-                    return PlayedModel(self.view, defence, shown, stream(seed, "played model"))
+                    return PlayedModel(self.view, defence, changes, stream(seed, "played model"))
             except Refusal:
                 # What cannot be played is attacked as if it were off.
                 self.cleaned = self.view
@@ -152,7 +152,7 @@ class _Cascade:
         """Return what an attack is shown: messages cleaned of what plays show, but to one that plays the defence itself."""
         return self.view if attack.principle == "learned" else self.cleaned
 
-    def asked(self, attack: Attack) -> list[MessageKey]:
+    def messages_for(self, attack: Attack) -> list[MessageKey]:
         """Return the messages that an attack is to look at."""
         everything = attack.simple or self.view.defence is None or isinstance(self.view.defence, Undefended)
         return [key for key in self.keys if everything or key not in self.read]
@@ -195,19 +195,21 @@ class _Cascade:
     def answer(self) -> Reconstruction:
         """Return the best guess for each message."""
         keys = tuple(key for key in self.keys if key in self.best)
-        found = [self.best[key] for key in keys]
+        answers = [self.best[key] for key in keys]
         # An answer without labels of its own comes with those that another attack read.
-        labels = [self.labels.get(key) if one[2] is None else one[2] for key, one in zip(keys, found, strict=True)]
+        labels = [self.labels.get(key) if answer[2] is None else answer[2] for key, answer in zip(keys, answers, strict=True)]
         judge = None
         if self.model is not None and keys == self.keys:
             judge = self.model.at_truth
         return Reconstruction(
             keys=keys,
-            inputs=tuple(one[1] for one in found),
+            inputs=tuple(answer[1] for answer in answers),
             labels=tuple(label for label in labels if label is not None)
             if all(label is not None for label in labels)
             else None,
-            objective=torch.tensor([one[0][1] for one in found]) if self.model is not None else None,
+            objective=torch.tensor([answer[0][1] for answer in answers]) if self.model is not None else None,
             judge=judge,
-            certified=tuple(torch.zeros(len(one[1]), dtype=torch.bool) if one[3] is None else one[3].bool() for one in found),
+            certified=tuple(
+                torch.zeros(len(answer[1]), dtype=torch.bool) if answer[3] is None else answer[3].bool() for answer in answers
+            ),
         )

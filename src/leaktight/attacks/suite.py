@@ -53,7 +53,7 @@ def whole_suite() -> dict[str, Attack]:
     }
 
 
-def fitting(suite: Mapping[str, Attack], view: View) -> tuple[dict[str, Attack], dict[str, str]]:
+def fitting_attacks(suite: Mapping[str, Attack], view: View) -> tuple[dict[str, Attack], dict[str, str]]:
     """Return the attacks of a suite that fit a view, in order, and why others that would fit cannot be tried.
 
     Args:

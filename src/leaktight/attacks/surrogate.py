@@ -82,11 +82,11 @@ class Surrogate(Attack):
         rows = None
         if numbers is not None and worth_adding(*numbers, layers=1):
             sides = (scores, exchanges), (blind, dealt)
-            values, baseline = (_totals(found, each, *numbers) for found, each in sides)
+            values, baseline = (_totals(side, side_exchanges, *numbers) for side, side_exchanges in sides)
             rows = RowScores(numbers[0], values, baseline)
         # Activations have a part in every score, so it is judged as the layers before the cut are.
         layer = [name for name, _ in view.task.model.body.named_children()][-1:] or ["bottom"]
-        every, others = (tuple(found[None] for found in each) for each in (scores, blind))
+        every, others = (tuple(values[None] for values in side) for side in (scores, blind))
         return LabelScores(tuple(message.key for message in gradients), every, tuple(layer), False, others, rows)
 
     def _search(self, exchanges: Sequence[_Exchange], passes: Sequence[int], seed: int) -> list[Tensor]:
@@ -97,8 +97,8 @@ class Surrogate(Attack):
         scores: dict[int, Tensor] = {}
         for number in sorted(set(passes)):
             places = [place for place, own in enumerate(passes) if own == number]
-            found = self._match(top, [exchanges[place] for place in places], seed + number)
-            scores |= dict(zip(places, found, strict=True))
+            own_scores = self._match(top, [exchanges[place] for place in places], seed + number)
+            scores |= dict(zip(places, own_scores, strict=True))
         return [scores[place] for place in range(len(exchanges))]
 
     def _match(self, top: nn.Module, exchanges: Sequence[_Exchange], seed: int) -> list[Tensor]:
@@ -113,8 +113,8 @@ class Surrogate(Attack):
             labels = torch.sigmoid(logits)
             leaf = activations.detach().requires_grad_(True)
             loss = nn.functional.binary_cross_entropy_with_logits(top(leaf)[:, 0], labels, reduction="sum")
-            [made] = torch.autograd.grad(loss, leaf, create_graph=True)
-            likeness = nn.functional.cosine_similarity(made.flatten(), gradients.flatten(), dim=0)
+            [gradient] = torch.autograd.grad(loss, leaf, create_graph=True)
+            likeness = nn.functional.cosine_similarity(gradient.flatten(), gradients.flatten(), dim=0)
             apart = _entropy(labels.mean()) - _entropy(labels).mean()
             torch.autograd.backward(1 - likeness + self.weight * (apart - wanted).square())
             adam.step()
@@ -144,8 +144,8 @@ def _totals(scores: Sequence[Tensor], exchanges: Sequence[_Exchange], rows: Sequ
     """Return what each pass says of each row, in one sign."""
     count = 1 + max(int(own.max()) for own in rows)
     totals = RowTotals(1, sorted(set(passes)), count, turns=True)
-    for found, exchange, own, number in zip(scores, exchanges, rows, passes, strict=True):
-        totals.add(0, number, own, found, exchange.gradients)
+    for values, exchange, own, number in zip(scores, exchanges, rows, passes, strict=True):
+        totals.add(0, number, own, values, exchange.gradients)
     return totals.finish(torch.zeros(count, dtype=torch.bool))
 
 

@@ -52,22 +52,22 @@ def _standard(belief: Belief, name: str, observed: Tensors, rng: Stream) -> Tens
     )
     nothing = torch.full_like(seen, torch.nan)
     if mask is None:
-        return _normal(seen - mean, noise)
+        return _to_normal(seen - mean, noise)
     ranked = ranked_noise(mask)
     if not noise.is_none:
         if not ranked.is_none:
             return nothing
-        kept = _kept(mean, mask)
-        return torch.where(kept, _normal(seen - mean, _sent(mask) + noise), _normal(seen, noise))
+        kept = _is_kept(mean, mask)
+        return torch.where(kept, _to_normal(seen - mean, _noise_on_sent(mask) + noise), _to_normal(seen, noise))
     came = seen != 0
     if ranked.is_none:
-        return torch.where(came, _normal(seen - mean, _sent(mask)), torch.nan)
+        return torch.where(came, _to_normal(seen - mean, _noise_on_sent(mask)), torch.nan)
     if mask.before is not None or not mask.sent.is_none or ranked.approximate:
         return nothing
     bound = bound_of(belief, name, observed).double()
     low, high = distribution(-bound - mean, ranked), distribution(bound - mean, ranked)
     place = low + (high - low) * torch.rand(seen.shape, generator=rng, dtype=torch.float64)
-    return torch.where(came, _normal(seen - mean, ranked), torch.special.ndtri(place.clamp(1e-15, 1 - 1e-15)))
+    return torch.where(came, _to_normal(seen - mean, ranked), torch.special.ndtri(place.clamp(1e-15, 1 - 1e-15)))
 
 
 def _deviation(belief: Belief, name: str, observed: Tensors) -> Tensor:
@@ -84,21 +84,21 @@ def _deviation(belief: Belief, name: str, observed: Tensors) -> Tensor:
     if not noise.is_none or not ranked.is_none:
         return nothing
     bound = bound_of(belief, name, observed).double()
-    sent = (seen - mean).abs() if _sent(mask).is_none else nothing
+    sent = (seen - mean).abs() if _noise_on_sent(mask).is_none else nothing
     return torch.where(seen != 0, sent, (mean.abs() - bound).clamp(min=0))
 
 
-def _kept(mean: Tensor, mask: Mask) -> Tensor:
+def _is_kept(mean: Tensor, mask: Mask) -> Tensor:
     """Return which entries go out where no noise is ranked: the same for every message."""
     kept = mean.abs() >= mask.edge
-    return kept if mask.before is None else kept & _kept(mean, mask.before)
+    return kept if mask.before is None else kept & _is_kept(mean, mask.before)
 
 
-def _sent(mask: Mask) -> Noise:
-    return mask.sent if mask.before is None else mask.sent + _sent(mask.before)
+def _noise_on_sent(mask: Mask) -> Noise:
+    return mask.sent if mask.before is None else mask.sent + _noise_on_sent(mask.before)
 
 
-def _normal(residual: Tensor, noise: Noise) -> Tensor:
+def _to_normal(residual: Tensor, noise: Noise) -> Tensor:
     if noise.is_none or noise.approximate:
         return torch.full_like(residual, torch.nan)
     if noise.along is not None:

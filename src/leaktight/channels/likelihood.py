@@ -101,8 +101,8 @@ def _term(belief: Belief, name: str, observed: Tensors, floor: Scale) -> Tensor:
     if mask is None:
         return _cost(seen - mean, noise, floor)
     if noise.is_none:
-        return _shown(mean, seen, mask, bound_of(belief, name, observed), floor)
-    passed, dropped = _split(mean, mask)
+        return _visible_cost(mean, seen, mask, bound_of(belief, name, observed), floor)
+    passed, dropped = _split_parts(mean, mask)
     parts = [part.add(noise) for part in passed] + [_Part(weight, 0.0, noise) for weight in dropped]
     return _mixture(parts, seen, floor) + _peak(noise, seen, floor)
 
@@ -132,9 +132,9 @@ def _along(residual: Tensor, noise: Noise, along: Tensor, floor: Scale) -> Tenso
     return 0.5 * (square + variance.log().sum(1) + torch.log1p(power))
 
 
-def _shown(mean: Tensor, seen: Tensor, mask: Mask, bound: Tensor, floor: Scale) -> Tensor:
+def _visible_cost(mean: Tensor, seen: Tensor, mask: Mask, bound: Tensor, floor: Scale) -> Tensor:
     """Return the cost under a mask that shows: each entry was sent, or is bounded."""
-    parts = _ranked(mean, mask)
+    parts = _ranked_parts(mean, mask)
     sent_noise = _sent_after(mask)
     if len(parts) > 1:
         sent = _mixture([part.add(sent_noise) for part in parts], seen, floor)
@@ -153,32 +153,32 @@ def _within(part: _Part, like: Tensor, bound: Tensor, floor: Scale) -> Tensor:
     return log_within(torch.zeros_like(like) + part.mean, bound, part.noise, floor)
 
 
-def _ranked(mean: Tensor, mask: Mask) -> list[_Part]:
+def _ranked_parts(mean: Tensor, mask: Mask) -> list[_Part]:
     """Return the ways in which what a mask ranks may have come about; entries that are surely zero are none of them."""
     if mask.before is None:
         return [_Part(0.0, mean, mask.ranked)]
     if mask.ranked.is_none:
         return [_Part(0.0, mean, ranked_noise(mask.before))]
-    passed, dropped = _split(mean, mask.before)
+    passed, dropped = _split_parts(mean, mask.before)
     return [part.add(mask.ranked) for part in passed] + [_Part(weight, 0.0, mask.ranked) for weight in dropped]
 
 
-def _split(mean: Tensor, mask: Mask) -> tuple[list[_Part], list[Tensor | float]]:
+def _split_parts(mean: Tensor, mask: Mask) -> tuple[list[_Part], list[Tensor | float]]:
     """Return the ways in which an entry comes through a mask, and the weights of those in which it does not."""
     dropped: list[Tensor | float] = []
     if mask.before is not None and mask.ranked.is_none:
-        parts, dropped = _split(mean, mask.before)
+        parts, dropped = _split_parts(mean, mask.before)
     else:
-        parts = _ranked(mean, mask)
+        parts = _ranked_parts(mean, mask)
     passed = []
     for part in parts:
-        kept, left = _kept(torch.zeros_like(mean) + part.mean, part.noise, mask.edge)
+        kept, left = _log_chances(torch.zeros_like(mean) + part.mean, part.noise, mask.edge)
         passed.append(part.add(mask.sent, kept))
         dropped.append(part.weight + left)
     return passed, dropped
 
 
-def _kept(mean: Tensor, noise: Noise, edge: Scale) -> tuple[Tensor, Tensor]:
+def _log_chances(mean: Tensor, noise: Noise, edge: Scale) -> tuple[Tensor, Tensor]:
     """Return the logarithms of the probabilities that an entry goes out, and that it does not."""
     level = torch.as_tensor(edge, dtype=mean.dtype, device=mean.device)
     if noise.is_none:

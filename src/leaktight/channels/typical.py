@@ -26,13 +26,13 @@ def typical(belief: Belief, name: str) -> Tensor:
         2.0
     """
     mean, mask = belief.means[name], belief.masks.get(name)
-    left = mean if mask is None else left_by(mean, mask)
+    left = mean if mask is None else apply_mask(mean, mask)
     return left + _draw(belief.noise_of(name), mean, 0)
 
 
-def left_by(mean: Tensor, mask: Mask, depth: int = 1) -> Tensor:
+def apply_mask(mean: Tensor, mask: Mask, depth: int = 1) -> Tensor:
     """Return what a mask leaves of a tensor under the fixed draw, zero where an entry does not go out."""
-    earlier = mean if mask.before is None else left_by(mean, mask.before, depth + 2)
+    earlier = mean if mask.before is None else apply_mask(mean, mask.before, depth + 2)
     ranked = earlier + _draw(mask.ranked, mean, depth)
     return torch.where(ranked.abs() >= mask.edge, ranked + _draw(mask.sent, mean, depth + 1), 0.0)
 

@@ -24,7 +24,7 @@ AGAINST: tuple[Against, Against] = ("raw", "used")
 
 
 @dataclasses.dataclass(frozen=True)
-class Paired:
+class PairedExamples:
     """Guessed and true examples of all messages, example by example, and the number of the message each one is behind."""
 
     against: Against
@@ -33,7 +33,7 @@ class Paired:
     messages: Tensor
 
 
-def paired(guess: Guess, truth: Sequence[GroundTruth], clamp: bool) -> Iterator[Paired]:
+def pair_guess(guess: Guess, truth: Sequence[GroundTruth], clamp: bool) -> Iterator[PairedExamples]:
     """Pair a reconstruction with the raw and then with the used examples; nothing for a guess that holds no examples.
 
     Args:
@@ -47,10 +47,10 @@ def paired(guess: Guess, truth: Sequence[GroundTruth], clamp: bool) -> Iterator[
     for against in AGAINST:
         truths = [(inside.raw if against == "raw" else inside.used).inputs for inside in truth]
         if any(len(examples) for examples in truths):
-            yield Paired(against, *arrange_all(inputs, truths))
+            yield PairedExamples(against, *arrange_all(inputs, truths))
 
 
-def resampled(metric: Metric, values: Tensor, messages: Tensor, rng: Stream) -> Interval:
+def resample_messages(metric: Metric, values: Tensor, messages: Tensor, rng: Stream) -> Interval:
     """Return the interval of a mean from resampling whole messages, by a stream of the metric's own.
 
     It is the same whichever metrics were graded before.
@@ -58,7 +58,7 @@ def resampled(metric: Metric, values: Tensor, messages: Tensor, rng: Stream) -> 
     return bootstrap(values, stream(rng.initial_seed(), "interval", metric.kind), groups=messages)
 
 
-def of_share(values: Tensor, messages: Tensor) -> Interval:
+def share_interval(values: Tensor, messages: Tensor) -> Interval:
     """Return Wilson's interval of a share with the number of messages as the number of trials.
 
     That is the usual one for messages of one example, and for larger batches wide enough even if the examples of a message always
@@ -69,7 +69,7 @@ def of_share(values: Tensor, messages: Tensor) -> Interval:
         messages: the number of the message that each example is behind.
 
     Example:
-        >>> low, high = of_share(torch.zeros(4), torch.arange(4))
+        >>> low, high = share_interval(torch.zeros(4), torch.arange(4))
         >>> low, round(high, 2)
         (0.0, 0.49)
     """
@@ -135,11 +135,13 @@ class Comparison(Metric):
         if not isinstance(guess, Reconstruction) or not truth:
             return ()
         blind = Blind.of(guess, truth, public)
-        for pairs in paired(guess, truth, self.clamps):
+        for pairs in pair_guess(guess, truth, self.clamps):
             if not self.applies(pairs.truth.shape[1:]):
                 continue
             values = self.measure(pairs.guess, pairs.truth)
-            interval = of_share(values, pairs.messages) if self.share else resampled(self, values, pairs.messages, rng)
+            interval = (
+                share_interval(values, pairs.messages) if self.share else resample_messages(self, values, pairs.messages, rng)
+            )
             chance = chance_level(self.measure, self.leaks, pairs.truth, pairs.messages, blind, rng)
             readings.append(read(self, values, interval, chance, pairs.against))
         return tuple(readings)

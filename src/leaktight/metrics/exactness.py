@@ -13,7 +13,7 @@ from leaktight.core.metric import Direction, Metric, Reading
 from leaktight.core.random import Stream, stream
 from leaktight.core.run import GroundTruth
 from leaktight.core.task import Batch
-from leaktight.metrics.comparison import AGAINST, Against, of_share, read
+from leaktight.metrics.comparison import AGAINST, Against, read, share_interval
 from leaktight.statistics.interval import bootstrap
 
 EXACT = 0.01
@@ -57,10 +57,10 @@ class ExactShare(Metric):
         readings = []
         for against in AGAINST:
             truths = _truths(truth, against)
-            found = [is_matched(one, inputs[: len(one)]) for one, inputs in zip(truths, guess.inputs, strict=True)]
-            values, sizes = torch.cat([*found, torch.zeros(0)]).double(), torch.tensor([len(one) for one in truths])
+            matched = [is_matched(one, inputs[: len(one)]) for one, inputs in zip(truths, guess.inputs, strict=True)]
+            values, sizes = torch.cat([*matched, torch.zeros(0)]).double(), torch.tensor([len(one) for one in truths])
             if len(values):
-                interval = of_share(values, torch.repeat_interleave(sizes))
+                interval = share_interval(values, torch.repeat_interleave(sizes))
                 readings.append(read(self, values, interval, 0.0, against))
         return tuple(readings)
 

@@ -20,7 +20,7 @@ from leaktight.core.metric import Direction, Metric, Reading
 from leaktight.core.random import Stream, drawn, stream
 from leaktight.core.run import GroundTruth
 from leaktight.core.task import Batch
-from leaktight.metrics.comparison import resampled
+from leaktight.metrics.comparison import resample_messages
 from leaktight.metrics.pairing import is_image
 from leaktight.metrics.recogniser import recogniser
 from leaktight.statistics.interval import wilson
@@ -78,9 +78,9 @@ class Recognised(Generated):
     def read(self, guess: Samples, truth: Sequence[GroundTruth], rng: Stream, public: Batch) -> Reading:
         """Return the share."""
         known = recogniser(public)
-        found, usual = (_is(known.probabilities(inputs), guess.label) for inputs in (guess.inputs, public.inputs))
-        low, high = wilson(found.sum().item(), len(found))
-        return _reading(self, found, low, high, chance=usual.mean().item())
+        recognised, usual = (_is_label(known.probabilities(inputs), guess.label) for inputs in (guess.inputs, public.inputs))
+        low, high = wilson(recognised.sum().item(), len(recognised))
+        return _reading(self, recognised, low, high, chance=usual.mean().item())
 
 
 class RecognisedAny(Generated):
@@ -104,12 +104,12 @@ class RecognisedAny(Generated):
 
     def read(self, guess: Samples, truth: Sequence[GroundTruth], rng: Stream, public: Batch) -> Reading:
         """Return the share."""
-        known, held = recogniser(public), torch.cat([batch.labels.cpu() for batch in _held(truth)])
-        found, usual = (
-            torch.isin(known.probabilities(inputs).argmax(1), held).double() for inputs in (guess.inputs, public.inputs)
+        known, classes = recogniser(public), torch.cat([batch.labels.cpu() for batch in _own_batches(truth)])
+        recognised, usual = (
+            torch.isin(known.probabilities(inputs).argmax(1), classes).double() for inputs in (guess.inputs, public.inputs)
         )
-        low, high = wilson(found.sum().item(), len(found))
-        return _reading(self, found, low, high, chance=usual.mean().item())
+        low, high = wilson(recognised.sum().item(), len(recognised))
+        return _reading(self, recognised, low, high, chance=usual.mean().item())
 
 
 class RecognisedConfidence(Generated):
@@ -131,7 +131,7 @@ class RecognisedConfidence(Generated):
         """Return the mean probability."""
         known = recogniser(public)
         sure, usual = (known.probabilities(inputs)[:, guess.label].double() for inputs in (guess.inputs, public.inputs))
-        low, high = resampled(self, sure, torch.arange(len(sure)), rng)
+        low, high = resample_messages(self, sure, torch.arange(len(sure)), rng)
         return _reading(self, sure, low, high, chance=usual.mean().item())
 
 
@@ -159,10 +159,10 @@ class NearestPrivate(Generated):
 
     def read(self, guess: Samples, truth: Sequence[GroundTruth], rng: Stream, public: Batch) -> Reading:
         """Return the mean share of distances."""
-        held, others = _private(self, guess, truth), public.inputs[public.labels == guess.label]
-        count = min(len(held), len(others))
+        private, others = _private_examples(self, guess, truth), public.inputs[public.labels == guess.label]
+        count = min(len(private), len(others))
         pick = stream(rng.initial_seed(), self.kind)
-        examples = torch.cat([_some(inputs, count, pick) for inputs in (held, others)])
+        examples = torch.cat([_some(inputs, count, pick) for inputs in (private, others)])
         apart = _distances(guess.inputs, examples)
         share = _share(apart, torch.arange(2 * count))
         deals = [_share(apart, torch.randperm(2 * count, generator=pick)).mean() for _ in range(_DEALS)]
@@ -195,7 +195,7 @@ class SampleDiversity(Generated):
 
     def read(self, guess: Samples, truth: Sequence[GroundTruth], rng: Stream, public: Batch) -> Reading:
         """Return the relative mean distance."""
-        real = _some(_private(self, guess, truth), len(guess.inputs), stream(rng.initial_seed(), self.kind))
+        real = _some(_private_examples(self, guess, truth), len(guess.inputs), stream(rng.initial_seed(), self.kind))
         if len(guess.inputs) < 2 or len(real) < 2:
             raise Refusal(f"{self.kind} needs at least 2 samples and 2 private examples of class {guess.label}.")
         each = _spread(guess.inputs) / _spread(real).mean().clamp_min(_TINY)
@@ -204,21 +204,21 @@ class SampleDiversity(Generated):
         return _reading(self, each, max(0.0, value - margin), value + margin, chance=0.0)
 
 
-def _is(probabilities: Tensor, label: int) -> Tensor:
+def _is_label(probabilities: Tensor, label: int) -> Tensor:
     return (probabilities.argmax(1) == label).double()
 
 
-def _held(truth: Sequence[GroundTruth]) -> list[Batch]:
+def _own_batches(truth: Sequence[GroundTruth]) -> list[Batch]:
     """Return the attacked parties' own examples; of a party that wrote down no more, those behind its message."""
     return [inside.raw if inside.owned is None else inside.owned for inside in truth]
 
 
-def _private(metric: Metric, guess: Samples, truth: Sequence[GroundTruth]) -> Tensor:
+def _private_examples(metric: Metric, guess: Samples, truth: Sequence[GroundTruth]) -> Tensor:
     """Return the attacked parties' own examples of the class."""
-    found = [batch.inputs[batch.labels == guess.label].cpu() for batch in _held(truth)]
-    if not sum(map(len, found)):
+    examples = [batch.inputs[batch.labels == guess.label].cpu() for batch in _own_batches(truth)]
+    if not sum(map(len, examples)):
         raise Refusal(f"{metric.kind} needs private examples of class {guess.label}. None of the attacked parties holds one.")
-    return torch.cat(found)
+    return torch.cat(examples)
 
 
 def _some(inputs: Tensor, count: int, rng: Stream) -> Tensor:

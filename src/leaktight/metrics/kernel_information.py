@@ -57,14 +57,14 @@ def squared_distances(rows: Tensor, others: Tensor) -> Tensor:
         >>> squared_distances(torch.tensor([[0.0, 0.0]]), torch.tensor([[3.0, 4.0], [0.0, 0.0]])).tolist()
         [[25.0, 0.0]]
     """
-    found = torch.zeros(len(rows), len(others), dtype=torch.float64)
+    distances = torch.zeros(len(rows), len(others), dtype=torch.float64)
     for pair in zip(*(torch.split(each.detach().cpu(), _COLUMNS, dim=1) for each in (rows, others)), strict=True):
         some, same = (each.double() for each in pair)
         # The same shift of both changes no distance, and keeps large common parts from drowning small differences.
         centre = same.mean(0)
         some, same = some - centre, same - centre
-        found += some.square().sum(1)[:, None] + same.square().sum(1) - 2 * some @ same.T
-    return found.clamp_min(0)
+        distances += some.square().sum(1)[:, None] + same.square().sum(1) - 2 * some @ same.T
+    return distances.clamp_min(0)
 
 
 def _bits(squared: Tensor, width: float) -> float:

@@ -76,8 +76,8 @@ class KeyCosine(Metric):
 
 def _keys(truth: Sequence[GroundTruth], dimensions: int) -> Tensor:
     """Return the keys of so many dimensions that the attacked parties are to reveal, of length 1, one in each row."""
-    found = [key for inside in truth for key in inside.revealed.values() if tuple(key.shape) == (dimensions,)]
-    return F.normalize(torch.stack(found).cpu().double(), dim=1) if found else torch.zeros(0, dimensions)
+    keys = [key for inside in truth for key in inside.revealed.values() if tuple(key.shape) == (dimensions,)]
+    return F.normalize(torch.stack(keys).cpu().double(), dim=1) if keys else torch.zeros(0, dimensions)
 
 
 def fisher_interval(cosine: float, dimensions: int) -> tuple[float, float]:

@@ -15,7 +15,7 @@ from leaktight.core.metric import Direction, Metric, Reading
 from leaktight.core.random import Stream
 from leaktight.core.run import GroundTruth
 from leaktight.core.task import Batch
-from leaktight.metrics.comparison import AGAINST, of_share, read
+from leaktight.metrics.comparison import AGAINST, read, share_interval
 
 
 def label_distance(guess: Tensor, truth: Tensor) -> Tensor:
@@ -153,7 +153,7 @@ class LabelDistance(Metric):
             if sizes.sum() == 0:
                 continue
             distances = _distances(guesses, labels)
-            interval = of_share(distances, torch.repeat_interleave(sizes))
+            interval = share_interval(distances, torch.repeat_interleave(sizes))
             readings.append(read(self, distances, interval, _chance(labels, truth[0].task.classes, public), against))
         return tuple(readings)
 

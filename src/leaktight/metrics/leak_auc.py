@@ -73,7 +73,7 @@ class LeakAUC(Metric):
             for name, share in ((self.kind, 0.5), (f"{self.kind}_q95", TAIL)):
                 chances = [null_quantile(sizes, share, signed=signed)]
                 chances += [torch.quantile(blind, share).item()] if len(blind) else []
-                low, high = resampled(each, share, stream(rng.initial_seed(), "interval", self.kind))
+                low, high = quantile_interval(each, share, stream(rng.initial_seed(), "interval", self.kind))
                 readings.append(
                     Reading(
                         name=name,
@@ -96,7 +96,7 @@ def _steps(
 ) -> tuple[Tensor, list[tuple[int, int]]]:
     """Return the AUC at one layer of each step that has one, and how many positives and negatives were scored there."""
     pairs = zip(values, positive, strict=True)
-    steps = [found for scores, labels in pairs if (found := _step(scores[place].detach().cpu(), labels)) is not None]
+    steps = [step for scores, labels in pairs if (step := _step(scores[place].detach().cpu(), labels)) is not None]
     each = torch.tensor([value for value, _ in steps], dtype=torch.float64)
     return each if signed else 0.5 + (each - 0.5).abs(), [size for _, size in steps]
 
@@ -116,7 +116,7 @@ def _step(scores: Tensor, positive: Tensor) -> tuple[float, tuple[int, int]] | N
     return auc(scores[scored], labels), (positives, negatives)
 
 
-def resampled(values: Tensor, share: float, rng: Stream) -> Interval:
+def quantile_interval(values: Tensor, share: float, rng: Stream) -> Interval:
     """Return the 95 % percentile bootstrap interval of a quantile; one value alone gives none.
 
     Args:
@@ -125,17 +125,17 @@ def resampled(values: Tensor, share: float, rng: Stream) -> Interval:
         rng: where the resamples come from.
 
     Example:
-        >>> resampled(torch.tensor([0.75, 0.75, 0.75]), 0.5, stream(0, "interval"))
+        >>> quantile_interval(torch.tensor([0.75, 0.75, 0.75]), 0.5, stream(0, "interval"))
         (0.75, 0.75)
     """
     if len(values) < 2:
         return None, None
     values = values.double()
     chunk = max(1, _DRAWS // len(values))
-    found = []
+    quantiles = []
     for start in range(0, _RESAMPLES, chunk):
         drawn = torch.randint(len(values), (min(chunk, _RESAMPLES - start), len(values)), generator=rng)
-        found.append(torch.quantile(values[drawn], share, dim=1))
-    ends = torch.quantile(torch.cat(found), torch.tensor([0.025, 0.975], dtype=torch.float64))
+        quantiles.append(torch.quantile(values[drawn], share, dim=1))
+    ends = torch.quantile(torch.cat(quantiles), torch.tensor([0.025, 0.975], dtype=torch.float64))
     measured = torch.quantile(values, share).item()
     return min(ends[0].item(), measured), max(ends[1].item(), measured)

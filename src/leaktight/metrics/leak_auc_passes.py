@@ -97,7 +97,7 @@ def _layer(
     without, around, _ = _auc(_after(blind, adds), labels, folded=layer is not None)
     positives = int(labels.sum())
     chance = null_quantile([(positives, len(labels) - positives)], 0.5, signed=not folded)
-    told = Reading(
+    reading = Reading(
         name=PASSES,
         value=value,
         low=interval[0],
@@ -119,7 +119,7 @@ def _layer(
         against="raw",
         layer=layer,
     )
-    return told, features
+    return reading, features
 
 
 def _theory(values: Tensor, labels: Tensor, times: float, layer: str | None, folded: bool) -> Reading:
@@ -156,7 +156,7 @@ def _auc(scores: Tensor, labels: Tensor, folded: bool) -> tuple[float, Interval,
 
 def _labels(scores: RowScores, truth: Sequence[GroundTruth]) -> Tensor:
     """Return which rows are positive."""
-    found = torch.zeros(scores.values.shape[2], dtype=torch.bool)
+    labels = torch.zeros(scores.values.shape[2], dtype=torch.bool)
     for rows, inside in zip(scores.rows, truth, strict=True):
-        found[rows.cpu()] = (inside.raw.labels == 1).cpu()
-    return found
+        labels[rows.cpu()] = (inside.raw.labels == 1).cpu()
+    return labels

@@ -53,14 +53,14 @@ class NormHistogram(Metric):
         self, guess: Guess, truth: Sequence[GroundTruth], rng: Stream, public: Batch | None = None
     ) -> tuple[Reading, ...]:
         """Return one reading for each of two classes; nothing for other messages than cut gradients."""
-        found: dict[int, list[Tensor]] = {0: [], 1: []}
+        groups: dict[int, list[Tensor]] = {0: [], 1: []}
         for inside in truth:
-            if inside.sent.kind is Kind.CUT_GRADIENT and inside.task.classes == len(found):
+            if inside.sent.kind is Kind.CUT_GRADIENT and inside.task.classes == len(groups):
                 norms = relative(*inside.sent.tensors.values())
                 labels = inside.raw.labels.to(norms.device)
-                for label, group in found.items():
+                for label, group in groups.items():
                     group.append(norms[labels[: len(norms)] == label])
-        norms_of = {label: torch.cat(group) for label, group in found.items() if group}
+        norms_of = {label: torch.cat(group) for label, group in groups.items() if group}
         return tuple(
             Reading(
                 name=f"norm_{name}",
@@ -84,8 +84,8 @@ def relative(rows: Tensor) -> Tensor:
     flat = rows.detach().flatten(1).double()
     norms = flat.norm(dim=1)
     mean = norms.mean()
-    found: Tensor = (norms / mean).cpu() if len(norms) and mean > 0 and torch.isfinite(mean) else norms[:0].cpu()
-    return found
+    shares: Tensor = (norms / mean).cpu() if len(norms) and mean > 0 and torch.isfinite(mean) else norms[:0].cpu()
+    return shares
 
 
 def histogram(norms: Tensor) -> Tensor:

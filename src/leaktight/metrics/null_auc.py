@@ -86,11 +86,11 @@ def _counts(few: int, many: int) -> Tensor:
         shift = many + number
         if shift < len(counts):
             counts[shift:] -= counts[:-shift].clone()
-        counts = _divided(counts, number)
+        counts = _divide(counts, number)
     return counts
 
 
-def _divided(counts: Tensor, number: int) -> Tensor:
+def _divide(counts: Tensor, number: int) -> Tensor:
     """Divide a power series by 1 - x^number: add up every so many coefficients."""
     length = -(-len(counts) // number) * number
     padded = torch.cat([counts, counts.new_zeros(length - len(counts))])

@@ -63,15 +63,15 @@ def pair(guess: Tensor, truth: Tensor) -> Tensor:
         raise InvalidValue(
             f"The guessed examples must have the shape {tuple(truth.shape[1:])} of the true ones. Got {tuple(guess.shape[1:])} instead."
         )
-    found = torch.full((len(truth),), UNPAIRED)
+    positions = torch.full((len(truth),), UNPAIRED)
     candidates = _plain(guess)[: len(truth)].flatten(1)
     if len(candidates) == 0:
-        return found
+        return positions
     # The fast way by matrix products loses near-zero distances, and those decide between good guesses.
     cost = torch.cdist(_plain(truth).flatten(1), candidates, compute_mode="donot_use_mm_for_euclid_dist").square()
     rows, columns = linear_sum_assignment(cost.numpy())
-    found[torch.from_numpy(rows)] = torch.from_numpy(columns)
-    return found
+    positions[torch.from_numpy(rows)] = torch.from_numpy(columns)
+    return positions
 
 
 def arrange(guess: Tensor, truth: Tensor) -> Tensor:

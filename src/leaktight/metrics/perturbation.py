@@ -18,7 +18,7 @@ from leaktight.core.metric import MESSAGE, Metric, Reading
 from leaktight.core.random import Stream, stream
 from leaktight.core.run import GroundTruth
 from leaktight.core.task import Batch
-from leaktight.metrics.comparison import of_share
+from leaktight.metrics.comparison import share_interval
 from leaktight.statistics.interval import Interval, bootstrap
 
 RATIO_CAP = 2.0**23
@@ -40,7 +40,7 @@ def magnitudes(plain: Tensors, sent: Tensors) -> tuple[float, float]:
         >>> magnitudes({"bias": torch.tensor([3.0, 4.0])}, {})
         (5.0, 5.0)
     """
-    pairs = [(tensor.double(), _received(sent, name, tensor).double()) for name, tensor in plain.items()]
+    pairs = [(tensor.double(), _tensor_or_zeros(sent, name, tensor).double()) for name, tensor in plain.items()]
     size = math.sqrt(sum(one.square().sum().item() for one, _ in pairs))
     return size, math.sqrt(sum((other - one).square().sum().item() for one, other in pairs))
 
@@ -57,7 +57,7 @@ def gradient_ratio(plain: Tensors, sent: Tensors) -> float:
     return RATIO_CAP if change == 0 else min(max(size / change, 1 / RATIO_CAP), RATIO_CAP)
 
 
-def _received(sent: Tensors, name: str, plain: Tensor) -> Tensor:
+def _tensor_or_zeros(sent: Tensors, name: str, plain: Tensor) -> Tensor:
     """Return a tensor as the server takes it: zeros for one that was withheld."""
     return sent[name] if name in sent else torch.zeros_like(plain)
 
@@ -91,11 +91,11 @@ class LinearSystem:
             whole = name.endswith("weight") and weight.dim() > 1 and partner in plain
             if whole and plain[partner].shape == weight.shape[:1]:
                 # The index set I: a row whose bias gradient is zero says nothing about the input, and any other one does.
-                told = plain[partner] != 0
-                bias, rows = plain[partner][told].double(), weight[told].double().flatten(1)
-                sent_bias = _received(sent, partner, plain[partner])[told].double()
-                sent_rows = _received(sent, name, weight)[told].double().flatten(1)
-                return LinearSystem(bias, rows, sent_bias - bias, sent_rows - rows) if told.any() else None
+                known = plain[partner] != 0
+                bias, rows = plain[partner][known].double(), weight[known].double().flatten(1)
+                sent_bias = _tensor_or_zeros(sent, partner, plain[partner])[known].double()
+                sent_rows = _tensor_or_zeros(sent, name, weight)[known].double().flatten(1)
+                return LinearSystem(bias, rows, sent_bias - bias, sent_rows - rows) if known.any() else None
         return None
 
     def condition(self) -> float:
@@ -187,10 +187,10 @@ def _theorem(systems: Sequence[LinearSystem]) -> list[Reading]:
     if not systems:
         return []
     holds = [float(system.condition() < 1) for system in systems]
-    interval = of_share(torch.tensor(holds), torch.arange(len(holds)))
-    found = [_reading("theorem_condition", sum(holds) / len(holds), interval, holds)]
+    interval = share_interval(torch.tensor(holds), torch.arange(len(holds)))
+    readings = [_reading("theorem_condition", sum(holds) / len(holds), interval, holds)]
     bounds = [bound for system in systems if math.isfinite(bound := system.bound())]
-    return [*found, _reading("theorem_bound", median(bounds), median_interval(bounds), bounds)] if bounds else found
+    return [*readings, _reading("theorem_bound", median(bounds), median_interval(bounds), bounds)] if bounds else readings
 
 
 def median_interval(values: Sequence[float]) -> Interval:

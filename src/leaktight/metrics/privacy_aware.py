@@ -77,10 +77,10 @@ class PrivacyAware(Value):
 
     def __str__(self) -> str:
         """Say so in one sentence for each number."""
-        asked = f"({self.claim.epsilon:g} dB, {self.claim.delta:g}, {self.claim.gamma:g})"
+        claim = f"({self.claim.epsilon:g} dB, {self.claim.delta:g}, {self.claim.gamma:g})"
         said = {"holds": "is", "does not hold": "is not", "undecided": "may or may not be"}[self.verdict]
         return (
-            f"The defence {said} {asked}-privacy-aware. "
+            f"The defence {said} {claim}-privacy-aware. "
             f"Below {self.claim.epsilon:g} dB: {_percent(self.used)} of {self.used.n} images as trained on, {_percent(self.raw)} as owned; "
             f"{100 * (1 - self.claim.delta):g} % are asked. Accuracy lost: {_percent(self.loss)}; less than {100 * self.claim.gamma:g} % is asked."
         )
@@ -124,13 +124,13 @@ def privacy_aware(
         Gao et al., Privacy-preserving Collaborative Learning with Automatic Transformation Search, 2021, Definition 2, Eq. 3 and 4.
         Newcombe, Interval Estimation for the Difference between Independent Proportions, 1998.
     """
-    found = {reading.against: reading for reading in psnrs if reading.name == "psnr" and reading.each}
-    missing = [against for against in ("raw", "used") if against not in found]
+    by_batch = {reading.against: reading for reading in psnrs if reading.name == "psnr" and reading.each}
+    missing = [against for against in ("raw", "used") if against not in by_batch]
     if missing:
         raise InvalidValue(
             f"Definition 2 needs readings of `psnr` with the value of each image. Got none against the {missing[0]} images."
         )
-    shares = {against: _share(reading, claim.epsilon, messages) for against, reading in found.items()}
+    shares = {against: _share(reading, claim.epsilon, messages) for against, reading in by_batch.items()}
     return PrivacyAware(claim=claim, used=shares["used"], raw=shares["raw"], loss=_loss(undefended, defended))
 
 

@@ -49,7 +49,7 @@ class PropertyAuc(Metric):
         """Return one reading for each layer; nothing for a guess that does not speak of a property."""
         if not isinstance(guess, PropertyScores) or not truth:
             return ()
-        positive = held(truth)
+        positive = has_property(truth)
         if positive.all() or not positive.any():
             raise Refusal(
                 f"{self.kind} needs messages with the property and without. {'All' if positive.any() else 'None'} of {len(truth)} has it; "
@@ -74,24 +74,24 @@ class PropertyAuc(Metric):
         return tuple(readings)
 
 
-def _with_width(found: tuple[float, Interval], positive: torch.Tensor) -> tuple[float, Interval]:
+def _with_width(measured: tuple[float, Interval], positive: torch.Tensor) -> tuple[float, Interval]:
     """Return an AUC with its interval, which has a width even where no two messages are out of order."""
-    value, (low, high) = found
+    value, (low, high) = measured
     if low is None or high is None or low < high:
-        return found
+        return measured
     rarer = min(int(positive.sum()), int((~positive).sum()))
     return value, wilson(value * rarer, rarer)
 
 
-def held(truth: Sequence[GroundTruth]) -> torch.Tensor:
+def has_property(truth: Sequence[GroundTruth]) -> torch.Tensor:
     """Return for each message whether any example behind it has the property.
 
     Raises:
         Refusal: the examples have no property.
     """
-    found = []
+    has = []
     for inside in truth:
         if inside.raw.properties is None:
             raise Refusal("Whether messages hold a private property is unknown. The data has none; set `property` of the data.")
-        found.append(bool((inside.raw.properties == 1).any()))
-    return torch.tensor(found)
+        has.append(bool((inside.raw.properties == 1).any()))
+    return torch.tensor(has)

@@ -67,31 +67,31 @@ class SearchGap(Metric):
         """Return the objectives and the share of searches that failed; nothing where nothing was searched for or no truth is known."""
         if not isinstance(guess, Reconstruction) or guess.objective is None or guess.judge is None or not truth:
             return ()
-        found, best, worst = (
+        reached, best, worst = (
             values.detach().cpu().double()
-            for values in (guess.objective, guess.judge(truth), guess.judge([_blanked(inside) for inside in truth]))
+            for values in (guess.objective, guess.judge(truth), guess.judge([_blank_truth(inside) for inside in truth]))
         )
         known = best.isfinite()
-        fits_worse = found - best > torch.maximum(SHARE * (worst - best).nan_to_num(0.0), ROUNDING * best.abs())
-        failed = fits_worse | ~found.isfinite() | torch.tensor([_outside(inputs) for inputs in guess.inputs])
+        fits_worse = reached - best > torch.maximum(SHARE * (worst - best).nan_to_num(0.0), ROUNDING * best.abs())
+        failed = fits_worse | ~reached.isfinite() | torch.tensor([_is_outside(inputs) for inputs in guess.inputs])
         if _below_blind(guess, truth, rng, public):
             known, failed = torch.ones_like(known), torch.ones_like(failed)
-        both = found.isfinite() & best.isfinite()
+        both = reached.isfinite() & best.isfinite()
         draws = stream(rng.initial_seed(), "interval", self.kind)
         return (
-            *_mean(OBJECTIVE_OF_GUESS, found[both], draws),
+            *_mean(OBJECTIVE_OF_GUESS, reached[both], draws),
             *_mean(OBJECTIVE_OF_TRUTH, best[both], draws),
             *_share(SEARCH_FAILED, failed[known]),
         )
 
 
-def _blanked(inside: GroundTruth) -> GroundTruth:
+def _blank_truth(inside: GroundTruth) -> GroundTruth:
     """Return the other side of a message as if its examples were blank."""
     raw, used = (dataclasses.replace(batch, inputs=blank(batch.inputs)) for batch in (inside.raw, inside.used))
     return dataclasses.replace(inside, raw=raw, used=used)
 
 
-def _outside(inputs: Tensor) -> bool:
+def _is_outside(inputs: Tensor) -> bool:
     """Return whether some image lies too far outside of what a screen can show."""
     if not is_image(inputs.shape[1:]) or not len(inputs):
         return False

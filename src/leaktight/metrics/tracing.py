@@ -16,7 +16,7 @@ from leaktight.core.metric import Direction, Metric, Reading
 from leaktight.core.random import Stream
 from leaktight.core.run import GroundTruth
 from leaktight.core.task import Batch
-from leaktight.metrics.comparison import AGAINST, Against, of_share, read
+from leaktight.metrics.comparison import AGAINST, Against, read, share_interval
 from leaktight.metrics.pairing import on_screen
 
 # Scores held in memory at once: 32 MB in double precision.
@@ -48,13 +48,13 @@ def trace(queries: Tensor, reconstructions: Tensor) -> Tensor:
         Fan et al., Rethinking Privacy Preserving Deep Learning: How to Evaluate and Thwart Privacy Attacks, 2020, Algorithm 6.
     """
     _check(queries, reconstructions)
-    asked, known = (examples.detach().cpu().flatten(1) for examples in (queries, reconstructions))
+    flat, known = (examples.detach().cpu().flatten(1) for examples in (queries, reconstructions))
     firsts = _distinct(known)
     known = known[firsts]
     squares = torch.linalg.vector_norm(known, dim=1, dtype=torch.float64).square()
     chunk = max(1, _SCORES // len(known))
-    found = [_nearest(part, known, squares) for part in torch.split(asked, chunk)] if len(asked) else []
-    return firsts[torch.cat(found)] if found else torch.zeros(0, dtype=torch.long)
+    nearest = [_nearest(part, known, squares) for part in torch.split(flat, chunk)] if len(flat) else []
+    return firsts[torch.cat(nearest)] if nearest else torch.zeros(0, dtype=torch.long)
 
 
 def _check(queries: Tensor, reconstructions: Tensor) -> None:
@@ -85,19 +85,19 @@ def _distinct(examples: Tensor) -> Tensor:
 
 
 def _nearest(queries: Tensor, known: Tensor, squares: Tensor) -> Tensor:
-    found = torch.zeros(len(queries), dtype=torch.long)
+    nearest = torch.zeros(len(queries), dtype=torch.long)
     rest = torch.arange(len(queries))
     near = torch.ones(len(queries), len(known), dtype=torch.bool)
     for precision in (torch.float32, torch.float64):
         near = _candidates(queries[rest], known, squares, precision)
         settled = near.sum(1) == 1
-        found[rest[settled]] = near[settled].int().argmax(1)
+        nearest[rest[settled]] = near[settled].int().argmax(1)
         rest, near = rest[~settled], near[~settled]
     for place, candidates in zip(rest.tolist(), near, strict=True):
         positions = candidates.nonzero().flatten().tolist()
         errors = [_squared_error(queries[place], known[position]) for position in positions]
-        found[place] = positions[errors.index(min(errors))]
-    return found
+        nearest[place] = positions[errors.index(min(errors))]
+    return nearest
 
 
 def _squared_error(query: Tensor, reconstruction: Tensor) -> float:
@@ -181,12 +181,12 @@ class TracingDistance(Metric):
         names = list(dict.fromkeys(sender for sender, _ in guess.keys))
         senders = [names.index(sender) for sender, _ in guess.keys]
         if self.queries == "owned":
-            asked: dict[Against, _Query | None] = {"raw": _owned(truth, senders)}
+            queries: dict[Against, _Query | None] = {"raw": _owned_query(truth, senders)}
         else:
-            asked = {against: _attacked(truth, senders, against) for against in AGAINST}
+            queries = {against: _attacked_query(truth, senders, against) for against in AGAINST}
         return tuple(
             self._reading(guess, senders, query, against)
-            for against, query in asked.items()
+            for against, query in queries.items()
             if query is not None and len(query.owners.bincount().nonzero()) > 1
         )
 
@@ -197,22 +197,22 @@ class TracingDistance(Metric):
             said = torch.tensor(senders).repeat_interleave(counts)
             missed = (said[trace(query.inputs, on_screen(torch.cat(guess.inputs)))] != query.owners).double()
         chance = 1 - query.owners.bincount().max().item() / len(query.owners)
-        found = read(self, missed, of_share(missed, query.groups), chance, against)
-        return found.model_copy(update={"each": ()}) if self.queries == "owned" else found
+        reading = read(self, missed, share_interval(missed, query.groups), chance, against)
+        return reading.model_copy(update={"each": ()}) if self.queries == "owned" else reading
 
 
-def _attacked(truth: Sequence[GroundTruth], senders: Sequence[int], against: Against) -> _Query:
+def _attacked_query(truth: Sequence[GroundTruth], senders: Sequence[int], against: Against) -> _Query:
     batches = [inside.raw if against == "raw" else inside.used for inside in truth]
     counts = torch.tensor([len(batch) for batch in batches])
     inputs = torch.cat([batch.inputs for batch in batches])
     return _Query(inputs, torch.tensor(senders).repeat_interleave(counts), torch.repeat_interleave(counts))
 
 
-def _owned(truth: Sequence[GroundTruth], senders: Sequence[int]) -> _Query | None:
+def _owned_query(truth: Sequence[GroundTruth], senders: Sequence[int]) -> _Query | None:
     """Return everything that each sender owns, once; None if nobody wrote down what one of them owns."""
-    held = {sender: inside.owned for sender, inside in zip(senders, truth, strict=True)}
-    batches = [batch for batch in held.values() if batch is not None]
-    if not batches or len(batches) < len(held):
+    owned = {sender: inside.owned for sender, inside in zip(senders, truth, strict=True)}
+    batches = [batch for batch in owned.values() if batch is not None]
+    if not batches or len(batches) < len(owned):
         return None
-    owners = torch.tensor(list(held)).repeat_interleave(torch.tensor([len(batch) for batch in batches]))
+    owners = torch.tensor(list(owned)).repeat_interleave(torch.tensor([len(batch) for batch in batches]))
     return _Query(torch.cat([batch.inputs for batch in batches]), owners, owners)

@@ -43,7 +43,7 @@ class Point:
             raise InvalidValue(f"The `distance` of a Point must be a number in [0, inf). Got {self.distance.value} instead.")
 
 
-def calibrated(accuracy: float, distance: float) -> float:
+def calibrated_performance(accuracy: float, distance: float) -> float:
     r"""Return the calibrated performance \(Acc \cdot dist\): high only if the model is good and the attack is not.
 
     Args:
@@ -51,7 +51,7 @@ def calibrated(accuracy: float, distance: float) -> float:
         distance: how far from the truth the attack ends, at least 0.
 
     Example:
-        >>> calibrated(0.5, 0.8)
+        >>> calibrated_performance(0.5, 0.8)
         0.4
 
     References:
@@ -81,7 +81,7 @@ def cap(points: Sequence[Point]) -> float:
     """
     if not points:
         raise InvalidValue("A calibrated averaged performance needs at least one point. Got none instead.")
-    return fmean(calibrated(point.accuracy.value, point.distance.value) for point in points)
+    return fmean(calibrated_performance(point.accuracy.value, point.distance.value) for point in points)
 
 
 def cap_interval(points: Sequence[Point]) -> Interval:

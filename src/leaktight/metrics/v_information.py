@@ -44,13 +44,13 @@ def gains(probabilities: Tensor, truth: Tensor, edge: float = EDGE) -> Tensor:
     return MOST + torch.where(truth.cpu().bool(), likely, 1 - likely).log()
 
 
-def balanced(values: Tensor, truth: Tensor) -> Tensor:
+def balanced_mean(values: Tensor, truth: Tensor) -> Tensor:
     """Return the mean over messages, where those with the property count for a half and those without for the other.
 
     Saying a half without a message is right only if either is as likely; the messages at hand may be otherwise.
 
     Example:
-        >>> balanced(torch.tensor([1.0, 1.0, 1.0, 0.0]), torch.tensor([1, 1, 1, 0])).item()
+        >>> balanced_mean(torch.tensor([1.0, 1.0, 1.0, 0.0]), torch.tensor([1, 1, 1, 0])).item()
         0.5
     """
     has = truth.cpu().bool()
@@ -84,7 +84,7 @@ def v_information(probabilities: Tensor, truth: Tensor, edge: float = EDGE) -> T
         Xu et al., A Theory of Usable Information under Computational Constraints, 2020, Definition 2.
         Mo et al., Layer-wise Characterization of Latent Information Leakage in Federated Learning, 2021, eq. 7.
     """
-    return balanced(gains(probabilities, truth, edge), truth)
+    return balanced_mean(gains(probabilities, truth, edge), truth)
 
 
 def best_of(each: Tensor, truth: Tensor, rng: Stream) -> Tensor:
@@ -113,11 +113,11 @@ def best_of(each: Tensor, truth: Tensor, rng: Stream) -> Tensor:
     for kind in (has, ~has):
         members = kind.nonzero()[:, 0]
         half[members[torch.randperm(len(members), generator=rng)]] = torch.arange(len(members)) % 2
-    found = torch.empty_like(each[0])
+    chosen = torch.empty_like(each[0])
     for own in (half == 0, half == 1):
-        best = balanced(every[..., ~own], has[~own]).argmax(0)
-        found[..., own] = every[..., own].gather(0, best[None, ..., None].expand(1, *found[..., own].shape))[0]
-    return balanced(found, has)
+        best = balanced_mean(every[..., ~own], has[~own]).argmax(0)
+        chosen[..., own] = every[..., own].gather(0, best[None, ..., None].expand(1, *chosen[..., own].shape))[0]
+    return balanced_mean(chosen, has)
 
 
 def t_interval(values: Sequence[float], level: float = 0.95) -> Interval:

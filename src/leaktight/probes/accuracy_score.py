@@ -69,9 +69,9 @@ def _jacobian(task: Task, parameters: Tensors, images: Tensor) -> Tensor:
     """Return the derivative of each image's summed outputs by its pixels: examples do not meet, so one backward pass gives all."""
     leaf = images.detach().requires_grad_(True)
     outputs = task.predict(task.forward({name: tensor.detach() for name, tensor in parameters.items()}, leaf))
-    [found] = torch.autograd.grad(outputs.sum(), leaf, allow_unused=True, materialize_grads=True)
+    [gradient] = torch.autograd.grad(outputs.sum(), leaf, allow_unused=True, materialize_grads=True)
     # Not every device has double precision.
-    return found.flatten(1).cpu().double()
+    return gradient.flatten(1).cpu().double()
 
 
 class AccuracyScore(Probe):

@@ -47,7 +47,7 @@ class ClassGradients(Probe):
         """Read both classes of every cut gradient."""
         cut = [message for message in run.transcript if message.kind is Kind.CUT_GRADIENT]
         sent = [run.inside[message.key] for message in cut if message.key in run.inside]
-        steps = [found for inside in sent if (found := described(inside)) is not None]
+        steps = [quantiles for inside in sent if (quantiles := class_quantiles(inside)) is not None]
         if not steps:
             raise Refusal(f"{self.kind} needs a cut gradient of a batch with both classes. The run holds none.")
         every = torch.stack(steps)
@@ -60,7 +60,7 @@ class ClassGradients(Probe):
         )
 
 
-def described(inside: GroundTruth) -> Tensor | None:
+def class_quantiles(inside: GroundTruth) -> Tensor | None:
     """Return the quantiles of one step: by measure, then by class, then by share; None if a class is missing."""
     [tensor] = inside.sent.tensors.values()
     rows, positive = tensor.flatten(1).double().cpu(), (inside.raw.labels == 1).cpu()

@@ -69,22 +69,22 @@ def counterfactual(run: Run, defence: Defence) -> Run:
         raise Refusal(
             f"A counterfactual needs a defence that leaves the agreed task as it is. {defence.kind} changes it, so train with it instead."
         )
-    asked: dict[str, Message] = {}
+    requests: dict[str, Message] = {}
     inside: dict[MessageKey, GroundTruth] = {}
     transcript = []
     for message in run.transcript:
         if message.kind is Kind.PARAMETERS:
-            asked[message.receiver] = message
+            requests[message.receiver] = message
         elif message.kind is not Kind.GRADIENT:
             raise Refusal(f"A counterfactual needs a run of gradients. This one has a message of kind {message.kind}.")
         elif message.key in run.inside:
-            inside[message.key] = _answered(run, defence, asked[message.sender], message)
+            inside[message.key] = _answer(run, defence, requests[message.sender], message)
             message = inside[message.key].sent
         transcript.append(message)
     return dataclasses.replace(run, transcript=tuple(transcript), defence=defence, inside=inside)
 
 
-def _answered(run: Run, defence: Defence, ask: Message, former: Message) -> GroundTruth:
+def _answer(run: Run, defence: Defence, request: Message, former: Message) -> GroundTruth:
     """Return both sides of what a sender would have answered; who attacks knows the same facts of it."""
     before = run.inside[former.key]
     own = run.locals.get(former.sender)
@@ -96,7 +96,7 @@ def _answered(run: Run, defence: Defence, ask: Message, former: Message) -> Grou
         local=Local(former.sender, own.seed if own else 0),
         batch_size=len(before.raw),
     )
-    found = client.answer(ask)
+    answer = client.answer(request)
     return dataclasses.replace(
-        found, sent=dataclasses.replace(found.sent, facts=former.facts), plain=before.clean, owned=before.owned
+        answer, sent=dataclasses.replace(answer.sent, facts=former.facts), plain=before.clean, owned=before.owned
     )

@@ -69,9 +69,9 @@ class LayerOutputs:
         self._found.clear()
         with torch.no_grad():
             self._task.forward(self._parameters, inputs)
-        found = {layer: self._found[layer].reshape(len(inputs), -1) for layer in self._layers if layer in self._found}
+        outputs = {layer: self._found[layer].reshape(len(inputs), -1) for layer in self._layers if layer in self._found}
         self._found.clear()
-        return found
+        return outputs
 
     def _remember(self, layer: str) -> Any:
         def hook(module: nn.Module, given: tuple[Any, ...], output: Any) -> None:

@@ -58,8 +58,8 @@ class LearningCurve(Probe):
         for played, tensors in sorted(handed.items()):
             parameters = run.public.named(tensors)
             for name, batch in (("accuracy", public), ("own_accuracy", own)):
-                [found] = utility(run.public, parameters, batch)
-                readings.append(found.model_copy(update={"name": f"{name}_after_{played}"}))
+                [accuracy] = utility(run.public, parameters, batch)
+                readings.append(accuracy.model_copy(update={"name": f"{name}_after_{played}"}))
         return Finding(tuple(readings))
 
 

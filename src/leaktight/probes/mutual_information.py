@@ -100,17 +100,17 @@ def layer_distances(outputs: LayerOutputs, inputs: Tensor, memory: int = _BYTES)
     first = outputs(inputs[:1])
     kept = max(1, memory // sum(rows.nbytes for rows in first.values()))
     together = min(_TOGETHER, -(-kept // 2))
-    found = {layer: torch.zeros(count, count, dtype=torch.float64) for layer in first}
+    distances = {layer: torch.zeros(count, count, dtype=torch.float64) for layer in first}
     for start in range(0, count, kept):
         own: dict[str, list[Tensor]] = {layer: [] for layer in first}
         for begin in range(start, count, together):
             columns = slice(begin, begin + together)
-            made = outputs(inputs[columns])
-            for layer, squared in found.items():
+            others = outputs(inputs[columns])
+            for layer, squared in distances.items():
                 if begin < start + kept:
-                    own[layer].append(made[layer][: start + kept - begin])
+                    own[layer].append(others[layer][: start + kept - begin])
                 for place, part in enumerate(own[layer]):
                     rows = slice(start + place * together, start + place * together + len(part))
-                    between = squared_distances(part, made[layer])
+                    between = squared_distances(part, others[layer])
                     squared[rows, columns], squared[columns, rows] = between, between.T
-    return {layer: (squared, first[layer].shape[1]) for layer, squared in found.items()}
+    return {layer: (squared, first[layer].shape[1]) for layer, squared in distances.items()}

@@ -79,15 +79,15 @@ def privacy_scores(
         )
     shared = [name for names in task.layers().values() for name in names]
     steps = torch.linspace(0, 1, blends, dtype=images.dtype, device=images.device).view(1, -1, *[1] * (images.dim() - 1))
-    found = []
+    scores = []
     for start in range(0, len(images), max(1, chunk // blends)):
         part = slice(start, start + max(1, chunk // blends))
         mixed = (1 - steps) * noise[part, None] + steps * images[part, None]
         batch = Batch(mixed.flatten(0, 1), labels[part].repeat_interleave(blends))
         each = gradient(task, parameters, batch, per_example=True).tensors
         curve = _cosines([each[name].reshape(*mixed.shape[:2], -1) for name in shared], similarity)
-        found.append(torch.trapezoid(curve, dx=1 / (blends - 1)))
-    return torch.cat(found) if found else images.new_zeros(0)
+        scores.append(torch.trapezoid(curve, dx=1 / (blends - 1)))
+    return torch.cat(scores) if scores else images.new_zeros(0)
 
 
 def _cosines(gradients: list[Tensor], similarity: Similarity) -> Tensor:

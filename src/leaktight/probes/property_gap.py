@@ -52,21 +52,21 @@ def property_norms(task: Task, parameters: Tensors, batch: Batch, means: Means, 
         >>> {layer: tuple(rows.shape) for layer, rows in property_norms(task, task.model.tensors(), toy_batch(4), means).items()}
         {'body.1': (1, 3), 'head': (1, 3)}
     """
-    found = {}
+    norms = {}
     for layer, gradients in _gradients(task, parameters, batch, memory):
         gap, middle = (weights.to(gradients) for weights in (means.holders - means.others, (means.holders + means.others) / 2))
         pieces = torch.split(gradients, _WIDTH, dim=1)
         total, span = totals(gap @ piece for piece in pieces), spans(middle @ piece for piece in pieces)
-        found[layer] = bounded(total, span, gradients.shape[1])
-    return found
+        norms[layer] = bounded(total, span, gradients.shape[1])
+    return norms
 
 
-def drawn_means(properties: Tensor, rng: Stream, resamples: int = RESAMPLES, shuffles: int = SHUFFLES) -> Means:
+def draw_means(properties: Tensor, rng: Stream, resamples: int = RESAMPLES, shuffles: int = SHUFFLES) -> Means:
     """Return the means of those with and without a property; then of resamples of each; then of properties dealt out anew.
 
     Example:
         >>> from leaktight.core.random import stream
-        >>> means = drawn_means(torch.tensor([1, 1, 0, 0]), stream(0, "means"))
+        >>> means = draw_means(torch.tensor([1, 1, 0, 0]), stream(0, "means"))
         >>> means.holders[0].tolist(), means.others[0].tolist(), len(means.holders)
         ([0.5, 0.5, 0.0, 0.0], [0.0, 0.0, 0.5, 0.5], 301)
     """
@@ -74,8 +74,10 @@ def drawn_means(properties: Tensor, rng: Stream, resamples: int = RESAMPLES, shu
     sides = []
     for side in (has, ~has):
         members = side.nonzero()[:, 0]
-        picked = members[torch.randint(len(members), (resamples, len(members)), generator=rng)]
-        counts = torch.zeros(resamples, len(has), dtype=torch.float64).scatter_add_(1, picked, torch.ones_like(picked).double())
+        resample = members[torch.randint(len(members), (resamples, len(members)), generator=rng)]
+        counts = torch.zeros(resamples, len(has), dtype=torch.float64).scatter_add_(
+            1, resample, torch.ones_like(resample).double()
+        )
         sides.append(torch.cat([side[None].double(), counts]))
     dealt = has[torch.rand(shuffles, len(has), generator=rng).argsort(1)].double()
     holders, others = torch.cat([sides[0], dealt]), torch.cat([sides[1], 1 - dealt])

@@ -16,7 +16,7 @@ from leaktight.core.random import Stream
 from leaktight.core.run import Run
 from leaktight.learning.bounded_norm import NORMS
 from leaktight.learning.target_jacobian import target_norms
-from leaktight.probes.property_gap import RESAMPLES, drawn_means, property_norms
+from leaktight.probes.property_gap import RESAMPLES, draw_means, property_norms
 from leaktight.probes.public import latest, public_examples
 
 _DRAWS = 2000
@@ -82,7 +82,7 @@ class Sensitivity(Probe):
         half = max(2, self.samples // 2)
         drawn = [members[torch.randperm(len(members), generator=rng)[:half].to(members.device)] for members in kinds]
         examples = public.take(torch.cat(drawn))
-        means = drawn_means(torch.arange(len(examples)) < len(drawn[0]), rng)
+        means = draw_means(torch.arange(len(examples)) < len(drawn[0]), rng)
         return _over_means(property_norms(run.public, parameters, examples, means), len(examples))
 
 
@@ -123,7 +123,7 @@ def _readings(
     each: Sequence[Sequence[float]] | None = None,
 ) -> list[Reading]:
     """Return one reading for each layer; the interval always holds the value, and one example alone gives none."""
-    found = []
+    readings = []
     for place, (layer, value, (low, high)) in enumerate(zip(layers, values.tolist(), ends.T.tolist(), strict=True)):
         reading = Reading(
             name=name,
@@ -136,8 +136,8 @@ def _readings(
             layer=layer,
             each=tuple(each[place]) if each else (),
         )
-        found.append(reading)
-    return found
+        readings.append(reading)
+    return readings
 
 
 def _shares(values: Tensor) -> Tensor:

@@ -18,8 +18,8 @@ from leaktight.core.probe import Finding, Probe
 from leaktight.core.random import Stream, stream
 from leaktight.core.run import Run
 from leaktight.core.threat import Knows, ThreatModel
-from leaktight.metrics.property_auc import held
-from leaktight.metrics.v_information import MOST, balanced, best_of, gains, t_interval
+from leaktight.metrics.property_auc import has_property
+from leaktight.metrics.v_information import MOST, balanced_mean, best_of, gains, t_interval
 
 
 class VInformation(Probe):
@@ -90,7 +90,7 @@ class VInformation(Probe):
         worth = torch.stack([torch.stack([gains(guess.values, truth) for guess in repeat]) for repeat in guesses])
         halves = (stream(seed, self.kind, repeat, "halves") for repeat in range(self.repeats))
         measured = dict(
-            zip((f"{self.kind}_{family}" for family in self.families), balanced(worth, truth).unbind(1), strict=True)
+            zip((f"{self.kind}_{family}" for family in self.families), balanced_mean(worth, truth).unbind(1), strict=True)
         )
         measured[self.kind] = torch.stack([best_of(one, truth, half) for one, half in zip(worth, halves, strict=True)])
         readings = []
@@ -101,7 +101,7 @@ class VInformation(Probe):
 
     def _truth(self, run: Run, guess: PropertyScores) -> Tensor:
         """Return which messages have the property, if there are enough of either kind to choose by one half and judge by the other."""
-        truth = held([run.truth(key) for key in guess.keys])
+        truth = has_property([run.truth(key) for key in guess.keys])
         count = int(truth.sum())
         if min(count, len(truth) - count) < 2:
             raise Refusal(
@@ -113,10 +113,10 @@ class VInformation(Probe):
 
 def _readings(name: str, layers: Sequence[str | None], values: Tensor, most: float, messages: int) -> list[Reading]:
     """Return the mean over repeats (rows) for each layer (columns); no interval reaches beyond the most there is."""
-    found = []
+    readings = []
     for layer, repeated in zip(layers, values.T.tolist(), strict=True):
         low, high = t_interval(repeated)
-        found.append(
+        readings.append(
             Reading(
                 name=name,
                 value=sum(repeated) / len(repeated),
@@ -130,4 +130,4 @@ def _readings(name: str, layers: Sequence[str | None], values: Tensor, most: flo
                 each=tuple(repeated),
             )
         )
-    return found
+    return readings

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from leaktight.attacks import GradientMatching
 from leaktight.attacks.distance import DISTANCES, cosine, l1, l2, layer_cosine
-from leaktight.attacks.initial import initial_points
+from leaktight.attacks.starting_point import initial_points
 from leaktight.core.random import stream
 from leaktight.core.threat import ThreatModel
 

@@ -1,4 +1,4 @@
-"""GAN attack: from a chair in a training to samples of another's class; with class keys, by how much of the key is known."""
+"""GAN attack: from a seat in a training run to samples of another's class; with class keys, by how much of the key is known."""
 
 from __future__ import annotations
 
@@ -117,15 +117,15 @@ def test_it_needs_keys_unless_it_tries_one_at_random_or_estimates_it():
             attack.check(frozenset())
 
 
-def test_it_is_active_and_takes_its_chair_and_those_of_its_accomplices():
+def test_it_is_active_and_takes_its_seat_and_those_of_its_accomplices():
     attack = GanAttack(accomplices=("client-2",))
     assert attack.active
     assert attack.further == ("client-2",)
     assert attack.claims == {"samples"}
 
 
-def test_without_a_chair_in_the_training_it_refuses():
-    with pytest.raises(Refusal, match="gan needs a generator that was trained from the chair `server`"):
+def test_without_a_seat_in_the_training_run_it_refuses():
+    with pytest.raises(Refusal, match="gan needs a generator that was trained from the seat `server`"):
         GanAttack()(ThreatModel().view(toy_run(rounds=1)), stream(0))
 
 

@@ -183,7 +183,8 @@ def test_rows_of_each_kind_are_dealt_out_evenly():
 
 
 def test_the_network_answers_from_its_best_pass(monkeypatch):
-    # One pass more is never worse on the rows that were kept out, although steps as long as these soon learn the others by heart.
+    # One pass more is never worse on the rows that were kept out, although steps as long as these soon learn the others
+    # by heart.
     rows, positive = gradients(count=60, gap=0.2)
     out = property_classifier._dealt(positive.bool(), 5, rng()) == 0
     monkeypatch.setattr(property_classifier, "_RATE", 0.02)

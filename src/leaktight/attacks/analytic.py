@@ -1,4 +1,4 @@
-"""Analytic recovery: what a linear layer saw, by algebra on its gradient alone, for one example or a batch."""
+"""Analytic recovery: algebra on a linear layer's gradient gives what the layer saw, for one example or a batch."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from torch import Tensor
 
 from leaktight.attacks.batch_reading import read_batch
 from leaktight.attacks.entry_law import entry_variances, visible_variances
-from leaktight.attacks.head_labels import labels_by_head
-from leaktight.attacks.label import can_read_labels, read_labels
+from leaktight.attacks.label_reading import can_read_labels, labels_by_head, read_labels
 from leaktight.attacks.linear_layer import LinearLayer, augment, first_linear_of_inputs
 from leaktight.attacks.peeling import NEAR
 from leaktight.attacks.rank_one import ROUNDING, RankOne, fit_rank_one
@@ -43,17 +42,18 @@ UNEVEN = 4.0
 class Analytic(Attack):
     r"""Read the examples off the first linear layer, without any search.
 
-    For z = W x + b and any loss, \(dL/dW = \delta x^T\) and \(dL/db = \delta\). One example is read off all rows at once, by total least
-    squares (`rank_one`): exact without noise, and with noise on every entry as good as the mean over all units. If the attacker knows the
-    defence, each entry counts by its law: noise by its variance, what a mask left out by the bound that this tells, and clipping not at
-    all. A batch is read by `peeling` and, for what that leaves, `spear`, where a ReLU follows on the layer. What they certify is marked
-    so; the others are answered by the rows of the gradient that mix fewest examples.
+    For z = W x + b and any loss, \(dL/dW = \delta x^T\) and \(dL/db = \delta\). One example is read off all rows at
+    once, by total least squares (`rank_one`): exact without noise, and with noise on every entry as good as the mean
+    over all units. If the attacker knows the defence, each entry counts by its law: noise by its variance, what a mask
+    left out by the bound that this tells, and clipping not at all. A batch is read by `peeling` and, for what that
+    leaves, `spear`, where a ReLU follows on the layer. What they certify is marked so; the others are answered by the
+    rows of the gradient that mix fewest examples.
 
-    A private loss changes nothing for one example; of a batch it takes the labels, and larger batches (about 12 instead of 16 behind 128
-    units) are read in part.
+    A private loss changes nothing for one example; of a batch it takes the labels, and larger batches (about 12 instead
+    of 16 behind 128 units) are read in part.
 
-    What it needs: a model whose body begins with a linear layer (after flattening), and that layer's gradient. Without the bias one
-    example is read up to a factor, which the range of pixels tells.
+    What it needs: a model whose body begins with a linear layer (after flattening), and that layer's gradient. Without
+    the bias one example is read up to a factor, which the range of pixels tells.
 
     Args:
         draws: how many draws SPEAR makes, at most, each time that peeling is stuck, at least 0.
@@ -64,7 +64,8 @@ class Analytic(Attack):
 
     Differs from the paper: total least squares for one row; see `peeling` and `spear`.
 
-    References: Aono et al. 2017, Eq. 4; Geiping et al. 2020, Proposition 3.1; Shariati and Meybodi 2026; Dimitrov et al. 2024.
+    References: Aono et al. 2017, Eq. 4; Geiping et al. 2020, Proposition 3.1; Shariati and Meybodi 2026; Dimitrov et
+        al. 2024.
     """
 
     kind: Literal["analytic"] = "analytic"
@@ -108,7 +109,7 @@ class Analytic(Attack):
 
 @dataclasses.dataclass(frozen=True)
 class _Recovery:
-    """What the layer saw of each example behind a message, (examples, width); labels, -1 if unknown; which are certified."""
+    """What the layer saw of each example, (examples, width), the labels, -1 if unknown, and which are certified."""
 
     seen: Tensor
     labels: Tensor
@@ -147,7 +148,7 @@ class _Sender:
         label = self._label(seen, fit)
         labels = self._fill(torch.tensor([label]), rng)
         valid = bool(self.layer.outside(seen[None])[0] < NEAR) and _is_even(fit, gradient, law)
-        # Who does not know all that was done to a message believes it only if the network's own slopes are those of the reading.
+        # An attacker who does not know the whole channel trusts a reading only if the network's own slopes confirm it.
         sure = label >= 0 if self.replay is None else self.replay.channel.complete
         return _Recovery(seen[None, :-1], labels, torch.tensor([clear and valid and sure]))
 
@@ -216,7 +217,7 @@ class _Sender:
 
 
 def _replay_by_facts(task: Task, exchange: Exchange) -> Replay | None:
-    """Return the sender as its facts tell; None where they do not."""
+    """Return the sender as its public facts describe it; None where they do not."""
     if exchange.sent.kind is Kind.UPDATE and "local_steps" not in exchange.sent.facts:
         return None
     return Replay.of(task, exchange.sent)

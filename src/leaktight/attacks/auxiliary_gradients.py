@@ -1,4 +1,4 @@
-"""Gradients of many batches at once: an example goes through the network once, however many batches it is in."""
+"""Gradients of many batches at once: an example passes the network once, however many batches it is in."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from leaktight.core.message import Tensors
 from leaktight.core.task import Batch, Task
 from leaktight.learning.gradient import gradient
 
-# Bytes: what layers put out for the examples of one pass, what is kept of all examples, what is averaged at once, and gradients that are
-# handed out at once. The last are few, so that they are still in the processor's cache for whoever takes them.
+# Bytes: what layers put out for the examples of one pass, what is kept of all examples, what is averaged at once, and
+# gradients that are handed out at once. The last are few, so that they are still in the processor's cache for whoever
+# takes them.
 PASSED, KEPT, AVERAGED, HANDED = 2**26, 2**29, 2**25, 2**22
 # Examples that a layer is tried on; and in how many batches an example must be, on average, to be worth its record.
 _TRIED, _WORTH = 8, 1.5
@@ -26,22 +27,24 @@ _kernel: Callable[..., Tensor] = conv2d_weight
 
 
 def batch_gradients(task: Task, parameters: Tensors, pool: Batch, members: Tensor) -> Iterator[dict[str, Tensor]]:
-    r"""Give the gradient of every batch's mean loss, some batches at a time, by the model's own names.
+    r"""Yield the gradient of every batch's mean loss, some batches at a time, by the model's own names.
 
-    The gradient of a batch is the mean of its examples' gradients, and batches that are drawn from one pool share their examples. So each
-    example is passed forward and backward once. Of a linear layer \(W a\) its input \(a_e\) and the slope \(s_e = \partial L_e / \partial W a_e\)
-    are kept, and a batch B of n gets
+    The gradient of a batch is the mean of its examples' gradients, and batches that are drawn from one pool share their
+    examples. So each example is passed forward and backward once. Of a linear layer \(W a\) its input \(a_e\) and the
+    slope \(s_e = \partial L_e / \partial W a_e\) are kept, and a batch B of n gets
 
     .. math:: \frac{\partial L_B}{\partial W} = \frac{1}{n} \sum_{e \in B} s_e a_e^T,
 
-    one matrix product for each batch. Of everything else the gradient of each example is kept, and one matrix product averages it for many batches.
+    one matrix product for each batch. Of everything else the gradient of each example is kept, and one matrix product
+    averages it for many batches.
 
-    A layer is treated so only if it is a plain `Linear` on rows or a plain `Conv2d`, is passed once, and gives on a few examples what autograd
-    gives; every other parameter takes `torch.func`, example by example. Where records would take more than 512 MB, or hardly an
-    example is in two batches, each batch takes a backward pass of its own.
+    A layer is treated so only if it is a plain `Linear` on rows or a plain `Conv2d`, is passed once, and gives on a few
+    examples what autograd gives; every other parameter takes `torch.func`, example by example. Where records would take
+    more than 512 MB, or hardly an example is in two batches, each batch takes a backward pass of its own.
 
     Args:
-        task: what is learned. Its model must treat each example by itself, as every defence and attack here takes it to.
+        task: what is learned. Its model must treat each example by itself, as every defence and attack here takes it
+            to.
         parameters: every parameter of the task's model, by the model's own names.
         pool: the examples.
         members: a row of positions in the pool for each batch.
@@ -225,7 +228,8 @@ class _Watch:
 
     def _write(self, name: str) -> Callable[[nn.Module, tuple[Tensor, ...], Tensor], Tensor]:
         def hook(_: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> Tensor:
-            # Where no parameter asks for gradients, they start here. The network goes on with a copy, which it may change in place.
+            # Where no parameter asks for gradients, they start here. The network gets a copy, which it may change in
+            # place.
             output = output if output.requires_grad else output.detach().requires_grad_(True)
             self.calls[name].append((inputs[0].detach(), output))
             return output.clone()

@@ -1,4 +1,4 @@
-"""What a linear layer saw of each example of a batch, read off its gradient: by peeling, then by SPEAR, then by the rows that mix least."""
+"""Batch reading: what a linear layer saw of each example, by peeling, then SPEAR, then the rows that mix least."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OUTSIDE = 0.05
 
 @dataclasses.dataclass(frozen=True)
 class BatchReading:
-    """What was read, for each example of a batch.
+    """What the layer saw of each example of a batch.
 
     Args:
         seen: what the layer saw, (examples, width + 1), the last entry 1; certified ones first.

@@ -1,4 +1,4 @@
-"""Clustering: gradients fall into two groups by themselves, without any hint which is which."""
+"""Clustering: gradients fall into two groups by themselves; nothing says which group is which."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ _ITERATIONS = 100
 class Clustering(LabelAttack):
     r"""Split the gradients of a step in two along the line on which they spread most, without knowing any label.
 
-    In \(g_i = (\tilde p_i - y_i) \nabla h(a_i)\) positives and negatives lie on opposite sides of zero, as far as \(\nabla h\) points the
-    same way for all examples. The line is the leading eigenvector w of \(\sum_i g_i g_i^T\), not centred, for zero is what divides the
-    classes, and
+    In \(g_i = (\tilde p_i - y_i) \nabla h(a_i)\) positives and negatives lie on opposite sides of zero, as far as
+    \(\nabla h\) points the same way for all examples. The line is the leading eigenvector w of \(\sum_i g_i g_i^T\),
+    not centred, for zero is what divides the classes, and
 
     .. math:: r_i = \langle g_i, w \rangle .
 
-    An eigenvector has no sign, so which side is positive stays unknown, in each step anew: the reading is \(0.5 + |AUC - 0.5|\).
+    An eigenvector has no sign, so which side is positive stays unknown, in each step anew: the reading is \(0.5 + |AUC
+    - 0.5|\).
 
     Args:
         layer: `cut`; `first`, the first layer that learns; a layer's name; or `all`.
@@ -35,7 +36,8 @@ class Clustering(LabelAttack):
         >>> (scores > 0).tolist() in ([True, True, False, False], [False, False, True, True])
         True
 
-    Differs from the paper: It has no such attack; it speaks of the class of all methods that rest on the two distributions of gradients.
+    Differs from the paper: It has no such attack; it speaks of the class of all methods that rest on the two
+    distributions of gradients.
 
     References:
         Li et al., Label Leakage and Protection in Two-party Split Learning, 2021, Section 3.1.

@@ -1,4 +1,4 @@
-"""The common model: how likely a message is under a guess, so that guesses of unlike attacks can be ranked without the truth."""
+"""The common model ranks the guesses of different attacks without the truth, by how likely each makes a message."""
 
 from __future__ import annotations
 
@@ -25,16 +25,18 @@ from leaktight.core.threat import View
 from leaktight.priors import Prior
 
 SECRET_EVALUATIONS = 40
-"""How long secrets of the sender are searched for, with the guess held fixed."""
+"""How many evaluations the search for the sender's secrets takes; the guess stays fixed."""
 SURE_LOGIT = 10.0
 
 
 class CommonModel:
     """The posterior of examples under the known channel and a prior.
 
-    Guesses of different attacks minimise different things. Under one model each has one number, minus the logarithm of its posterior up to a
-    constant: what an attacker who has them all would choose by. Of several outcomes that an example may have had the best is taken, and
-    secrets of the sender are searched for with the guess held fixed.
+    Guesses of different attacks minimise different things. Under one model each has one number, minus the logarithm of
+    its posterior up to a
+    constant: what an attacker who has them all would choose by. Of several outcomes that an example may have had the
+        best is taken, and
+    secrets of the sender are searched while the guess stays fixed.
 
     Args:
         view: what the attacker sees; a defence that it does not know is taken for none.
@@ -75,7 +77,8 @@ class CommonModel:
     def explains(self, inputs: Sequence[Tensor | None], labels: Sequence[Tensor | None]) -> list[bool]:
         """Return for each message whether a guess gives it up to rounding, so that nothing is left to search for.
 
-        Never where anything is random or secret: a guess that leaves no more than the noise may still be far from the best one.
+        Never where anything is random or secret: a guess that leaves no more than the noise may still be far from the
+        best one.
         """
         explained = [False] * len(self.exchanges)
         for objective, places in self._groups:
@@ -172,7 +175,7 @@ def _rows_of(tensors: Named, rows: Tensor) -> dict[str, Tensor]:
 
 
 def _freeze_first(problem: Problem, fixed: Tensor) -> Problem:
-    """Return the problem of which the first unknowns of each row are held where they are."""
+    """Return the problem with the first unknowns of each row fixed."""
 
     def objective(point: Tensor, shared: Named, own: Named, row: Named, weight: Tensor) -> Tensor:
         return problem.objective(torch.cat([row["held"], point]), shared, own, row, weight)

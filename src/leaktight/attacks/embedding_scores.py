@@ -1,4 +1,4 @@
-"""Embedding scores: what all attacks share that tell positives from negatives by the feature party's own activations."""
+"""Embedding scores: the base of attacks that tell positives from negatives by the feature party's own activations."""
 
 from __future__ import annotations
 
@@ -22,16 +22,18 @@ from leaktight.core.threat import Knows, View
 class EmbeddingAttack(Attack):
     """Scores each row by the activations that the feature party's own bottom model makes of it.
 
-    The gradients that a feature party receives shape its bottom model until its outputs tell the classes apart, whatever noise is on each of
-    them. So labels are read off the activations of a step, which nobody has to send.
+    The gradients that a feature party receives shape its bottom model until its outputs tell the classes apart,
+    whatever noise is on each of them. So labels are read off the activations of a step, which nobody has to send.
 
-    Features tell of labels by themselves. What the same attack reaches with the bottom's initial parameters, which no gradient has
-    changed, is no leak: it is the features-only baseline, and the chance level.
+    Features reveal labels by themselves. What the same attack reaches with the bottom's initial parameters, which no
+    gradient has changed, is no leak: it is the features-only baseline, and the chance level.
 
-    Write `score`. After each pass the rows are scored anew by the parameters of its last step; the last word counts, nothing is added up.
+    Write `score`. After each pass the rows are scored anew by the parameters of its last step; the last word counts,
+    nothing is added up.
 
     Args:
-        bottom: `trained`, by the parameters of each step; `initial`, by those before the first, which must find no more than the features tell.
+        bottom: `trained`, by the parameters of each step; `initial`, by those before the first, which must find no more
+            than the features tell.
     """
 
     claims: ClassVar[frozenset[str]] = frozenset({"scores"})

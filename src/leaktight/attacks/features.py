@@ -1,4 +1,4 @@
-"""Features: what the first linear layer of a network saw, read off the gradient that was shared, whatever came after it."""
+"""Features: what the first linear layer saw, read off its shared gradient, whatever network follows."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from leaktight.attacks.batch_reading import read_batch
-from leaktight.attacks.head_labels import labels_by_head
+from leaktight.attacks.label_reading import labels_by_head
 from leaktight.attacks.linear_layer import LinearLayer, augment
 from leaktight.attacks.replay import Replay
 from leaktight.attacks.victims import Victims
@@ -19,7 +19,8 @@ from leaktight.core.task import Batch, Task
 from leaktight.learning.gradient import gradient
 from leaktight.priors import Coordinates
 
-# A reading counts as exact to this share of the features' size: less would make the search for examples stiff and gain nothing.
+# A reading counts as exact to this share of the features' size: less would make the search for examples stiff and gain
+# nothing.
 _BLUR = 0.01
 # On how many random examples a head is tried.
 _TRIED = 8
@@ -49,15 +50,17 @@ class Features:
 def read_features(victims: Victims, coordinates: Coordinates, readings: int, rng: Stream) -> Features | None:
     r"""Return what the first linear layer saw; None where it cannot be read.
 
-    For one example the layer's gradient is \(\delta x^T\) and that of its bias \(\delta\), for ANY loss and whatever network comes after, so
+    For one example the layer's gradient is \(\delta x^T\) and that of its bias \(\delta\), for ANY loss and whatever
+    network comes after, so
 
     .. math:: x_i = \frac{\sum_c \delta_c G_{ci}}{\sum_c \delta_c^2},
 
-    over the entries that were sent. For several examples behind a ReLU it is read by peeling and SPEAR (`batch_reading`); each example that
-    is certified can then be searched for by itself. For fewer examples than classes it is read off a head with cross entropy: with probabilities p
-    the gradient is \(D^T X\), \(D = (p - y) / n\), and p follows from X again; a private loss beside it leaves that as it is. This is solved by
-    Newton's method from several starts. Of
-    examples with the same label more than one solution may fit: each is a reading.
+    over the entries that were sent. For several examples behind a ReLU it is read by peeling and SPEAR
+    (`batch_reading`); each example that is certified can then be searched for by itself. For fewer examples than
+    classes it is read off a head with cross entropy: with probabilities p the gradient is \(D^T X\),
+    \(D = (p - y) / n\), and p follows from X again; a private loss beside it leaves that as it is. This is solved by
+    Newton's method from several starts. Of examples with the same label more than one solution may fit: each is a
+    reading.
 
     Args:
         victims: whose messages.
@@ -65,7 +68,8 @@ def read_features(victims: Victims, coordinates: Coordinates, readings: int, rng
         readings: how many to return, at least 1.
         rng: where the starts come from.
 
-    References: Zhu and Blaschko 2021, R-GAP, for one example; Geiping et al. 2020, proposition 3.1; Dimitrov et al. 2024, SPEAR.
+    References: Zhu and Blaschko 2021, R-GAP, for one example; Geiping et al. 2020, proposition 3.1; Dimitrov et al.
+    2024, SPEAR.
     """
     sighting, task = victims.sightings[0], victims.replay.task
     layer = first_linear(task, tuple(sighting.sent))
@@ -230,7 +234,7 @@ def _read_batch(
         with torch.no_grad():
             seen = layer_inputs(task, parameters, examples, layer).double()
             starts = nn.functional.linear(seen, head, shift).view(readings, count, classes)
-        # A message that is not finite has no features: its search goes on with zeros, and the others' with theirs.
+        # A message that is not finite has no features: its search starts from zeros; the others are not affected.
         solutions.append(_solve(weight[row].double().nan_to_num(0.0, 0.0, 0.0), head, shift, targets[row].double(), starts))
     values = torch.stack(solutions)
     scale = values.square().mean((1, 2, 3)).sqrt()

@@ -1,4 +1,4 @@
-"""GAN party: the participant who makes pictures of somebody else's class with the shared model as a judge, and makes the others help."""
+"""GAN party: a participant who makes pictures of somebody else's class, judged by the shared model."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from leaktight.attacks.gan_target import ClassTarget, KeyTarget, Target
-from leaktight.attacks.key_estimate import estimate_key, parameters_left
+from leaktight.attacks.gan_target import ClassTarget, KeyTarget, Target, estimate_key, parameters_left
 from leaktight.core.draws import Draws, public_draws
 from leaktight.core.errors import Refusal
 from leaktight.core.local import Local, Memory
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from leaktight.attacks.gan import GanAttack
 
 SCOPE = "gan"
-"""Where the party keeps what it learned, in the memory of its chair."""
+"""Where the party keeps what it learned, in the memory of its seat."""
 
 LOOKS = 12
 """Of how many rounds pictures are kept, at most."""
@@ -38,15 +37,16 @@ STREAK = 15
 
 @dataclasses.dataclass
 class GanParty:
-    """A participant that follows the protocol with examples of its own making among its own.
+    """A participant that follows the protocol, with fakes among its own examples.
 
-    On each turn it trains its generator against the parameters that it was handed, makes fakes, and answers as an honest participant would who
-    also owned the fakes of the last rounds, under a label that nobody else uses. What it keeps from turn to turn is in the memory of its
-    chair alone: the generator, what its optimiser remembers, the fakes, pictures of some rounds, and estimates of a key if it makes some.
+    On each turn it trains its generator against the parameters that it was handed, makes fakes, and answers as an
+    honest participant would who also owned the fakes of the last rounds, under a label that nobody else uses. What it
+    keeps from turn to turn is in the memory of its seat alone: the generator, what its optimiser remembers, the fakes,
+    pictures of some rounds, and estimates of a key if it makes some.
 
     Args:
         attack: the settings.
-        seat: the chair, whose honest owner trains for it.
+        seat: its seat, whose honest owner trains for it.
     """
 
     attack: GanAttack
@@ -55,12 +55,12 @@ class GanParty:
     def __post_init__(self) -> None:
         self.fake_class = _fake_class(self.attack, self.seat)
         if not isinstance(self.seat.honest, Client):
-            raise Refusal(f"gan needs the chair of a federation's participant. Got that of {self.name}, which is no such.")
+            raise Refusal(f"gan needs the seat of a federation's participant. Got that of {self.name}, which is not one.")
         self.honest = self.seat.honest
 
     @property
     def name(self) -> str:
-        """The name of its chair."""
+        """The name of its seat."""
         return self.seat.name
 
     def respond(self, message: Message) -> Message:
@@ -87,7 +87,7 @@ class GanParty:
         return self.honest.close()
 
     def _aim(self, parameters: Tensors, own: Local) -> Target:
-        """Return what this turn's fakes are to be taken for: the victim's class, or a key where the model tells no scores of classes."""
+        """Return what the model should take this turn's fakes for: the victim's class, or a key if it gives no class scores."""
         task = self.seat.task
         with torch.no_grad():
             outputs = task.forward(parameters, torch.zeros(1, *task.shape, device=task.device))
@@ -163,7 +163,7 @@ class GanParty:
     def _look(self, generator: nn.Module, round: int, own: Local) -> None:
         """Keep pictures of this round, from the same noise in all, and the estimate of a key, if the round is one of those to look at.
 
-        Rounds in between are forgotten as time goes on.
+        Rounds in between are forgotten over time.
         """
         apart = 1
         while round // apart >= LOOKS:
@@ -182,7 +182,7 @@ class GanParty:
             history[str(round)] = pictures[: self.attack.pictures].clone()
 
     def _forger(self, fakes: Tensor) -> Client:
-        """Return the honest owner of the chair with fakes among its examples."""
+        """Return the honest owner of the seat with fakes among its examples."""
         own = self.seat.data
         labels = torch.full((len(fakes),), self.fake_class, device=own.labels.device)
         # A copy and not a new one: what the defence knows of the owner's classes stays as it is.

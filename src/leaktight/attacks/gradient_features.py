@@ -24,8 +24,9 @@ def pool_layers(tensors: Tensors) -> dict[str, Tensor]:
     - a dense matrix gives all \(|g_{oi}|\), or \(\max_o |g_{oi}|\) if \(o \cdot i > 5000\);
     - a vector or a single number (the weight of a normalisation) is taken as it is, and a bias is dropped.
 
-    A layer of which nothing would be left keeps what is largest for each input, \(\max_{o,k} |g_{oik}|\), or its bias if it has sent
-    no more than that, so that every layer that sent something has a feature. All layers together are the concatenation.
+    A layer of which nothing would be left keeps what is largest for each input, \(\max_{o,k} |g_{oik}|\), or its bias
+    if it has sent no more than that, so that every layer that sent something has a feature. All layers together are the
+    concatenation.
 
     Args:
         tensors: gradients or updates by wire name, messages along the first dimension; what was withheld is not there.
@@ -38,8 +39,8 @@ def pool_layers(tensors: Tensors) -> dict[str, Tensor]:
         >>> {layer: tuple(rows.shape) for layer, rows in pool_layers(gradients).items()}
         {'conv': (2, 24), 'head': (2, 600)}
 
-    Differs from the paper: There large kernels are dropped even if their layer is the only one attacked, which leaves no feature. It has
-    no normalisation layers.
+    Differs from the paper: There large kernels are dropped even if their layer is the only one attacked, which leaves
+    no feature. It has no normalisation layers.
 
     References:
         Melis et al., Exploiting Unintended Feature Leakage in Collaborative Learning, 2019; the pooling is that of its
@@ -66,7 +67,8 @@ def pick_entries(tensors: Tensors, count: int, seed: int) -> dict[str, Tensor]:
         {'one': (2, 48), 'two': (2, 3)}
 
     References:
-        Mo et al., Layer-wise Characterization of Latent Information Leakage in Federated Learning, 2021, Fig. 6 (48 entries).
+        Mo et al., Layer-wise Characterization of Latent Information Leakage in Federated Learning, 2021, Fig. 6 (48
+        entries).
     """
     features: dict[str, Tensor] = {}
     for layer, parts in _layers(tensors).items():

@@ -16,16 +16,17 @@ from leaktight.attacks.optimiser import AdamState, SearchOptimiser
 class SearchGuardedLBFGS(SearchOptimiser):
     """L-BFGS with backtracking, each row by itself, all rows at once.
 
-    A trial point is accepted if the objective fell by a ten-thousandth of what the slope promised. Else the step is shortened to where a
-    parabola through what is known has its minimum, between a twentieth and a half of it, and tried again. After six vain trials a row
-    forgets its history and goes down the slope. If that fails too, or if the objective hardly falls although the slope promises more, as it
-    happens at the kinks of ReLU networks, the row goes on by Adam from the lowest point that it had. One evaluation is one trial.
+    A trial point is accepted if the objective fell by a ten-thousandth of what the slope promised. Else the step is
+    shortened to where a parabola through what is known has its minimum, between a twentieth and a half of it, and tried
+    again. After six vain trials a row forgets its history and goes down the slope. If that fails too, or if the
+    objective hardly falls although the slope promises more, as it happens at the kinks of ReLU networks, Adam takes the
+    row over from its lowest point. One evaluation is one trial.
 
     Args:
         learning_rate: the length of a step along the direction, above 0.
         history: how many pairs are remembered, at least 1. More pays where the law is narrow.
-        reach: how long a move may be, relative to the square root of the number of unknowns; in whitened coordinates that is how far the
-            truth is from the middle.
+        reach: how long a move may be, relative to the square root of the number of unknowns; in whitened coordinates
+            that is how far the truth is from the middle.
         adam: the learning rate of Adam where L-BFGS stalls; 0 lets such a row rest.
     """
 

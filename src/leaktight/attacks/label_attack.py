@@ -1,4 +1,4 @@
-"""Label scores: what all attacks share that tell positives from negatives by cut gradients, row by row and layer by layer."""
+"""Label attacks: the base of those that tell positives from negatives by cut gradients, row by row and layer by layer."""
 
 from __future__ import annotations
 
@@ -26,17 +26,18 @@ _NONE = Hints(torch.empty(0, dtype=torch.long), torch.empty(0, dtype=torch.long)
 class LabelAttack(Attack):
     """Scores each example behind every cut gradient that was received, at one layer or at all of them.
 
-    Write `score`. The rows it gets are those of one step at one layer, flattened; tiny or huge ones are scaled first, so that no square
-    of them vanishes, and no score may rest on the scale of a batch. The gradient at a layer before the cut is what the feature party's own
-    backward pass makes of the one it received, so only its own seat has it; the cut gradient is also seen on the wire. An example whose
-    label was hinted and used is not scored.
+    Write `score`. The rows it gets are those of one step at one layer, flattened; tiny or huge ones are scaled first,
+    so that no square of them vanishes, and no score may rest on the scale of a batch. The gradient at a layer before
+    the cut is what the feature party's own backward pass makes of the one it received, so only its own seat has it; the
+    cut gradient is also seen on the wire. An example whose label was hinted and used is not scored.
 
-    A row at a layer before the cut depends on the feature party's own inputs too, through the slopes of the layers in between, and they may
-    tell of the label by themselves. So the attack also scores the message's own rows there, dealt out to the examples by chance: what that
-    reaches is no leak of the message, and the chance level of such a layer.
+    A row at a layer before the cut depends on the feature party's own inputs too, through the slopes of the layers in
+    between, and they may reveal the label by themselves. So the attack also scores the message's own rows there, dealt
+    out to the examples by chance: what that reaches is no leak of the message, and the chance level of such a layer.
 
-    The feature party knows which of its rows is where in each message. So from its seat the scores of a row in several messages are also
-    added up (see `RowTotals`), pass by pass, beside those of rows that were dealt out by chance. A row whose label was used is left out everywhere.
+    The feature party knows which of its rows is where in each message. So from its seat the scores of a row in several
+    messages are also added up (see `RowTotals`), pass by pass, beside those of rows that were dealt out by chance. A
+    row whose label was used is left out everywhere.
     """
 
     claims: ClassVar[frozenset[str]] = frozenset({"scores"})
@@ -161,8 +162,8 @@ def layers_of(view: View, step: int, cut: Tensor, wanted: str) -> dict[str | Non
         view: what the attacker has.
         step: which step.
         cut: the gradient at the cut that goes back from there, a row for each example.
-        wanted: `cut`, the message itself; `first`, the first layer of the bottom that learns; `all`, the cut and then every layer
-            from the first on; or a layer's name.
+        wanted: `cut`, the message itself; `first`, the first layer of the bottom that learns; `all`, the cut and then
+            every layer from the first on; or a layer's name.
 
     Raises:
         Refusal: the seat has no bottom model, or the bottom no such layer.

@@ -1,4 +1,4 @@
-"""Label posterior: how likely each row is positive, by what the defence states of its noise, over all messages together."""
+"""Label posterior: how likely each row is positive over all messages, by the noise that the defence states."""
 
 from __future__ import annotations
 
@@ -30,19 +30,22 @@ _NOBODY = Hints(torch.empty(0, dtype=torch.long), torch.empty(0, dtype=torch.lon
 
 
 class LabelPosterior(Attack):
-    r"""Weigh for each row how likely each label is under the law that the defence states, for an attacker who knows the defence but no label.
+    r"""Weigh how likely each row is positive under the law that the defence states, without knowing any label.
 
-    In message t rows of class k have mean \(\mu_{tk}\) and the noise \(\Sigma_{tk}\) that the defence's `cut_channel` states for the clean rows and
-    labels that are held likely at the time; what it does not explain of the spread is that of the clean rows, \(s_t I\). With the unit
-    vector \(w_t\) along \(\mu_{t1} - \mu_{t0}\), or, where the stated noise lies along a direction, that in which the message spreads most,
+    In message t rows of class k have mean \(\mu_{tk}\) and the noise \(\Sigma_{tk}\) that the defence's `cut_channel`
+    states for the clean rows and labels that are likely at the time; what it does not explain of the spread is that of
+    the clean rows, \(s_t I\). With the unit vector \(w_t\) along \(\mu_{t1} - \mu_{t0}\), or, where the stated noise
+    lies along a direction, that in which the message spreads most,
 
     .. math:: z_{ti} = \frac{\langle w_t, \tilde g_{ti} \rangle - m_t}{\sqrt{\langle w_t, \bar\Sigma_t w_t \rangle + s_t}}, \qquad
         \log \frac{p(\tilde g_{ti} \mid 1)}{p(\tilde g_{ti} \mid 0)} = d \, z_{ti}
 
-    for classes d standard deviations apart with \(m_t\) in the middle, and of each row \(\log \frac{q_i}{1 - q_i} = \log \frac{p}{1 - p} + \sum_t d \, z_{ti}\): log
-    ratios add up over all passes in which the row was seen. Means, spreads, d and p follow from the \(q_i\), and these from them
-    (expectation and maximisation); means of a message rest on what all others say of its rows, and are smoothed over neighbouring messages.
-    The start, and with it the sign, is what `clustering` makes of the same messages, added up by continuity; which side is positive stays unknown.
+    for classes d standard deviations apart with \(m_t\) in the middle, and of each row
+    \(\log \frac{q_i}{1 - q_i} = \log \frac{p}{1 - p} + \sum_t d \, z_{ti}\): log ratios add up over all passes in which
+    the row was seen. Means, spreads, d and p follow from the \(q_i\), and these from them (expectation and
+    maximisation); means of a message rest on what all others say of its rows, and are smoothed over neighbouring
+    messages. The start, and with it the sign, is what `clustering` makes of the same messages, added up by continuity;
+    which side is positive stays unknown.
 
     Args:
         iterations: how often means and posteriors follow from each other, at least 1.
@@ -55,8 +58,8 @@ class LabelPosterior(Attack):
     Differs from the paper: It has no such attack; it bounds what any attack on one message can do.
 
     References:
-        Li et al., Label Leakage and Protection in Two-party Split Learning, 2021, Section 3.1; Dempster, Laird and Rubin, Maximum Likelihood
-        from Incomplete Data via the EM Algorithm, 1977.
+        Li et al., Label Leakage and Protection in Two-party Split Learning, 2021, Section 3.1; Dempster, Laird and
+        Rubin, Maximum Likelihood from Incomplete Data via the EM Algorithm, 1977.
     """
 
     kind: Literal["label_posterior"] = "label_posterior"
@@ -128,7 +131,7 @@ class LabelPosterior(Attack):
 
 @dataclasses.dataclass(frozen=True)
 class _Fit:
-    """What is held likely of one message: the means of its two classes, and the mean square of an entry around them."""
+    """What is likely of one message: the means of its two classes, and the mean square of an entry around them."""
 
     means: Tensor
     spread: Tensor

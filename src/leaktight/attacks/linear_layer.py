@@ -1,4 +1,4 @@
-"""A linear layer with bias as an attacker sees it: what it computes, and the gradient that was shared of it."""
+"""A linear layer with bias as an attacker sees it: what it computes, and its shared gradient."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from leaktight.core.task import Task
 class LinearLayer:
     r"""A layer z = W x + b of a known network, with the network behind it.
 
-    What it saw of an example is kept as \(y = (x, 1)\), so that z = V y with \(V = [W | b]\), and the gradient of a mean loss is
+    What it saw of an example is kept as \(y = (x, 1)\), so that z = V y with \(V = [W | b]\), and the gradient of a
+    mean loss is
 
     .. math:: M = [dL/dW \,|\, dL/db] = \sum_i c_i \, \delta_i y_i^T ,
 

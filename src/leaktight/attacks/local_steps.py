@@ -18,7 +18,7 @@ _FIRST, _SECOND, _TINY = 0.9, 0.999, 1e-8
 
 @dataclasses.dataclass(frozen=True)
 class LocalSteps:
-    """The steps behind an update, as their public facts tell.
+    """The steps behind an update, by their public facts.
 
     Args:
         count: how many there are.
@@ -95,8 +95,9 @@ class LocalSteps:
     def noise(self, noise: Noise, gradient: Tensor, step: int) -> Noise:
         """Return the law of what noise on the gradient of one step adds to the update, as if later steps did not see it.
 
-        Adam divides by the size of what it sees: noise far above the gradient moves a parameter by the learning rate, whatever its size. Noise
-        far below a steady gradient moves it less than the law says, which is an approximation on the wide side.
+        Adam divides by the size of what it sees: noise far above the gradient moves a parameter by the learning rate,
+        whatever its size. Noise far below a steady gradient moves it less than the law says, which is an approximation
+        on the wide side.
 
         Args:
             noise: on the gradient.

@@ -1,15 +1,15 @@
-"""The objective of gradient matching: what the messages say about a candidate, what examples look like, and further terms."""
+"""The objective of gradient matching: the fit to the messages, the prior of the examples, and further terms."""
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
 
 from leaktight.attacks.hypotheses import Hypotheses
-from leaktight.attacks.layout import Layout
 from leaktight.attacks.replay import Replay
 from leaktight.attacks.search_engine import MEMORY, Named, Problem
 from leaktight.attacks.term import Candidate, Evidence, GroupTerm, Match, Term
@@ -17,9 +17,43 @@ from leaktight.attacks.victims import Victims
 from leaktight.core.message import Tensors
 from leaktight.priors import Coordinates
 
+
+@dataclasses.dataclass(frozen=True)
+class Layout:
+    """Where in a row's vector each unknown lies: one after the other, in this order.
+
+    Args:
+        shapes: the shape of each unknown, by name.
+
+    Example:
+        >>> layout = Layout({"pixels": (1, 2), "logits": (3,)})
+        >>> {name: part.tolist() for name, part in layout.unpack(torch.arange(5)).items()}
+        {'pixels': [[0, 1]], 'logits': [2, 3, 4]}
+    """
+
+    shapes: Mapping[str, tuple[int, ...]]
+
+    @property
+    def width(self) -> int:
+        """How many numbers a row has."""
+        return sum(map(math.prod, self.shapes.values()))
+
+    def pack(self, unknowns: Mapping[str, Tensor]) -> Tensor:
+        """Return the unknowns (rows, *shape) as vectors (rows, width)."""
+        return torch.cat([unknowns[name].reshape(-1, math.prod(shape)) for name, shape in self.shapes.items()], dim=1)
+
+    def unpack(self, points: Tensor) -> dict[str, Tensor]:
+        """Return the unknowns by name from vectors with any leading dimensions."""
+        parts = torch.split(points, [math.prod(shape) for shape in self.shapes.values()], dim=-1)
+        return {
+            name: part.reshape((*points.shape[:-1], *shape))
+            for (name, shape), part in zip(self.shapes.items(), parts, strict=True)
+        }
+
+
 EXAMPLES, LOGITS = "examples", "logits"
-# The standard deviation that an exact entry is given, as a share of the largest entry of its tensor. Float noise is less; the rest keeps
-# the objective's numbers and slopes within what single precision can carry.
+# The standard deviation that an exact entry is given, as a share of the largest entry of its tensor. Float noise is
+# less; the rest keeps the objective's numbers and slopes within what single precision can carry.
 FLOOR = 1e-4
 
 

@@ -1,4 +1,4 @@
-"""Peeling: the examples of a batch one after the other, each read off rows of the gradient where it is alone, and then taken out."""
+"""Peeling: read one example of a batch off rows of the gradient where it is alone, take it out, and repeat."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Peeled:
 
 @dataclasses.dataclass(frozen=True)
 class Spectrum:
-    """The rest of a gradient by its singular values, as far as they stand out of the noise.
+    """The singular values and vectors of what is left of a gradient, as far as they exceed the noise.
 
     Args:
         noise: the standard deviation of what each entry is off.
@@ -132,24 +132,26 @@ class Spectrum:
 def peel(peeled: Peeled, layer: LinearLayer, *, public: bool) -> Peeled:
     r"""Take all examples out of a gradient that can be read off rows of it, and are certified.
 
-    A row of \(M = \sum_i c_i \delta_i y_i^T\) where only one example is active is a multiple of y. So each row gives a candidate y with last
-    entry 1; rows that agree are read together. A candidate is certified
+    A row of \(M = \sum_i c_i \delta_i y_i^T\) where only one example is active is a multiple of y. So each row gives a
+    candidate y with last entry 1; rows that agree are read together. A candidate is certified
 
-    - by the public loss: its own slopes \(\delta\), for one of the labels, lie in the column space of M; and its rows have the bias gradient
-      \(c \delta\) for its weight c in the mean, or at least two of them agree. The label comes along.
-    - by any loss: at least two rows agree, and there are slopes in the column space of M that are zero where the candidate is not active,
-      and nowhere else.
+    - by the public loss: its own slopes \(\delta\), for one of the labels, lie in the column space of M; and its rows
+      have the bias gradient \(c \delta\) for its weight c in the mean, or at least two of them agree. The label comes
+      along.
+    - by any loss: at least two rows agree, and there are slopes in the column space of M that are zero where the
+      candidate is not active, and nowhere else.
 
-    Then \(c \delta y^T\) is taken out, which lowers the rank of M by one and leaves other examples alone in rows, until nothing new is
-    found. Noise is told by what M has beyond its rank. Where it makes readings worse than a thousandth of the box, none is certified.
+    Then \(c \delta y^T\) is taken out, which lowers the rank of M by one and leaves other examples alone in rows, until
+    nothing new is found. Noise is told by what M has beyond its rank. Where it makes readings worse than a thousandth
+    of the box, none is certified.
 
     Args:
         peeled: what was read before.
         layer: the layer, followed by a ReLU.
         public: whether the loss is the public one; else slopes are read off the gradient.
 
-    Differs from the paper: certificates test the slopes of all units instead of the candidate's own rows alone, as single precision and
-    noise ask for; an example may have another weight than the batch size says, as after clipping.
+    Differs from the paper: certificates test the slopes of all units instead of the candidate's own rows alone, as
+    single precision and noise ask for; an example may have another weight than the batch size says, as after clipping.
 
     References: Shariati and Meybodi 2026, gradient inversion as the decoding of LT codes.
     """

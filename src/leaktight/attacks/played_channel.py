@@ -1,4 +1,4 @@
-"""Played channels: what a defence that states nothing does to messages, learned by playing it, and undone as far as it can be."""
+"""Played channels: learn what an unstated defence does to messages by playing it, and undo what can be undone."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ MomentChanges = tuple[dict[str, TensorChange], list[int]]
 
 
 class PlayedDefence(Defence):
-    """What is left of a defence after messages were cleaned of what plays show: noise of a known variance in each tensor.
+    """What remains of a defence once messages are cleaned of what plays show: noise of known variance per tensor.
 
     Args:
         variances: of each tensor, by wire name.
@@ -82,8 +82,8 @@ class PlayedDefence(Defence):
 def play(view: View, defence: Defence, rng: Stream) -> list[MomentChanges]:
     """Return what plays of a defence show about messages in view, for each moment with the places of the messages that answer it.
 
-    The attacker needs nothing but the defence: it plays it on examples at random, each several times, and compares with what would have been sent
-    without it.
+    The attacker needs nothing but the defence: it plays it on examples at random, each several times, and compares with
+    what would have been sent without it.
 
     Args:
         view: what the attacker sees.
@@ -98,7 +98,7 @@ def play(view: View, defence: Defence, rng: Stream) -> list[MomentChanges]:
 
 
 def remaining_defence(changes: Sequence[MomentChanges]) -> PlayedDefence:
-    """Return what is left of a defence after messages were cleaned."""
+    """Return what remains of a defence once messages are cleaned."""
     parts = [part for played, _ in changes for part in played.items()]
     variances = {name: max((p.variance for n, p in parts if n == name and p.added), default=0.0) for name, _ in parts}
     # Not by its constructor, which wants a kind: nobody writes it in a plan.

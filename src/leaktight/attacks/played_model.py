@@ -1,4 +1,4 @@
-"""Played models: how near a guess comes to a message when the real defence is played on it, where the defence states nothing."""
+"""Played models rank guesses by playing the real defence on them, where the defence states no channel."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ MOST_CLASSES = 16
 
 
 class PlayedModel:
-    r"""Rank guesses by what the defence makes of them: for attackers who know a defence that nobody has stated as a channel.
+    r"""Ranks guesses by what a known defence makes of them, if it states no channel.
 
-    A guess x is played k times with the same draws for every guess. With m the message, \(s_k\) the plays, both cleaned of what earlier plays showed, and
-    \(v_t\) the variance of what is drawn in tensor t,
+    A guess x is played k times with the same draws for every guess. With m the message, \(s_k\) the plays, both cleaned
+    of what earlier plays showed, and \(v_t\) the variance of what is drawn in tensor t,
 
     .. math:: \min_k \sum_t \lVert m_t - s_{k,t}(x) \rVert^2 / (2 v_t)
 

@@ -1,8 +1,8 @@
-"""Secrets: what a participant keeps to itself under a defence, as unknowns of an attacker who knows the defence but not them.
+"""Private state: what a participant keeps secret under a defence, as unknowns of an attacker who knows the defence.
 
-The attacker plays the participant: it lets the public defence make a task for a `Local` of its own. What is then secret are the
-parameters that stay home and the floating tensors that the defence put into memory (codes, keys). Their values are the
-attacker's own draw, where a search for the true ones starts.
+The attacker plays the participant: it lets the public defence make a task for a `Local` of its own. What is then secret
+are the parameters that stay home and the floating tensors that the defence put into memory (codes, keys). Their values
+are the attacker's own draw, where a search for the true ones starts.
 """
 
 from __future__ import annotations

@@ -61,14 +61,14 @@ class Classifier:
 def fit(family: Family, rows: Tensor, positive: Tensor, rng: Stream) -> Classifier:
     r"""Fit a classifier of a predictive family to features of gradients whose property is known.
 
-    Rows are brought to length one, \(x / \|x\|_2\), and each feature is standardised by its mean and deviation over them and cut
-    at 5 deviations. Then
+    Rows are brought to length one, \(x / \|x\|_2\), and each feature is standardised by its mean and deviation over
+    them and cut at 5 deviations. Then
 
     - `random_forest` is 100 trees with at least 5 rows in a leaf and to split;
-    - `network` has one hidden layer of 64 units with ReLU, by Adam with weight decay; it stops when the log loss on a fifth of the rows, kept out of the steps,
-      has not fallen for 20 passes, and answers from its best pass;
-    - `logistic` is logistic regression with an L2 penalty of \(\frac{d}{2c} \|w\|^2\) beside the summed log loss, d the number of features; of
-      c = 0.1, 1, 10 and 100 that with the lowest log loss over 3 folds of the very same rows;
+    - `network` has one hidden layer of 64 units with ReLU, by Adam with weight decay; it stops when the log loss on a
+      fifth of the rows, kept out of the steps, has not fallen for 20 passes, and answers from its best pass;
+    - `logistic` is logistic regression with an L2 penalty of \(\frac{d}{2c} \|w\|^2\) beside the summed log loss, d the
+      number of features; of c = 0.1, 1, 10 and 100 that with the lowest log loss over 3 folds of the very same rows;
     - `best` is that of the three with the lowest log loss over 3 folds, fitted to all rows.
 
     Args:
@@ -84,12 +84,14 @@ def fit(family: Family, rows: Tensor, positive: Tensor, rng: Stream) -> Classifi
         >>> (found(rows[:2]) > 0.5).tolist()
         [False, True]
 
-    Differs from the paper: It says nothing of its network, and applies a softmax to a forest's votes, after which no probability is
-    outside [0.27, 0.73]; here votes are probabilities as they are. Cutting features, `logistic` and `best` are ours.
+    Differs from the paper: It does not describe its network, and applies a softmax to a forest's votes, after which no
+    probability is outside [0.27, 0.73]; here votes are probabilities as they are. Cutting features, `logistic` and
+    `best` are ours.
 
     References:
-        Melis et al., Exploiting Unintended Feature Leakage in Collaborative Learning, 2019 (the forest's settings are those of its
-        published code); Mo et al., Layer-wise Characterization of Latent Information Leakage in Federated Learning, 2021, section 4.2, Fig. 5.
+        Melis et al., Exploiting Unintended Feature Leakage in Collaborative Learning, 2019 (the forest's settings are
+        those of its published code); Mo et al., Layer-wise Characterization of Latent Information Leakage in Federated
+        Learning, 2021, section 4.2, Fig. 5.
     """
     positive = positive.cpu().bool()
     if len(rows) != len(positive) or rows.dim() != 2 or not rows.shape[1]:
@@ -145,7 +147,7 @@ def _best_family(rows: Tensor, positive: Tensor, rng: Stream) -> Single:
 
 
 def _cross_validate(train: Callable[[Tensor, Tensor], Model], rows: Tensor, positive: Tensor, place: Tensor) -> float:
-    """Return the log loss over all rows, each told by a fit to the rows of other folds."""
+    """Return the log loss over all rows, each predicted by a fit to the rows of other folds."""
     predictions = torch.empty(len(rows), dtype=torch.float64)
     for fold in range(FOLDS):
         out = place == fold

@@ -33,7 +33,7 @@ Features = Callable[[Tensors], dict[str, Tensor]]
 
 @dataclasses.dataclass(frozen=True)
 class PreparedFeatures:
-    """What the attacker has before it fits a classifier: gradients of its own whose property it knows, and messages to ask about.
+    """What a classifier is fitted to and asked about: the attacker's own gradients, whose property it knows, and messages.
 
     Args:
         keys: the messages.
@@ -65,37 +65,42 @@ class PreparedFeatures:
 class PropertyInference(Attack):
     r"""Tell whether any example behind a message has a private property, from gradients of the attacker's own.
 
-    The attacker has public examples of which it knows who has the property. At all parameters \(\theta_t\) that it saw handed out it makes
-    gradients of batches with and without it, of the size of the victims' batches, and fits a classifier to features of them:
+    The attacker has public examples of which it knows who has the property. At all parameters \(\theta_t\) that it saw
+    handed out it makes gradients of batches with and without it, of the size of the victims' batches, and fits a
+    classifier to features of them:
 
     .. math:: \hat p = f(\phi(g)), \qquad f \text{ fitted to } \{(\phi(\nabla L(B_j; \theta_t)), [B_j \text{ has the property}])\}.
 
-    It is then asked about the messages that answered \(\theta_t\). A layer is attacked by the features of that layer alone. In a mean of several
-    participants' messages only one of them has the property, in the attacker's own as well. Updates are played step by step.
+    It is then asked about the messages that answered \(\theta_t\). A layer is attacked by the features of that layer
+    alone. In a mean of several participants' messages only one of them has the property, in the attacker's own as well.
+    Updates are played step by step.
 
     Args:
-        classifier: how it learns: `random_forest`, `network`, `logistic`, or `best` of the three on the attacker's own gradients.
+        classifier: how it learns: `random_forest`, `network`, `logistic`, or `best` of the three on the attacker's own
+            gradients.
         layers: `all` together; `each` by itself, and all together; or the names of some, which are then taken together.
-        gradients: how many gradients it learns from, at least 20, half of them with the property; more is stronger and slower. They
-            are spread evenly over the parameters in view, at least 2 at each.
-        mixed: of the batches with the property, a quarter is pure and of the others a share of 0.4, 0.6 or 0.8 has it; else all
-            are pure. Mixed is stronger against victims whose batches are.
-        models_defence: whether its own gradients go through the known defence, with noise and secrets of its own. Mostly stronger, as
-            then it learns from what it is asked about; the more noise there is, the more gradients that takes.
+        gradients: how many gradients it learns from, at least 20, half of them with the property; more is stronger and
+            slower. They are spread evenly over the parameters in view, at least 2 at each.
+        mixed: of the batches with the property, a quarter is pure and of the others a share of 0.4, 0.6 or 0.8 has it;
+            else all are pure. Mixed is stronger against victims whose batches are.
+        models_defence: whether its own gradients go through the known defence, with noise and secrets of its own.
+            Mostly stronger, as then it learns from what it is asked about; the more noise there is, the more gradients
+            that takes.
         entries: learn from so many entries of each layer, drawn once, instead of pooled features; None for those.
 
     Example:
         >>> print(PropertyInference(classifier="best", layers="each"))
         property_inference(classifier='best', layers='each')
 
-    Differs from the paper: It collects 16 gradients at each of some 3,000 rounds, from its own examples and the test set; here the number is a
-    setting and all come from the public examples. It observes the sum of all others' gradients where here it is their mean, which
-    features of unit length do not tell apart. Its batches are always mixed. `models_defence`, and updates of
-    several steps, are ours.
+    Differs from the paper: It collects 16 gradients at each of some 3,000 rounds, from its own examples and the test
+    set; here the number is a setting and all come from the public examples. It observes the sum of all others'
+    gradients where here it is their mean, which features of unit length do not tell apart. Its batches are always
+    mixed. `models_defence`, and updates of several steps, are ours.
 
     References:
-        Melis et al., Exploiting Unintended Feature Leakage in Collaborative Learning, 2019 (passive property inference); Mo et al., Layer-wise
-        Characterization of Latent Information Leakage in Federated Learning, 2021, sections 3.3 and 6.2, and Fig. 6 for `entries`.
+        Melis et al., Exploiting Unintended Feature Leakage in Collaborative Learning, 2019 (passive property
+        inference); Mo et al., Layer-wise Characterization of Latent Information Leakage in Federated Learning, 2021,
+        sections 3.3 and 6.2, and Fig. 6 for `entries`.
     """
 
     kind: Literal["property_inference"] = "property_inference"
@@ -153,7 +158,7 @@ class PropertyInference(Attack):
             found = pool_layers(chosen) if self.entries is None else pick_entries(chosen, self.entries, seed)
             if not all(torch.isfinite(rows).all() for rows in found.values()):
                 raise Refusal(
-                    f"{self.kind} needs finite messages. There are others: the training has diverged; take smaller steps."
+                    f"{self.kind} needs finite messages. There are others: the training run has diverged; take smaller steps."
                 )
             return found
 

@@ -1,4 +1,4 @@
-"""Replay: what a participant with these examples would have sent, as an attacker who knows its defence can tell. For one victim."""
+"""Replay: what a participant with given examples would have sent, for an attacker who knows its defence."""
 
 from __future__ import annotations
 
@@ -33,11 +33,12 @@ class Replay:
         names: the tensors that were sent and are parameters, by wire name.
         memory: what a known defence keeps for the participant; the task's loss may read it.
         channel: what a known defence states.
-        update: an update of several steps is `unrolled`, or taken for one step along the gradient of all examples at a `surrogate` point
-            between the parameters before and after, which is searched too.
-        loss: whether the loss is `known`, or its gradient at the features is one more unknown (`free`), whatever private loss there is.
-        head_weight: how many times the plain gradient of the public head the sender's is; None if nobody can say. Then nothing of the head
-            is known under a free loss.
+        update: an update of several steps is `unrolled`, or treated as one step along the gradient of all examples at a
+            `surrogate` point between the parameters before and after, which is searched jointly.
+        loss: whether the loss is `known`, or its gradient at the features is one more unknown (`free`), whatever
+            private loss there is.
+        head_weight: how many times the plain gradient of the public head the sender's is; None if nobody can say. Then
+            nothing of the head is known under a free loss.
     """
 
     task: Task
@@ -85,10 +86,12 @@ class Replay:
 
         Args:
             parameters: what the participant was sent, by wire name.
-            inputs: (examples, *shape) in natural units, all local steps in order, as they were before the defence changed them.
+            inputs: (examples, *shape) in natural units, all local steps in order, as they were before the defence
+                changed them.
             targets: a probability for each class, (examples, classes).
             secrets: the participant's private parameters by name, what is in its memory by path, and other unknowns.
-            choice: (examples, outcomes), 1 for the outcome that each example is taken to have had; None where there are none.
+            choice: (examples, outcomes), 1 for the outcome that each example is taken to have had; None where there are
+                none.
             sent: the update that was sent; needed at a surrogate point.
         """
         secrets = secrets or {}
@@ -107,7 +110,8 @@ class Replay:
         """Return the examples after the outcome that each is taken to have had."""
         if choice is None:
             return inputs
-        # Changes are made for pixels in [0, 1]. A candidate that is outside looks to them as if cut, and still knows its way back.
+        # Changes are made for pixels in [0, 1]. A candidate that is outside looks to them as if cut, and still knows
+        # its way back.
         pixels = inputs.detach().clamp(0, 1) + (inputs - inputs.detach())
         each = torch.stack([outcome.change(pixels) for outcome in self.channel.outcomes], 1)
         return (each * choice.view(*choice.shape, *(1,) * (inputs.dim() - 1))).sum(1)
@@ -171,7 +175,7 @@ class Replay:
         return Belief({name: current[name] - start[name] for name in start}, noise, examples=self.examples)
 
     def _surrogate(self, start: Tensors, inputs: Tensor, targets: Tensor, secrets: Tensors, sent: Tensors) -> Belief:
-        """Return what is known of an update that is taken for one step along the gradient at a point on its way."""
+        """Return what is known of an update that is treated as one step along the gradient at a point on its way."""
         share = torch.sigmoid(secrets[SURROGATE])
         wire = {name: self.task.wire(name) for name in start}
         point = {n: t + share * sent[w] if (w := wire[n]) is not None and w in sent else t for n, t in start.items()}

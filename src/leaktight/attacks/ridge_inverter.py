@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from leaktight.attacks.label import deal
+from leaktight.attacks.label_reading import deal
 
 PENALTIES = (1e-3, 1e-2, 1e-1, 1.0, 10.0)
 """What the ridge penalties are chosen from."""
@@ -41,24 +41,25 @@ class KnownMessages:
 class RidgeInverter:
     r"""Kernel ridge regression from a message and a label to the mean of the examples with that label behind it.
 
-    For messages with sketches \(z_i\), centred and of mean square length 1, and every label c behind message i, the target is how far the mean
-    of its examples of label c is from the mean \(\mu_c\) of the class. A linear map from messages to examples that is partly common to all labels,
-    and partly each label's own, is regression with the kernel
+    For messages with sketches \(z_i\), centred and of mean square length 1, and every label c behind message i, the
+    target is how far the mean of its examples of label c is from the mean \(\mu_c\) of the class. A linear map from
+    messages to examples that is partly common to all labels, and partly each label's own, is regression with the kernel
 
     .. math:: k((z, c), (z', c')) = \langle z, z' \rangle \, (1 + w [c = c']),
 
-    and the answer is \(\hat x = \mu_c + \sum_j \alpha_j k((z, c), (z_j, c_j))\) with \(\alpha = (K + \lambda I)^{-1} (x - \mu)\). The gradient of one
-    example is nearly linear in it once the label is known, so that little is lost against a network. Labels come first: their shares are
-    regressed on z alone, and dealt out one by one.
+    and the answer is \(\hat x = \mu_c + \sum_j \alpha_j k((z, c), (z_j, c_j))\) with \(\alpha = (K + \lambda I)^{-1} (x
+    - \mu)\). The gradient of one example is nearly linear in it once the label is known, so that little is lost against
+    a network. Labels come first: their shares are regressed on z alone, and dealt out one by one.
 
-    In the end the answer is drawn to the mean of all examples, as far as that brings those behind messages that were held out nearer. So
-    where messages tell nothing, that mean is answered, and where they tell labels alone, the means of classes.
+    In the end the answer is drawn to the mean of all examples, as far as that brings those behind messages that were
+    held out nearer. So where messages tell nothing, that mean is answered, and where they tell labels alone, the means
+    of classes.
 
     Args:
         known: messages to learn from, at least 2.
         means: \(\mu_c\), the mean example of each class, flat, (classes, numbers).
-        held_out: how many of the messages, the last ones, are held out to choose \(\lambda\) and w by; with these all are learned from. At least 1;
-            no example should be behind a message of both kinds.
+        held_out: how many of the messages, the last ones, are held out to choose \(\lambda\) and w by; with these all
+            are learned from. At least 1; no example should be behind a message of both kinds.
 
     Example:
         >>> inputs = torch.rand(30, 1, 2, generator=torch.Generator().manual_seed(0))

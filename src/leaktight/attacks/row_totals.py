@@ -1,4 +1,4 @@
-"""Row totals: scores of the same row in several messages, brought to one sign and one scale, so that they can be added up."""
+"""Row totals: the scores of a row over several messages, added up after they are brought to one sign and scale."""
 
 from __future__ import annotations
 
@@ -21,14 +21,15 @@ MOST_TOTALS = 2**26
 class RowTotals:
     r"""The scores of one layer, message by message.
 
-    The scores of a message are brought to mean 0 and variance 1, as gradients shrink while a model learns. Where the sign of a message's
-    scores is by chance (that of an eigenvector, or of a single known gradient under noise), it is fixed by continuity: with \(g_i\) the rows
-    and \(z_i\) the scores, \(d = \sum_i z_i g_i\) is the direction along which they rank the rows. The message is turned round if
+    The scores of a message are brought to mean 0 and variance 1, as gradients shrink while a model learns. Where the
+    sign of a message's scores is by chance (that of an eigenvector, or of a single known gradient under noise), it is
+    fixed by continuity: with \(g_i\) the rows and \(z_i\) the scores, \(d = \sum_i z_i g_i\) is the direction along
+    which they rank the rows. The message is turned round if
 
     .. math:: \cos(d, \bar d) + \mathrm{corr}(z, t) < 0
 
-    with \(\bar d\) the running mean of the directions so far, which change slowly from step to step, and \(t\) what was added up before for the
-    same rows. In the end all are turned round if most of them were.
+    with \(\bar d\) the running mean of the directions so far, which change slowly from step to step, and \(t\) what was
+    added up before for the same rows. In the end all are turned round if most of them were.
 
     Args:
         layers: how many layers are scored.
@@ -104,7 +105,8 @@ def standardise(scores: Tensor) -> Tensor:
 def row_numbers(view: View, messages: Sequence[Message]) -> tuple[tuple[Tensor, ...], tuple[int, ...]] | None:
     """Return a number for each row behind each message, the same wherever the row is, and the pass of each message.
 
-    The feature party's own numbers are counted through anew, so that rows which were not seen take no place. None if the seat does not know them.
+    The feature party's own numbers are counted through anew, so that rows which were not seen take no place. None if
+    the seat does not know them.
 
     Args:
         view: what the attacker has.

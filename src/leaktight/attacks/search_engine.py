@@ -1,8 +1,9 @@
 """The search engine: minimise an objective over many rows at once.
 
-One row is one candidate of one victim. The objective is written for one row, mapped over rows, differentiated, and traced once into a
-flat graph of tensor operations, which runs without the cost of the transformations. Rows that have come to rest leave the batch; a row
-that meets a NaN ends alone. The engine knows nothing of gradients and messages: those are in the objective.
+One row is one candidate of one victim. The objective is written for one row, mapped over rows, differentiated, and
+traced once into a flat graph of tensor operations, which runs without the cost of the transformations. Rows that have
+come to rest leave the batch; a row that meets a NaN ends alone. The engine knows nothing of gradients and messages:
+those are in the objective.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ Named = Mapping[str, Any]
 """Tensors by name, or nested mappings of them."""
 Evaluate = Callable[..., tuple[Tensor, Tensor]]
 Watch = Callable[[int, Tensor, Tensor], None]
-"""Is told before each step how many there were, the victim of each row that still moves, and the rows' points."""
+"""Called before each step with the number of steps so far, the victim of each row that still moves, and the rows' points."""
 
 # How many bytes a chunk of rows may take, and after how many evaluations resting rows are dropped.
 MEMORY = 1 << 30
@@ -40,13 +41,16 @@ class Problem:
     """What is minimised.
 
     Args:
-        objective: (point, shared, own, row, weight) to the objective of one row; `weight` multiplies what the messages say.
+        objective: (point, shared, own, row, weight) to the objective of one row; `weight` multiplies what the messages
+            say.
         shared: what is the same for all rows.
         own: what each victim has of its own, stacked.
         rows: what each row has of its own, stacked: the hypothesis that it tries. Rows of a victim follow each other.
-        group: (points, owners) to what the rows of a victim say about each other, one number for each row; None if nothing.
+        group: (points, owners) to what the rows of a victim say about each other, one number for each row; None if
+            nothing.
         project: brings points back to where they may be.
-        revise: (points, owners, rows) to what the rows take for true after a phase, given what they took for true before and where they are.
+        revise: (points, owners, rows) to what the rows assume after a phase, given what they assumed before and where
+            they are.
         bytes_per_row: how much memory an evaluation of a row takes, about.
     """
 
@@ -67,7 +71,7 @@ class Phase:
     Args:
         evaluations: how many gradients of the objective a row may use.
         weight: what multiplies the messages' part of the objective: below 1 their law is taken wider than it is.
-        keep: how many rows of each victim go on to the next phase, those with the lowest objective.
+        keep: how many rows of each victim reach the next phase, those with the lowest objective.
     """
 
     evaluations: int
@@ -120,7 +124,7 @@ class Search:
 
 @dataclasses.dataclass(frozen=True)
 class SearchResult:
-    """Rows of each victim, the best by the objective: their numbers among all rows, their points, and their objective."""
+    """The best rows of each victim by the objective: their numbers among all rows, their points, and their objective."""
 
     rows: Tensor
     points: Tensor
@@ -133,7 +137,7 @@ class SearchEngine:
     Args:
         problem: what is minimised.
         search: how.
-        watch: who looks on; None for nobody.
+        watch: called before each step; None for nothing.
     """
 
     def __init__(self, problem: Problem, search: Search, watch: Watch | None = None) -> None:
@@ -168,7 +172,7 @@ class SearchEngine:
         return SearchResult(rows, points, values)
 
     def _revise(self, points: Tensor, owners: Tensor, rows: Tensor) -> None:
-        """Let the rows take something else for true."""
+        """Let the rows assume something else."""
         if self.problem.revise is not None:
             revised = self.problem.revise(points, owners, _take(self.tried, rows))
             self.tried = {name: each.index_copy(0, rows, revised[name]) for name, each in self.tried.items()}
@@ -214,7 +218,8 @@ class SearchEngine:
                 gradients, values = gradients + further, values + each
             return values, gradients
 
-        # One mode for the shapes of all results: else tracing makes a new one for each, with a record of the whole call stack.
+        # One mode for the shapes of all results: else tracing makes a new one for each, with a record of the whole call
+        # stack.
         with tracing(TracingContext(FakeTensorMode())), AsColumns():
             graph = make_fx(plain)(points, *arguments)
         _drop_first_powers(graph)

@@ -1,4 +1,4 @@
-"""Presets of gradient matching: settings by the name of their source, because "Inverting Gradients" has a different default in every tool."""
+"""Presets of gradient matching, named by their source: "Inverting Gradients" has a different default in every tool."""
 
 from __future__ import annotations
 

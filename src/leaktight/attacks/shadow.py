@@ -101,9 +101,9 @@ def shadow_messages(
 ) -> Iterator[dict[str, Tensor]]:
     r"""Give the messages that a moment's participants would have sent for chosen examples, some at a time, by wire name.
 
-    Undefended gradients come all at once. An update, or what a defence makes of a message, is played one by one by an honest `Client` with a
-    `Local` of the attacker's own: new secrets, new noise and an empty memory each time, so what a defence remembers of earlier rounds
-    is not modelled.
+    Undefended gradients come all at once. An update, or what a defence makes of a message, is played one by one by an
+    honest `Client` with a `Local` of the attacker's own: new secrets, new noise and an empty memory each time, so what
+    a defence remembers of earlier rounds is not modelled.
 
     Args:
         task: the public task.

@@ -1,4 +1,4 @@
-"""SPEAR: the examples of a batch together, by the zeros that a ReLU leaves in the slopes of each, for any loss."""
+"""SPEAR: all examples of a batch together, by the zeros that a ReLU leaves in the slopes of each, for any loss."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ class Disentangled:
     Args:
         seen: what the layer saw of each, (examples, width + 1), the last entry 1; best first.
         slopes: the slopes of each times its weight in the mean, (examples, units).
-        agreement: for each the share of units that are silent by its slopes and by its own activation alike: 1 is a certificate.
+        agreement: for each the share of units that are silent by its slopes and by its own activation alike: 1 is a
+            certificate.
     """
 
     seen: Tensor
@@ -43,15 +44,16 @@ class Disentangled:
 def disentangle(spectrum: Spectrum, layer: LinearLayer, starts: Tensor, draws: int, rng: Stream) -> Disentangled | None:
     r"""Split a gradient of b examples behind a ReLU into those of each; None if too few directions are found.
 
-    The gradient is \(M = U S R\) with b columns in U, and the slopes of each example are \(\delta_i = U q_i\) for some q, zero at units
-    where it is not active: about half of them. Directions q come from draws of b - 1 units that are set to zero, and from the
-    units where a start is not active. Those with many more zeros than they were made with are kept. Of these the basis with most zeros is
-    chosen greedily, and then one direction at a time is exchanged for another as long as that raises
+    The gradient is \(M = U S R\) with b columns in U, and the slopes of each example are \(\delta_i = U q_i\) for some
+    q, zero at units where it is not active: about half of them. Directions q come from draws of b - 1 units that are
+    set to zero, and from the units where a start is not active. Those with many more zeros than they were made with are
+    kept. Of these the basis with most zeros is chosen greedily, and then one direction at a time is exchanged for
+    another as long as that raises
 
     .. math:: \lambda = \frac{1}{b m} \left| \{ (i, j) : (\delta_{ij} = 0) = (z_{ij} \le 0) \} \right| ,
 
-    where z are the activations of the examples that the basis implies: \(Q^{-1} S R\), scaled so that the last entry, which the bias
-    saw, is 1. Only rank and zeros are used, so that a private loss changes nothing.
+    where z are the activations of the examples that the basis implies: \(Q^{-1} S R\), scaled so that the last entry,
+    which the bias saw, is 1. Only rank and zeros are used, so that a private loss changes nothing.
 
     Args:
         spectrum: of the gradient.
@@ -60,8 +62,8 @@ def disentangle(spectrum: Spectrum, layer: LinearLayer, starts: Tensor, draws: i
         draws: how many draws of units.
         rng: where they come from.
 
-    Differs from the paper: directions also come from starts; draws are fitted anew to the units where they are smallest; the basis is
-    chosen by its zeros first, by \(\lambda\) in the second stage alone.
+    Differs from the paper: directions also come from starts; draws are fitted anew to the units where they are
+    smallest; the basis is chosen by its zeros first, by \(\lambda\) in the second stage alone.
 
     References: Dimitrov et al. 2024, SPEAR: Exact Gradient Inversion of Batches in Federated Learning.
     """

@@ -25,32 +25,38 @@ from leaktight.core.threat import Knows, View
 class Strongest(Attack):
     """Try every attack that fits, and answer what is most likely under one common model: for auditors who do not want to choose.
 
-    There is nothing to set: which attacks fit follows from the messages, the first layer, the defence's channel and what the threat model
-    grants. From gradients and updates: `analytic`; `learned_inverter`, if public examples are granted; the searches `posterior` (also over
-    several messages about the same examples), `free-loss` and `public-head` where the loss is private, and one by direction alone where a
-    defence does not state its channel in full. In split learning: the attacks on labels.
+    There is nothing to set: which attacks fit follows from the messages, the first layer, the defence's channel and
+    what the threat model grants. From gradients and updates: `analytic`; `learned_inverter`, if public examples are
+    granted; the searches `posterior` (also over several messages about the same examples), `free-loss` and
+    `public-head` where the loss is private, and one by direction alone where a defence does not state its channel in
+    full. In split learning: the attacks on labels.
 
-    A known defence that states nothing of its channel is played on examples at random: what it adds to every message, or draws from few
-    outcomes, is taken off the messages, and noise of a law of its own in each tensor is modelled (`played_channel`).
+    A known defence that states nothing of its channel is played on examples at random: what it adds to every message,
+    or draws from few outcomes, is taken off the messages, and noise of a law of its own in each tensor is modelled
+    (`played_channel`).
 
-    Cheap attacks run on all messages. Expensive ones run on those that are not yet read: no attack has proven its answer, and no guess
-    gives a message without randomness up to rounding. Where there is no defence every attack runs on every message, for its failure is
-    evidence about a defence only if it works without one.
+    Cheap attacks run on all messages. Expensive ones run on those that are not yet read: no attack has proven its
+    answer, and no guess gives a message without randomness up to rounding. Where there is no defence every attack runs
+    on every message, for its failure is evidence about a defence only if it works without one.
 
-    The answer for each message is a proven guess if there is one, else the guess with the highest posterior under the known channel and
-    the prior that public examples make, or without these a prior of pictures that needs no data. Where plays do not tell the channel
-    in full, it is the guess that the played defence turns into what is next to the message. An attacker has nothing else to choose by. In split learning the first attack answers that models the defence: `label_posterior`, wherever it runs.
+    The answer for each message is a proven guess if there is one, else the guess with the highest posterior under the
+    known channel and the prior that public examples make, or without these a prior of pictures that needs no data.
+    Where plays do not tell the channel in full, it is the guess that the played defence turns into what is next to the
+    message. An attacker has nothing else to choose by. In split learning the first attack answers that models the
+    defence: `label_posterior`, wherever it runs.
 
     Args:
         members: the attacks to try, by name, in order; empty for all that there are. A budget writes its list here.
-        left_out: attacks that are not tried, by name, each with the reason. A budget writes what it cannot pay for here.
+        left_out: attacks that are not tried, by name, each with the reason. A budget writes what it cannot pay for
+            here.
 
     Example:
         >>> Strongest().member("analytic").principle
         'algebra'
 
-    References: Croce and Hein 2020, Reliable Evaluation of Adversarial Robustness with an Ensemble of Diverse Parameter-free Attacks, whose
-        suite without settings this follows; Carlini et al. 2019, On Evaluating Adversarial Robustness.
+    References: Croce and Hein 2020, Reliable Evaluation of Adversarial Robustness with an Ensemble of Diverse
+        Parameter-free Attacks, whose suite without settings this follows; Carlini et al. 2019, On Evaluating
+        Adversarial Robustness.
     """
 
     kind: Literal["strongest"] = "strongest"
@@ -160,7 +166,8 @@ class _Cascade:
     def add(self, name: str, attack: Attack, guess: Guess) -> None:
         """Take down what an attack guessed.
 
-        A proof is one of the example that was trained on. Where a defence changes examples first, only who models it speaks of the original.
+        A proof is one of the example that was trained on. Where a defence changes examples first, only who models it
+        speaks of the original.
         """
         self.members[name] = guess
         if not isinstance(guess, Reconstruction):

@@ -58,7 +58,8 @@ def fitting_attacks(suite: Mapping[str, Attack], view: View) -> tuple[dict[str, 
 
     Args:
         suite: the attacks by name.
-        view: what the attacker sees: gradients and updates, from which examples are read, or cut gradients, from which labels are.
+        view: what the attacker sees: gradients and updates, from which examples are read, or cut gradients, from which
+            labels are.
     """
     about = "inputs" if view.exchanges() else "scores"
     channel = Channel(complete=False) if view.defence is None else view.defence.channel(view.task)

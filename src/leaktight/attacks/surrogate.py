@@ -23,18 +23,19 @@ _START = 0.1
 class Surrogate(Attack):
     r"""Search a top model of the attacker's own and a label for each row that together make the gradients which came, without any known label.
 
-    With the activations \(a_i\) that the feature party sent, the rows \(\tilde g_i\) that came back, a surrogate top model h and surrogate labels
-    \(\hat y_i = \sigma(\theta_i)\), it minimises over h and \(\theta\), for the messages of one pass together,
+    With the activations \(a_i\) that the feature party sent, the rows \(\tilde g_i\) that came back, a surrogate top
+    model h and surrogate labels \(\hat y_i = \sigma(\theta_i)\), it minimises over h and \(\theta\), for the messages
+    of one pass together,
 
     .. math:: 1 - \frac{\sum_i \langle \tilde g_i, g_i \rangle}{\sqrt{\sum_i \|\tilde g_i\|^2 \sum_i \|g_i\|^2}} + \beta \, \Big( H(\bar y) - \overline{H(\hat y_i)} - m \Big)^2,
         \qquad g_i = \nabla_{a_i} L(h(a_i), \hat y_i) .
 
-    The second term keeps labels apart from each other: H is the entropy, \(\bar y\) their mean, and m what labels that are sure and as rare as `share` says would
-    have. The next pass starts from the same top model, with new labels; \(\theta_i\) is the score of row i, and passes are added up (see
-    `RowTotals`). Which side is positive stays unknown.
+    The second term keeps labels apart from each other: H is the entropy, \(\bar y\) their mean, and m what labels that
+    are sure and as rare as `share` says would have. The next pass starts from the same top model, with new labels;
+    \(\theta_i\) is the score of row i, and passes are added up (see `RowTotals`). Which side is positive stays unknown.
 
-    The surrogate sees activations too, and learns from them what the features tell. The baseline and chance level is therefore the same search on
-    messages whose rows were dealt out by chance.
+    The surrogate sees activations too, and learns from them what the features tell. The baseline and chance level is
+    therefore the same search on messages whose rows were dealt out by chance.
 
     Args:
         hidden: the width of the surrogate's only hidden layer, at least 1; wider fits more.
@@ -47,8 +48,9 @@ class Surrogate(Attack):
         >>> Surrogate().principle
         'search'
 
-    Differs from the paper: The cosine in place of the distance of gradients, as the surrogate's loss has a scale of its own; one search for each pass, as the label party's
-    model does not stand still; regularisers on the mean and the sureness of labels in one term; settings are not tuned by a search.
+    Differs from the paper: The cosine in place of the distance of gradients, as the surrogate's loss has a scale of its
+    own; one search for each pass, as the label party's model does not stand still; regularisers on the mean and the
+    sureness of labels in one term; settings are not tuned by a search.
 
     References:
         Kariyappa and Qureshi, ExPLoit: Extracting Private Labels in Split Learning, SaTML 2023.

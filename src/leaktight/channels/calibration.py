@@ -1,4 +1,4 @@
-"""Calibration: whether messages agree with a belief about them, for checks that a channel does not lie."""
+"""Calibration: whether messages agree with a belief about them, so that a check can tell if a channel lies."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from leaktight.core.random import Stream
 def standardise(belief: Belief, observed: Tensors, rng: Stream) -> dict[str, Tensor]:
     """Return numbers that are independent and standard normal if the belief is right, by tensor; NaN where nothing is random.
 
-    A residual is divided by its standard deviation, or brought from its own law to the normal one. Of an entry that was ranked with
-    noise and did not come, all that is known is that it lies within a bound: it is drawn from its law there, so that over all entries of a true
-    belief the numbers are standard normal again. Where a law is an approximation, as the package lists them, its entries are NaN.
+    A residual is divided by its standard deviation, or brought from its own law to the normal one. Of an entry that was
+    ranked with noise and did not come, all that is known is that it lies within a bound: it is drawn from its law
+    there, so that over all entries of a true belief the numbers are standard normal again. Where a law is an
+    approximation, as the package lists them, its entries are NaN.
 
     Args:
         belief: what is known at the true examples.

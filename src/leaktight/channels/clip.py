@@ -15,9 +15,9 @@ from leaktight.core.channel import Belief, Stage
 class Clip(Stage):
     r"""All tensors together times \(\min(1, C / \lVert \cdot \rVert)\): of each example's gradient, or of a message.
 
-    Noise that is there already counts: the squared norm is then that of the means plus the sum of the variances. This is an
-    approximation, since the norm of a real message varies a little around that, the less the more entries there are. What a mask left out
-    does not count.
+    Noise that is there already counts: the squared norm is then that of the means plus the sum of the variances. This
+    is an approximation, since the norm of a real message varies a little around that, the less the more entries there
+    are. What a mask left out does not count.
 
     Args:
         bound: C, above 0.

@@ -1,7 +1,7 @@
 """Laws of noise: the density of a residual, and the probability that an entry stays within a bound.
 
-Everything is in logarithms, and finite with finite slopes far out in the tails: a search starts there. Nothing branches on the value of
-a tensor.
+Everything is in logarithms, and finite with finite slopes far out in the tails: a search starts there. Nothing branches
+on the value of a tensor.
 """
 
 from __future__ import annotations

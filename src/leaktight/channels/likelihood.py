@@ -24,13 +24,16 @@ def negative_log_likelihood(belief: Belief, observed: Tensors, floor: Mapping[st
     r"""Return minus the logarithm of the likelihood of one message, up to a constant that no candidate changes.
 
     - An exact entry has a Gaussian law of the floor's standard deviation, which is in every other law too.
-    - Gaussian, Laplace, and the exact density of their sum; noise along a direction of each row, by its determinant and inverse.
-    - A mask that shows: an entry that is not zero was sent. Of one that is zero, what was ranked is at most t, the smallest magnitude that
-      came of the mask's tensors (wider by 5 standard deviations of noise that only sent entries have): \((|m| - t)_+^2 / 2 f^2\) for
-      floor f if nothing random was ranked, else \(-\log P(|m + n| \le t)\). If fewer entries came than go out, the others are zero.
-    - A mask that noise hides: \(-\log(w \, p(o - m) + (1 - w) \, p(o))\), where w is how likely the entry was kept: a logistic function of
-      \((|m| - e) / 0.05 e\) for the candidate's own edge e, its smallest magnitude that goes out. Where noise was ranked, w is
-      \(P(|m + n| > e)\), and the law of what was kept is taken for that of all: an approximation.
+    - Gaussian, Laplace, and the exact density of their sum; noise along a direction of each row, by its determinant and
+      inverse.
+    - A mask that shows: an entry that is not zero was sent. Of one that is zero, what was ranked is at most t, the
+      smallest magnitude that came of the mask's tensors (wider by 5 standard deviations of noise that only sent entries
+      have): \((|m| - t)_+^2 / 2 f^2\) for floor f if nothing random was ranked, else \(-\log P(|m + n| \le t)\). If
+      fewer entries came than go out, the others are zero.
+    - A mask that noise hides: \(-\log(w \, p(o - m) + (1 - w) \, p(o))\), where w is how likely the entry was kept: a
+      logistic function of \((|m| - e) / 0.05 e\) for the candidate's own edge e, its smallest magnitude that goes out.
+      Where noise was ranked, w is \(P(|m + n| > e)\), and the law of what was kept is taken for that of all: an
+      approximation.
 
     Args:
         belief: what is known of the tensors, given a candidate.

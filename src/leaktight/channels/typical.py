@@ -1,7 +1,7 @@
 """A typical message: what a belief looks like under one draw of its noise, the same draw each time.
 
-How many entries come through a mask, or how long a message is, depends on noise that was there before. Over many entries one draw
-tells it as well as any other, and a fixed one keeps an objective smooth and repeatable.
+How many entries come through a mask, or how long a message is, depends on noise that was there before. Over many
+entries one draw tells it as well as any other, and a fixed one keeps an objective smooth and repeatable.
 """
 
 from __future__ import annotations

@@ -26,18 +26,20 @@ class ReconstructionStatement(Comparison):
     The reading's value is the measured probability, hence the least delta that the statement holds with is 1 - value.
 
     Args:
-        epsilon: the quality in dB, in (0, 100]; the larger, the harder for an attack. The default of 20 dB is an error of a
-            tenth of the pixel range.
+        epsilon: the quality in dB, in (0, 100]; the larger, the harder for an attack. The default of 20 dB is an error
+            of a tenth of the pixel range.
 
     Differs from the paper: it fixes no epsilon; the probability is taken over the images measured, after one-to-one
-    pairing; besides the images that the gradient saw (`used`, the x-hat of Definition 2) the originals (`raw`) are scored.
+    pairing; besides the images that the gradient saw (`used`, the x-hat of Definition 2) the originals (`raw`) are
+    scored.
 
     Example:
         >>> ReconstructionStatement(epsilon=25)
         ReconstructionStatement(kind='reconstruction_statement', epsilon=25.0)
 
     References:
-        Gao et al., Privacy-preserving Collaborative Learning with Automatic Transformation Search, 2021, Definitions 1, 2.
+        Gao et al., Privacy-preserving Collaborative Learning with Automatic Transformation Search, 2021, Definitions 1,
+        2.
     """
 
     kind: Literal["reconstruction_statement"] = "reconstruction_statement"

@@ -38,8 +38,9 @@ def pair_guess(guess: Guess, truth: Sequence[GroundTruth], clamp: bool) -> Itera
 
     Args:
         guess: what the attack claims.
-        truth: the other side of each message, in the order of the guess's keys.
-        clamp: whether guessed images are cut to [0, 1] first, as a screen would show them: what is scored is what is paired.
+        truth: the ground truth behind each message, in the order of the guess's keys.
+        clamp: whether guessed images are cut to [0, 1] first, as a screen would show them: what is scored is what is
+            paired.
     """
     if not isinstance(guess, Reconstruction):
         return
@@ -61,8 +62,9 @@ def resample_messages(metric: Metric, values: Tensor, messages: Tensor, rng: Str
 def share_interval(values: Tensor, messages: Tensor) -> Interval:
     """Return Wilson's interval of a share with the number of messages as the number of trials.
 
-    That is the usual one for messages of one example, and for larger batches wide enough even if the examples of a message always
-    stand or fall together. It keeps a width where all values are 0 or all are 1, which resampling does not.
+    That is the usual one for messages of one example, and for larger batches wide enough even if the examples of a
+    message always stand or fall together. It keeps a width where all values are 0 or all are 1, which resampling does
+    not.
 
     Args:
         values: 0 or 1 for each example.
@@ -103,9 +105,10 @@ def read(metric: Metric, values: Tensor, interval: Interval, chance: float, agai
 class Comparison(Metric):
     """Grades guessed inputs example by example, after one-to-one pairing within each message.
 
-    Write `measure` and `applies`. The reading is the mean over examples; its chance level is that of the best answer that
-    needs no message (`chance.chance_level`); its interval resamples messages, or is that of a `share` where each value is 0 or 1. Where
-    the metric does not apply it gives no reading, so that one set of metrics serves every kind of data.
+    Write `measure` and `applies`. The reading is the mean over examples; its chance level is that of the best answer
+    that needs no message (`chance.chance_level`); its interval resamples messages, or is that of a `share` where each
+    value is 0 or 1. Where the metric does not apply it gives no reading, so that one set of metrics serves every kind
+    of data.
     """
 
     claim: ClassVar[str] = "inputs"

@@ -1,4 +1,4 @@
-"""Exactness: how many examples an attack read to the last digit that counts, and how often it was sure of a wrong one."""
+"""Exactness: how many examples an attack recovers exactly, and how often it certifies a wrong one."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def is_matched(examples: Tensor, others: Tensor) -> Tensor:
 class ExactShare(Metric):
     """The share of true examples that some answer gives exactly: no entry is off by 0.01 or more.
 
-    For attacks that certify their answers. An answer without any message is never exact, so that its chance level is 0. Of more answers
-    than examples only the first ones count.
+    For attacks that certify their answers. An answer without any message is never exact, so that its chance level is 0.
+    Of more answers than examples only the first ones count.
 
     Example:
         >>> ExactShare().leaks
@@ -68,7 +68,8 @@ class ExactShare(Metric):
 class FalseAnswers(Metric):
     """How many answers to a message the attack certified that equal no true example, neither as it was nor as it was used.
 
-    A certificate is the attacker's own knowledge. One that is often wrong is none, and an attacker could not choose by it.
+    A certificate is the attacker's own knowledge. One that is often wrong is none, and an attacker could not choose by
+    it.
 
     Example:
         >>> FalseAnswers().leaks is None

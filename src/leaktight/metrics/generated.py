@@ -1,7 +1,7 @@
 """Generated: do the pictures that an attacker made up show the class that it was after, and whose are they?
 
-None of them stands for a particular example, so nothing is paired. They are judged by a classifier that was learned from public examples, and
-by their distance to the examples of the class that the attacked parties hold.
+None of them stands for a particular example, so nothing is paired. They are judged by a classifier that was learned
+from public examples, and by their distance to the examples of the class that the attacked parties hold.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ _DEALS = 100
 class Generated(Metric):
     """Grades samples of one class. Write `read`; samples that are no images get no reading.
 
-    All intervals hold for further samples of the same generator, and not for another training: those are the audit's seeds.
+    All intervals hold for further samples of the same generator, not for another training run: the audit's seeds cover
+    that.
     """
 
     claim: ClassVar[str] = "samples"
@@ -59,14 +60,16 @@ class Generated(Metric):
 class Recognised(Generated):
     r"""The share of samples that an independent classifier assigns to the victim's class, \(\frac{1}{n} \sum_i [\arg\max_c p_c(x_i) = v]\).
 
-    The classifier is learned once from public examples (`metrics.recogniser`). It may also say that a picture shows nothing. The chance level is
-    the share of all public examples that it assigns to the class. The interval is Wilson's.
+    The classifier is learned once from public examples (`metrics.recogniser`). It may also say that a picture shows
+    nothing. The chance level is the share of all public examples that it assigns to the class. The interval is
+    Wilson's.
 
     Example:
         >>> Recognised().leaks, Recognised.claim
         ('high', 'samples')
 
-    Differs from the paper: The classifier there is learned from the complete data set, private examples included, and has to choose a class.
+    Differs from the paper: The classifier there is learned from the complete data set, private examples included, and
+    has to choose a class.
 
     References:
         Sariyildiz, Cinbis and Ayday, Key Protected Classification for Collaborative Learning, 2020, section 5.3.
@@ -86,8 +89,9 @@ class Recognised(Generated):
 class RecognisedAny(Generated):
     r"""The share of samples that the classifier of `Recognised` assigns to any class that the attacked parties hold.
 
-    Who has no key of the class that it is after may hit upon another one of theirs, which `recognised` alone would call a failure. The chance
-    level is the share of all public examples that it assigns to one of their classes; the interval is Wilson's.
+    Who has no key of the class that it is after may hit upon another one of theirs, which `recognised` alone would call
+    a failure. The chance level is the share of all public examples that it assigns to one of their classes; the
+    interval is Wilson's.
 
     Example:
         >>> print(RecognisedAny())
@@ -96,7 +100,8 @@ class RecognisedAny(Generated):
     Differs from the paper: It counts any digit, the attacker's own included.
 
     References:
-        Sariyildiz, Cinbis and Ayday, Key Protected Classification for Collaborative Learning, 2020, sections 4.3 and 5.3, experiment III.
+        Sariyildiz, Cinbis and Ayday, Key Protected Classification for Collaborative Learning, 2020, sections 4.3 and
+        5.3, experiment III.
     """
 
     kind: Literal["recognised_any"] = "recognised_any"
@@ -142,10 +147,10 @@ class NearestPrivate(Generated):
 
     .. math:: \frac1n \sum_i \frac{a_i}{a_i + b_i}, \qquad a_i = \min_{p \in P} \lVert x_i - p \rVert, \quad b_i = \min_{q \in Q} \lVert x_i - q \rVert .
 
-    The chance level is 1/2: pictures of the class that are nobody's in particular come as near to one as to the other. At 0 the samples are
-    private examples; a value below 1/2 means that the generator learned more than the class. The interval is the normal one, \(\pm 1.96 s\),
-    where \(s^2\) is the variance of the mean over samples plus that over random deals of all 2 |P| examples into two sets: where all
-    samples are one picture, the second is all there is.
+    The chance level is 1/2: pictures of the class that are nobody's in particular come as near to one as to the other.
+    At 0 the samples are private examples; a value below 1/2 means that the generator learned more than the class. The
+    interval is the normal one, \(\pm 1.96 s\), where \(s^2\) is the variance of the mean over samples plus that over
+    random deals of all 2 |P| examples into two sets: where all samples are one picture, the second is all there is.
 
     Example:
         >>> NearestPrivate().leaks
@@ -176,9 +181,10 @@ class SampleDiversity(Generated):
 
     .. math:: \frac{\frac{1}{n (n - 1)} \sum_{i \neq j} \lVert x_i - x_j \rVert}{\frac{1}{m (m - 1)} \sum_{i \neq j} \lVert p_i - p_j \rVert}
 
-    Pictures of noise differ as well, so this is no leakage by itself: read it beside `recognised`. A collapsed generator tells what
-    one example of the class may look like; one near 1 tells how they vary. The chance level 0 is that of collapse. The interval is the normal
-    one of a mean over pairs, \(\pm 1.96 \cdot 2 s / \sqrt n\) with s the standard deviation of each sample's mean distance to the others.
+    Pictures of noise differ as well, so this is no leakage by itself: read it beside `recognised`. A collapsed
+    generator tells what one example of the class may look like; one near 1 tells how they vary. The chance level 0 is
+    that of collapse. The interval is the normal one of a mean over pairs, \(\pm 1.96 \cdot 2 s / \sqrt n\) with s the
+    standard deviation of each sample's mean distance to the others.
 
     Example:
         >>> SampleDiversity().leaks is None

@@ -18,12 +18,13 @@ _ROWS, _COLUMNS = 1024, 8192
 def information_bounds(squared: Tensor, noise: float) -> tuple[float, float]:
     r"""Return a lower and an upper bound, in bits, on what noisy activations tell of which input they belong to.
 
-    With X uniform over N inputs, \(t_i\) the activations of the i-th, and \(T = t_X + \sigma \epsilon\) with standard normal \(\epsilon\), both
+    With X uniform over N inputs, \(t_i\) the activations of the i-th, and \(T = t_X + \sigma \epsilon\) with standard
+    normal \(\epsilon\), both
 
     .. math:: -\frac{1}{N} \sum_i \log_2 \frac{1}{N} \sum_j \exp\left(-\frac{\|t_i - t_j\|^2}{2 \alpha \sigma^2}\right)
 
-    bound \(I(X; T)\): from above with \(\alpha = 1\), from below with \(\alpha = 4\). They are 0 if all activations are equal, and \(\log_2 N\), all that is
-    to be told of N inputs, if they are far apart.
+    bound \(I(X; T)\): from above with \(\alpha = 1\), from below with \(\alpha = 4\). They are 0 if all activations are
+    equal, and \(\log_2 N\), all that is to be told of N inputs, if they are far apart.
 
     Args:
         squared: \(\|t_i - t_j\|^2\), N rows of N.

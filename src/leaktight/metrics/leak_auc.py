@@ -26,23 +26,26 @@ _RESAMPLES, _DRAWS = 2000, 4_000_000
 class LeakAUC(Metric):
     r"""The area under the ROC curve of an attack's scores against the true labels, in each training step by itself.
 
-    `leak_auc` is the median over steps, with the value of each; `leak_auc_q95` is the 95 % quantile, what leaks in the worst steps. For an
-    attack that cannot know which side is positive each step counts as \(0.5 + |AUC - 0.5|\), and so does each step of any attack at a
-    layer before the cut: there the attacker's own slopes may turn the order round, and an AUC far below a half tells as much.
+    `leak_auc` is the median over steps, with the value of each; `leak_auc_q95` is the 95 % quantile, what leaks in the
+    worst steps. For an attack that cannot know which side is positive each step counts as \(0.5 + |AUC - 0.5|\), and so
+    does each step of any attack at a layer before the cut: there the attacker's own slopes may turn the order round,
+    and an AUC far below a half tells as much.
 
-    The chance level is what the same quantile would be if the scores knew nothing, for as many positives and negatives: 0.5 for the median,
-    and above it for the 95 % quantile and wherever the sign is unknown, the more so the fewer positives a batch has. At a layer
-    before the cut, where the attacker's own inputs have a part, it is at least what the attack reaches there with the rows of the message
-    dealt out to other examples. The interval resamples steps; steps that follow one another are not quite independent, which makes it somewhat narrow.
+    The chance level is what the same quantile would be if the scores knew nothing, for as many positives and negatives:
+    0.5 for the median, and above it for the 95 % quantile and wherever the sign is unknown, the more so the fewer
+    positives a batch has. At a layer before the cut, where the attacker's own inputs have a part, it is at least what
+    the attack reaches there with the rows of the message dealt out to other examples. The interval resamples steps;
+    steps that follow one another are not quite independent, which makes it somewhat narrow.
 
-    Left out are steps whose scored examples are all of one class. Ties count half. A reading without a layer is that of the cut itself.
+    Left out are steps whose scored examples are all of one class. Ties count half. A reading without a layer is that of
+    the cut itself.
 
     Example:
         >>> LeakAUC().leaks, LeakAUC.claim
         ('high', 'scores')
 
-    Differs from the paper: It does not fold the AUC at layers before the cut. It plots every step; the published code sums up by the
-    95 % quantile over training.
+    Differs from the paper: It does not fold the AUC at layers before the cut. It plots every step; the published code
+    sums up by the 95 % quantile over training.
 
     References:
         Li et al., Label Leakage and Protection in Two-party Split Learning, 2021, Section 2.2 (leak AUC) and Fig. 2.

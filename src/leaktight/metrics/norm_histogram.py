@@ -27,12 +27,13 @@ class NormHistogram(Metric):
 
     .. math:: \log_{10} \frac{\|g_i\|_2}{\frac1n \sum_j \|g_j\|_2},
 
-    over all steps measured; relative to the step, because norms shrink by orders of magnitude as a training goes on, and an attacker compares
-    examples of one step. `norm_negative` and `norm_positive` hold the median relative norm of their class; `each` is the count in each of
-    `BINS` bins of fixed width. Steps without any gradient are left out.
+    over all steps measured; relative to the step, because norms shrink by orders of magnitude during a training run,
+    and an attacker compares examples of one step. `norm_negative` and `norm_positive` hold the median relative norm of
+    their class; `each` is the count in each of `BINS` bins of fixed width. Steps without any gradient are left out.
 
-    It is a statistic of the label party's private labels, and no attacker has it. Nothing is kept of a single example but that it
-    fell in a bin; still a bin with one example in it tells of that example, so a redacted report leaves the counts out.
+    It is a statistic of the label party's private labels, and no attacker has it. Nothing is kept of a single example
+    but that it fell in a bin; still a bin with one example in it reveals that example, so a redacted report leaves the
+    counts out.
 
     Example:
         >>> counts = histogram(torch.tensor([1.0, 1.0, 10.0, 1e9]))
@@ -42,7 +43,8 @@ class NormHistogram(Metric):
     Differs from the paper: It plots the norms themselves, of single steps, without saying of which.
 
     References:
-        Li et al., Label Leakage and Protection in Two-party Split Learning, 2021, Fig. 1 (distribution of gradient norms).
+        Li et al., Label Leakage and Protection in Two-party Split Learning, 2021, Fig. 1 (distribution of gradient
+        norms).
     """
 
     kind: Literal["norm_histogram"] = "norm_histogram"

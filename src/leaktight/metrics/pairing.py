@@ -45,9 +45,9 @@ def pair(guess: Tensor, truth: Tensor) -> Tensor:
 
     .. math:: \min_{\pi} \sum_i \lVert guess_{\pi(i)} - truth_i \rVert^2 .
 
-    Fewer guesses than truths leave the truths that fit worst without a guess. Of more guesses than truths only the first
-    `len(truth)` count: to pick the best of many with the truth in hand would do the attacker's work for it, so an attack
-    puts first what it trusts most.
+    Fewer guesses than truths leave the truths that fit worst without a guess. Of more guesses than truths only the
+    first `len(truth)` count: to pick the best of many with the truth in hand would do the attacker's work for it, so an
+    attack puts first what it trusts most.
 
     Args:
         guess: guessed examples of one message, of any shape.
@@ -77,8 +77,8 @@ def pair(guess: Tensor, truth: Tensor) -> Tensor:
 def arrange(guess: Tensor, truth: Tensor) -> Tensor:
     """Return the guesses in the order of the truths they are paired with; a truth without a guess gets the blank answer.
 
-    Scoring an unguessed example as `blank` is what an attacker would get by filling up its answer, so that withholding a
-    guess gains nothing over saying nothing.
+    Scoring an unguessed example as `blank` is what an attacker would get by filling up its answer, so that withholding
+    a guess gains nothing over saying nothing.
 
     Args:
         guess: guessed examples of one message, of any shape.

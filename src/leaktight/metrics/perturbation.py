@@ -28,7 +28,8 @@ RATIO_CAP = 2.0**23
 def magnitudes(plain: Tensors, sent: Tensors) -> tuple[float, float]:
     r"""Return \(\lVert B \rVert\) and \(\lVert E \rVert\): the size of an undefended message, and of what was added to it.
 
-    Both are Euclidean norms over all tensors of the undefended message. One that was withheld counts as zeros: this is what the server makes of it.
+    Both are Euclidean norms over all tensors of the undefended message. One that was withheld counts as zeros: this is
+    what the server makes of it.
 
     Args:
         plain: what would have been sent without a defence.
@@ -66,7 +67,8 @@ def _tensor_or_zeros(sent: Tensors, name: str, plain: Tensor) -> Tensor:
 class LinearSystem:
     r"""The equations \(B x = W\) that a layer's gradient gives for its input, and their perturbation.
 
-    \(B\) is the diagonal matrix of the bias gradient, every entry repeated for each input; \(W\) is the weight gradient as a vector.
+    \(B\) is the diagonal matrix of the bias gradient, every entry repeated for each input; \(W\) is the weight gradient
+    as a vector.
 
     Args:
         bias: the diagonal of B, each entry once.
@@ -90,7 +92,8 @@ class LinearSystem:
             partner = f"{name.removesuffix('weight')}bias"
             whole = name.endswith("weight") and weight.dim() > 1 and partner in plain
             if whole and plain[partner].shape == weight.shape[:1]:
-                # The index set I: a row whose bias gradient is zero says nothing about the input, and any other one does.
+                # The index set I: a row whose bias gradient is zero says nothing about the input, and any other one
+                # does.
                 known = plain[partner] != 0
                 bias, rows = plain[partner][known].double(), weight[known].double().flatten(1)
                 sent_bias = _tensor_or_zeros(sent, partner, plain[partner])[known].double()
@@ -126,38 +129,40 @@ class LinearSystem:
 class Perturbation(Metric):
     r"""How large a message is beside what the defence added to it, and whether the paper's theorem speaks of it.
 
-    With \(B\) what would have been sent without a defence for the same raw examples, and \(E\) = sent - \(B\), where a tensor that was
-    withheld counts as zeros, there are up to three readings. None of them is about leakage by itself.
+    With \(B\) what would have been sent without a defence for the same raw examples, and \(E\) = sent - \(B\), where a
+    tensor that was withheld counts as zeros, there are up to three readings. None of them is about leakage by itself.
 
-    - `gradient_ratio`: \(\lVert B \rVert / \lVert E \rVert\), the abscissa of the paper's trade-off curves. The value is the
-      geometric mean over messages: it is the mean on the logarithmic axis on which the ratio is drawn, the same for a ratio and its
-      inverse, and not ruled by the one message that was hardly touched. Each message's ratio is kept between 2^-23 and 2^23.
-      There is none if no message was changed at all.
-    - `theorem_condition`: the share of messages with \(\lVert B^{-1} E_B \rVert < 1\), where B is the diagonal matrix of the bias
-      gradient of the first layer that has weight and bias, without its zero entries (rectified units that are off).
+    - `gradient_ratio`: \(\lVert B \rVert / \lVert E \rVert\), the abscissa of the paper's trade-off curves. The value
+      is the geometric mean over messages: it is the mean on the logarithmic axis on which the ratio is drawn, the same
+      for a ratio and its inverse, and not ruled by the one message that was hardly touched. Each message's ratio is
+      kept between 2^-23 and 2^23. There is none if no message was changed at all.
+    - `theorem_condition`: the share of messages with \(\lVert B^{-1} E_B \rVert < 1\), where B is the diagonal matrix
+      of the bias gradient of the first layer that has weight and bias, without its zero entries (rectified units that
+      are off).
     - `theorem_bound`: the median, over messages where that holds, of
 
       .. math:: \frac{\kappa(B)}{1 - \lVert B^{-1} E_B \rVert}
           \left( \frac{\lVert E_B \rVert}{\lVert B \rVert} + \frac{\lVert E_W \rVert}{\lVert W \rVert} \right) .
 
-      Norms of diagonal matrices are spectral (the largest entry), those of the weight gradient Euclidean over all entries.
-      There is none if the condition holds nowhere.
+      Norms of diagonal matrices are spectral (the largest entry), those of the weight gradient Euclidean over all
+      entries. There is none if the condition holds nowhere.
 
-    The bound limits from above the relative error of solving \(B x = W\) with what was sent. For one example and one step the solution is
-    that example; for larger batches each row of it is a mixture of examples. Where the condition fails the theorem is silent: attacks
-    may succeed all the same.
+    The bound limits from above the relative error of solving \(B x = W\) with what was sent. For one example and one
+    step the solution is that example; for larger batches each row of it is a mixture of examples. Where the condition
+    fails the theorem is silent: attacks may succeed all the same.
 
-    Differs from the paper: the ratio is taken over all tensors, not over one layer's biases, so that defences that leave biases alone
-    have one; its mean is geometric; the index set I is all rows with a bias gradient; a convolution's diagonal is its bias gradient, summed over
-    positions. The paper reads a failed condition as a guarantee against attacks, which the theorem does not give.
+    Differs from the paper: the ratio is taken over all tensors, not over one layer's biases, so that defences that
+    leave biases alone have one; its mean is geometric; the index set I is all rows with a bias gradient; a
+    convolution's diagonal is its bias gradient, summed over positions. The paper reads a failed condition as a
+    guarantee against attacks, which the theorem does not give.
 
     Example:
         >>> Perturbation().claim
         'message'
 
     References:
-        Fan et al., Rethinking Privacy Preserving Deep Learning: How to Evaluate and Thwart Privacy Attacks, 2020, section 2.2,
-        theorems 2.2 and 5.4, appendix A; the ratio in section 4.2 and figure 5.
+        Fan et al., Rethinking Privacy Preserving Deep Learning: How to Evaluate and Thwart Privacy Attacks, 2020,
+        section 2.2, theorems 2.2 and 5.4, appendix A; the ratio in section 4.2 and figure 5.
     """
 
     kind: Literal["perturbation"] = "perturbation"
@@ -169,7 +174,7 @@ class Perturbation(Metric):
     ) -> tuple[Reading, ...]:
         """Return what can be said of the messages; nothing where nobody knows what would have been sent undefended."""
         known = [(inside.plain.tensors, inside.sent.tensors) for inside in truth if inside.plain is not None]
-        # Of a training that diverged there is nothing to say.
+        # Nothing can be said of a training run that diverged.
         pairs = [pair for pair in known if all(map(math.isfinite, magnitudes(*pair)))]
         systems = [system for pair in pairs if (system := LinearSystem.of(*pair)) is not None]
         return (*self._ratio(pairs, rng), *_theorem(systems))

@@ -20,14 +20,14 @@ from leaktight.statistics.interval import Interval, wilson
 class PropertyAuc(Metric):
     r"""The area under the ROC curve of an attack's probabilities against the truth, over messages, for each layer that it attacked.
 
-    A message has the property if any example behind it has. With \(\hat p_i\) the probabilities of the m messages with it and \(\hat q_j\) those of
-    the n messages without,
+    A message has the property if any example behind it has. With \(\hat p_i\) the probabilities of the m messages with
+    it and \(\hat q_j\) those of the n messages without,
 
     .. math:: AUC = \frac{1}{mn} \sum_{i,j} \left( [\hat p_i > \hat q_j] + \tfrac12 [\hat p_i = \hat q_j] \right).
 
-    The chance level is 0.5. The interval is DeLong's: it holds for the messages as a sample, and not for another training or other
-    gradients of the attacker's own. At 0 and 1, where it has no width, it is Wilson's for as many trials as there are messages of the rarer
-    kind. A reading without a layer is that of all layers together.
+    The chance level is 0.5. The interval is DeLong's: it holds for the messages as a sample, and not for another
+    training run or other gradients of the attacker's own. At 0 and 1, where it has no width, it is Wilson's for as many
+    trials as there are messages of the rarer kind. A reading without a layer is that of all layers together.
 
     Example:
         >>> PropertyAuc().leaks, PropertyAuc.claim
@@ -36,7 +36,8 @@ class PropertyAuc(Metric):
     Differs from the paper: It repeats each attack 20 times and shows the interval over repetitions.
 
     References:
-        Mo et al., Layer-wise Characterization of Latent Information Leakage in Federated Learning, 2021, section 5 and Fig. 3.
+        Mo et al., Layer-wise Characterization of Latent Information Leakage in Federated Learning, 2021, section 5 and
+        Fig. 3.
     """
 
     kind: Literal["property_auc"] = "property_auc"

@@ -1,4 +1,4 @@
-"""Recognisers: an independent classifier that says what a made-up picture shows, if anything. It is learned from public examples alone."""
+"""Recognisers: an independent classifier, learned from public examples alone, says what a made-up picture shows, if anything."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ class Recogniser:
 def recogniser(public: Batch, seed: int = 0) -> Recogniser:
     """Return the recogniser of a set of public examples: two convolutions of 5x5 with stride 2, 16 and 32 channels, and a linear layer.
 
-    It may say that a picture shows nothing: a plain classifier has to assign noise to some class, often all of it to the same one, and would find
-    an attack that learned nothing very successful if that is the victim's. It follows from the examples and the seed alone; whoever asks
-    again about the same examples in this process is given the same one.
+    It may say that a picture shows nothing: a plain classifier has to assign noise to some class, often all of it to
+    the same one, and would find an attack that learned nothing very successful if that is the victim's. It follows from
+    the examples and the seed alone; whoever asks again about the same examples in this process is given the same one.
 
     Args:
         public: images in [0, 1] of shape (channels, height, width), with labels from 0.
@@ -69,8 +69,8 @@ def recogniser(public: Batch, seed: int = 0) -> Recogniser:
 def pictures_of_nothing(images: Tensor, rng: Stream) -> Tensor:
     """Return as many pictures that show nothing: three quarters are the images in pieces that are put together at random, the rest is smooth noise.
 
-    The pieces of one picture are single pixels, or squares of up to a seventh of its side. So they are as light and dark, and some as smooth, as
-    what they are made of.
+    The pieces of one picture are single pixels, or squares of up to a seventh of its side. So they are as light and
+    dark, and some as smooth, as what they are made of.
 
     Args:
         images: of shape (examples, channels, height, width).

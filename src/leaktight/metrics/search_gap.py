@@ -24,8 +24,9 @@ OBJECTIVE_OF_GUESS, OBJECTIVE_OF_TRUTH, SEARCH_FAILED = "objective_of_guess", "o
 SHARE = 1e-3
 """How far above the truth's objective a search may stop, as a share of the way down from a blank answer's.
 
-Objectives have many units: nats of a posterior, squared or cosine distances of gradients. The way from a blank answer to the truth is in the
-same unit. A squared distance is then left with 3 % of the message's size, which is more than a search leaves that recovers an image.
+Objectives have many units: nats of a posterior, squared or cosine distances of gradients. The way from a blank answer
+to the truth is in the same unit. A squared distance is then left with 3 % of the message's size, which is more than a
+search leaves that recovers an image.
 """
 ROUNDING = 1e-5
 """What single precision may make of two equal objectives, as a share of them: a sum of many thousand terms."""
@@ -36,20 +37,22 @@ OUTSIDE = 0.1
 class SearchGap(Metric):
     r"""Whether searches failed, by the attack's own objective at the truth, which the attack never sees.
 
-    Three readings, with a value for each message whose truth a candidate could be: the objective of the guess, that of the truth, and which
-    searches failed. A guess that fits as well as the truth and is another example shows that the message does not determine the
-    example. A guess that fits worse shows nothing about the message: a better search exists. A search of objective \(f\) that
-    answers \(\hat x\) failed if
+    Three readings, with a value for each message whose truth a candidate could be: the objective of the guess, that of
+    the truth, and which searches failed. A guess that fits as well as the truth and is another example shows that the
+    message does not determine the example. A guess that fits worse shows nothing about the message: a better search
+    exists. A search of objective \(f\) that answers \(\hat x\) failed if
 
-    - \(f(\hat x) - f(x) > \max(0.001 \, (f(b) - f(x)), \; 10^{-5} |f(x)|)\): the truth x fits better, measured by the blank answer b;
+    - \(f(\hat x) - f(x) > \max(0.001 \, (f(b) - f(x)), \; 10^{-5} |f(x)|)\): the truth x fits better, measured by the
+      blank answer b;
     - \(f(\hat x)\) is not finite: it diverged;
-    - the pixels of an image lie outside [0, 1] by a root mean square of more than 0.1, before they are cut for a screen;
-    - or all guesses of the cell together score below the blind level of PSNR (MSE of data that are not images) by more than their interval,
-      against the raw examples and against the used ones: then all of its searches failed.
+    - the pixels of an image lie outside [0, 1] by a root mean square of more than 0.1, before they are cut for a
+      screen;
+    - or all guesses of the cell together score below the blind level of PSNR (MSE of data that are not images) by more
+      than their interval, against the raw examples and against the used ones: then all of its searches failed.
 
-    It costs two evaluations of the objective for each message. There is no reading for an attack that does not search. A message whose
-    truth no candidate can be is left out, unless all failed: the mean of several parties' messages, or a batch by Poisson sampling of
-    another size than the message says.
+    It costs two evaluations of the objective for each message. There is no reading for an attack that does not search.
+    A message whose truth no candidate can be is left out, unless all failed: the mean of several parties' messages, or
+    a batch by Poisson sampling of another size than the message says.
 
     Example:
         >>> keys, images = (("client-0", 0), ("client-0", 1)), torch.full((2, 1, 1, 4, 4), 0.5)
@@ -86,7 +89,7 @@ class SearchGap(Metric):
 
 
 def _blank_truth(inside: GroundTruth) -> GroundTruth:
-    """Return the other side of a message as if its examples were blank."""
+    """Return the ground truth of a message as if its examples were blank."""
     raw, used = (dataclasses.replace(batch, inputs=blank(batch.inputs)) for batch in (inside.raw, inside.used))
     return dataclasses.replace(inside, raw=raw, used=used)
 

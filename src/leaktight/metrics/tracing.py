@@ -31,10 +31,10 @@ def trace(queries: Tensor, reconstructions: Tensor) -> Tensor:
     .. math:: t_j = \arg\min_k \lVert d_j - d^{rec}_k \rVert^2
         = \arg\min_k \left( \lVert d^{rec}_k \rVert^2 - 2 \langle d_j, d^{rec}_k \rangle \right)
 
-    The answer is that of the double loop over all pairs with each squared error in double precision. Matrix products in single precision
-    leave for each query the reconstructions that rounding may have put out of order, by a bound that covers the worst case. Those few are
-    compared in double precision, and what is left then, ties but for the last bits, pair by pair. The bound is each pair's own, so that
-    a reconstruction that ran away blurs no other.
+    The answer is that of the double loop over all pairs with each squared error in double precision. Matrix products in
+    single precision leave for each query the reconstructions that rounding may have put out of order, by a bound that
+    covers the worst case. Those few are compared in double precision, and what is left then, ties but for the last
+    bits, pair by pair. The bound is each pair's own, so that a reconstruction that ran away blurs no other.
 
     Args:
         queries: examples of any shape, finite numbers.
@@ -45,7 +45,8 @@ def trace(queries: Tensor, reconstructions: Tensor) -> Tensor:
         tensor([1, 0, 0])
 
     References:
-        Fan et al., Rethinking Privacy Preserving Deep Learning: How to Evaluate and Thwart Privacy Attacks, 2020, Algorithm 6.
+        Fan et al., Rethinking Privacy Preserving Deep Learning: How to Evaluate and Thwart Privacy Attacks, 2020,
+        Algorithm 6.
     """
     _check(queries, reconstructions)
     flat, known = (examples.detach().cpu().flatten(1) for examples in (queries, reconstructions))
@@ -107,9 +108,10 @@ def _squared_error(query: Tensor, reconstruction: Tensor) -> float:
 def _candidates(queries: Tensor, known: Tensor, squares: Tensor, precision: torch.dtype) -> Tensor:
     r"""Return which reconstructions may be the nearest of each query, given how far rounding may have moved their scores.
 
-    A product of n terms is off by at most about \(n u \lVert q \rVert \lVert r_k \rVert\), u the unit of rounding, so products are taken
-    over few terms at a time and added up in double precision. The loop over pairs has rounding errors of its own; they count too.
-    With both in the slack of a pair, k is out if \(score_k - slack_k > \min_j (score_j + slack_j)\).
+    A product of n terms is off by at most about \(n u \lVert q \rVert \lVert r_k \rVert\), u the unit of rounding, so
+    products are taken over few terms at a time and added up in double precision. The loop over pairs has rounding
+    errors of its own; they count too. With both in the slack of a pair, k is out if
+    \(score_k - slack_k > \min_j (score_j + slack_j)\).
     """
     sizes = torch.linalg.vector_norm(queries, dim=1, dtype=torch.float64)[:, None]
     norms = squares.sqrt()
@@ -140,31 +142,32 @@ class _Query:
 class TracingDistance(Metric):
     """Categorical distance between guessed and true owners of examples: 0 for a hit, 1 for a miss, averaged.
 
-    The owner of an example is guessed as the sender of the message that its nearest reconstruction was made from. The paper's tracing
-    attack is this decision on top of the reconstruction attack, so it grades the reconstructions that a record holds anyway; its
-    membership attack is `label_distance`. Where all messages come from one sender, as in a secure sum, there is nothing to trace and
-    no reading. Reconstructed images are cut to [0, 1] first, as those are that are scored by likeness.
+    The owner of an example is guessed as the sender of the message that its nearest reconstruction was made from. The
+    paper's tracing attack is this decision on top of the reconstruction attack, so it grades the reconstructions that a
+    record holds anyway; its membership attack is `label_distance`. Where all messages come from one sender, as in a
+    secure sum, there is nothing to trace and no reading. Reconstructed images are cut to [0, 1] first, as those are
+    that are scored by likeness.
 
-    The chance level is that of always naming the participant who owns most of the queries. The interval is Wilson's with the messages
-    as trials, or with the participants if all that they own is asked for.
+    The chance level is that of always naming the participant who owns most of the queries. The interval is Wilson's
+    with the messages as trials, or with the participants if all that they own is asked for.
 
     Args:
-        queries: `attacked` asks for the examples behind the attacked messages, `owned` for everything that their senders own, as the
-            paper does: then most examples were never sent and can be traced by likeness alone. Owned examples are scored as they
-            are held (`raw`), and their single values are not kept.
+        queries: `attacked` asks for the examples behind the attacked messages, `owned` for everything that their
+            senders own, as the paper does: then most examples were never sent and can be traced by likeness alone.
+            Owned examples are scored as they are held (`raw`), and their single values are not kept.
 
-    Differs from the paper: participants are the senders of the messages, not partitions made after the attack; reconstructions and
-    queries of a larger batch are not matched one to one, because a query is answered on its own; whether the paper clips
-    reconstructions is not said. The paper's pseudocode
-    compares indices of images; its text, and this metric, those of participants.
+    Differs from the paper: participants are the senders of the messages, not partitions made after the attack;
+    reconstructions and queries of a larger batch are not matched one to one, because a query is answered on its own;
+    whether the paper clips reconstructions is not said. The paper's pseudocode compares indices of images; its text,
+    and this metric, those of participants.
 
     Example:
         >>> TracingDistance(queries="owned")
         TracingDistance(kind='tracing_distance', queries='owned')
 
     References:
-        Fan et al., Rethinking Privacy Preserving Deep Learning: How to Evaluate and Thwart Privacy Attacks, 2020, sections 2 and
-        4.1 (tracing distance), appendix C, Algorithm 6.
+        Fan et al., Rethinking Privacy Preserving Deep Learning: How to Evaluate and Thwart Privacy Attacks, 2020,
+        sections 2 and 4.1 (tracing distance), appendix C, Algorithm 6.
     """
 
     kind: Literal["tracing_distance"] = "tracing_distance"

@@ -22,8 +22,8 @@ EDGE = 1e-3
 def gains(probabilities: Tensor, truth: Tensor, edge: float = EDGE) -> Tensor:
     r"""Return what each message's probability is worth beside knowing nothing, in nats: \(\log f[g_i](p_i) - \log f[\emptyset](p_i)\).
 
-    Without a message the attacker says \(f[\emptyset] = 1/2\), so that this is \(\log 2 + \log f[g_i](p_i)\): at most \(\log 2\), for certainty in what is
-    true; 0 for a half; and far below for certainty in what is not.
+    Without a message the attacker says \(f[\emptyset] = 1/2\), so that this is \(\log 2 + \log f[g_i](p_i)\): at most
+    \(\log 2\), for certainty in what is true; 0 for a half; and far below for certainty in what is not.
 
     Args:
         probabilities: f[g](1), that of the property, for each message along the last dimension.
@@ -64,7 +64,8 @@ def v_information(probabilities: Tensor, truth: Tensor, edge: float = EDGE) -> T
 
     .. math:: \hat I(G \to P) = \log 2 + \frac12 \sum_{p \in \{0, 1\}} \frac{1}{n_p} \sum_{i: p_i = p} \log f[g_i](p_i)
 
-    At most \(\log 2\). Below 0 a classifier does worse than one that says a half to everything, which any attacker is free to do.
+    At most \(\log 2\). Below 0 a classifier does worse than one that says a half to everything, which any attacker is
+    free to do.
 
     Args:
         probabilities: f[g](1), that of the property, for each message along the last dimension.
@@ -90,8 +91,8 @@ def v_information(probabilities: Tensor, truth: Tensor, edge: float = EDGE) -> T
 def best_of(each: Tensor, truth: Tensor, rng: Stream) -> Tensor:
     """Return the V-information of the union of several families and of saying a half to everything.
 
-    The best on some messages would look better there than it is. So messages are dealt out to two halves, and each half is judged by
-    what is best on the other.
+    The best on some messages would look better there than it is. So messages are dealt out to two halves, and each half
+    is judged by what is best on the other.
 
     Args:
         each: the gains of each family (first dimension) by each message (last dimension).

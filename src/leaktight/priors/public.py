@@ -36,16 +36,16 @@ class Public(Prior):
     .. math:: x = G\left(\sum_c t_c m_c + D \left(\sqrt{\rho}\, z + U (\sqrt{v} - \sqrt{\rho})\, U^T z\right)\right),
         \qquad z \sim N(0, I),
 
-    where \(G\) decodes the coordinates of the `generic` prior, and the rest is estimated in these: class means \(m_c\), the deviation
-    \(D\) of each coordinate around them, the leading eigenvectors \(U\) of their correlations, at most 512, the variances \(v\) along
-    these and \(\rho\) in all other directions. Few public examples can say little of many pixels, so all are shrunk, by what gives
-    held-out examples (every fifth) the best likelihood: class means to the mean of all, deviations to one for all, \(v\) to \(\rho\),
-    and directions that are not worth their cost are left out. With nothing left of all this the prior is `generic` around another mean.
-    Every example has a density.
+    where \(G\) decodes the coordinates of the `generic` prior, and the rest is estimated in these: class means \(m_c\),
+    the deviation \(D\) of each coordinate around them, the leading eigenvectors \(U\) of their correlations, at most
+    512, the variances \(v\) along these and \(\rho\) in all other directions. Few public examples can say little of
+    many pixels, so all are shrunk, by what gives held-out examples (every fifth) the best likelihood: class means to
+    the mean of all, deviations to one for all, \(v\) to \(\rho\), and directions that are not worth their cost are left
+    out. With nothing left of all this the prior is `generic` around another mean. Every example has a density.
 
-    Held-out log likelihood in nats per pixel, of `generic` and with 50, 500 and 3,000 public examples: MNIST 0.58, 0.68, 0.85, 1.45;
-    Fashion-MNIST 0.62, 0.72, 0.81, 0.89; faces (LFW) 2.33, 3.39, 3.41, 3.44; CIFAR-10 2.10, 2.31, 2.34, 2.34, where no directions are
-    worth it and class means neither help nor hurt.
+    Held-out log likelihood in nats per pixel, of `generic` and with 50, 500 and 3,000 public examples: MNIST 0.58,
+    0.68, 0.85, 1.45; Fashion-MNIST 0.62, 0.72, 0.81, 0.89; faces (LFW) 2.33, 3.39, 3.41, 3.44; CIFAR-10 2.10, 2.31,
+    2.34, 2.34, where no directions are worth it and class means neither help nor hurt.
 
     A class without public examples has the mean of all. A label that is not known for sure mixes the means.
 

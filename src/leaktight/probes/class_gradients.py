@@ -22,12 +22,13 @@ MEASURES = ("norm", "cosine", "error", "slope")
 class ClassGradients(Probe):
     r"""Describe the gradients that a label party sent in each step, class by class, by quantiles over examples.
 
-    For row \(g_i\) of a batch of n, `norm` is \(n \|g_i\|\), the length of the gradient of the example's own loss, and `cosine` that of \(g_i\)
-    with the mean gradient of the positives of its step. The norm of what was computed, before any protection, has two factors. With loss
-    \(L_i = -\log p_i\), \(p_i\) the probability of the true one of two classes, and h the difference of the two scores, \(\nabla L_i = \pm (1 - p_i) \nabla h\):
-    `error` is \(1 - p_i = 1 - e^{-L_i}\), `slope` is \(\|\nabla h\|\). Readings are named `norm_positive_q50`, `cosine_negative_q5` and so on; the value is
-    the median over steps, `each` has every step in order. A step without an example of a class has no readings of it, so that
-    all steps are left out in which a class is missing.
+    For row \(g_i\) of a batch of n, `norm` is \(n \|g_i\|\), the length of the gradient of the example's own loss, and
+    `cosine` that of \(g_i\) with the mean gradient of the positives of its step. The norm of what was computed, before
+    any protection, has two factors. With loss \(L_i = -\log p_i\), \(p_i\) the probability of the true one of two
+    classes, and h the difference of the two scores, \(\nabla L_i = \pm (1 - p_i) \nabla h\): `error` is
+    \(1 - p_i = 1 - e^{-L_i}\), `slope` is \(\|\nabla h\|\). Readings are named `norm_positive_q50`,
+    `cosine_negative_q5` and so on; the value is the median over steps, `each` has every step in order. A step without
+    an example of a class has no readings of it, so that all steps are left out in which a class is missing.
 
     No attack can read this: it takes the labels. It shows what attacks live on.
 

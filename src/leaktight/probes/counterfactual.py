@@ -18,14 +18,15 @@ from leaktight.learning.client import Client
 
 
 class Counterfactual(Probe):
-    """Let every sender answer once more, with a defence, and show the result to another probe: many defences share one training.
+    """Let every sender answer once more, with a defence, and show the result to another probe: many defences share one training run.
 
-    The model, the examples and the attacker stay what they were; only what was sent differs. So it says what a defence does to the
-    message, and nothing about what a training under it would have come to.
+    The model, the examples and the attacker stay what they were; only what was sent differs. So it says what a defence
+    does to the message, and nothing about what a training run under it would have come to.
 
     Args:
-        defence: what the senders would have used. It must leave the agreed task as it is, and starts without memory for each message.
-        probe: who looks at what they would have sent.
+        defence: what the senders would have used. It must leave the agreed task as it is, and starts without memory for
+            each message.
+        probe: reads what they would have sent.
 
     Example:
         >>> from leaktight.attacks import Analytic
@@ -41,11 +42,12 @@ class Counterfactual(Probe):
         >>> plain < 1e-6 < noised
         True
 
-    Differs from the paper: Gao et al. say that they apply each of 100 policies to the training set, and not whether a model was trained for
-    each; here none is.
+    Differs from the paper: Gao et al. say that they apply each of 100 policies to the training set, and not whether a
+    model was trained for each; here none is.
 
     References:
-        Gao et al., "Privacy-preserving Collaborative Learning with Automatic Transformation Search", 2021, section 4.2, Fig. 2.
+        Gao et al., "Privacy-preserving Collaborative Learning with Automatic Transformation Search", 2021, section 4.2,
+        Fig. 2.
     """
 
     kind: Literal["counterfactual"] = "counterfactual"
@@ -61,7 +63,8 @@ def counterfactual(run: Run, defence: Defence) -> Run:
     """Return an undefended run of gradients as it would have been under a defence.
 
     Raises:
-        Refusal: the run has a defence already, shares something else than gradients, or the defence changes the agreed task.
+        Refusal: the run has a defence already, shares something else than gradients, or the defence changes the agreed
+        task.
     """
     if not isinstance(run.defence, Undefended):
         raise Refusal(f"A counterfactual needs a run without a defence. This one has {run.defence}.")
@@ -85,7 +88,7 @@ def counterfactual(run: Run, defence: Defence) -> Run:
 
 
 def _answer(run: Run, defence: Defence, request: Message, former: Message) -> GroundTruth:
-    """Return both sides of what a sender would have answered; who attacks knows the same facts of it."""
+    """Return the ground truth of what a sender would have answered; the attacker knows the same facts of it."""
     before = run.inside[former.key]
     own = run.locals.get(former.sender)
     client = Client(

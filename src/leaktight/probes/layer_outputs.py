@@ -33,11 +33,11 @@ ACTIVATIONS = (
 
 
 class LayerOutputs:
-    """A model that tells what its layers hand on; it is a copy, the task's own stays as it is.
+    """A copy of a task's model that returns what its layers hand on.
 
-    A layer is a module with parameters of its own that go out. Its output is taken after the activation function if a module of
-    `ACTIVATIONS` gets that very output, else as it is: a function that is called inside a `forward` is not seen. A module that is called
-    several times counts by its last call, one that is never called has no output.
+    A layer is a module with parameters of its own that go out. Its output is taken after the activation function if a
+    module of `ACTIVATIONS` gets that very output, else as it is: a function that is called inside a `forward` is not
+    seen. A module that is called several times counts by its last call, one that is never called has no output.
 
     Args:
         task: whose model.

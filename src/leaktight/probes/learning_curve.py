@@ -1,4 +1,4 @@
-"""The learning curve: how good the model was at some moments of its training."""
+"""The learning curve: how good the model was at some moments of its training run."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ from leaktight.probes.public import public_examples
 
 
 class LearningCurve(Probe):
-    """Evaluate the parameters that were handed out before each round of a run; at the stage `training` that is throughout the training.
+    """Evaluate the parameters that were handed out before each round; at the stage `training`, throughout the training run.
 
-    Readings are `accuracy_after_10` and so on, on public examples, and `own_accuracy_after_10`, on what the participants own, as they hold it:
-    the number is that of the rounds before. Intervals are Wilson's.
+    Readings are `accuracy_after_10` and so on, on public examples, and `own_accuracy_after_10`, on what the
+    participants own, as they hold it: the number is that of the rounds before. Intervals are Wilson's.
 
     Args:
-        examples: on how many public examples, and how many of the participants' own, at least 1; more gives narrower intervals.
+        examples: on how many public examples, and how many of the participants' own, at least 1; more gives narrower
+            intervals.
 
     Example:
         >>> from leaktight.core.random import stream
@@ -34,7 +35,8 @@ class LearningCurve(Probe):
         >>> [reading.name for reading in found]
         ['accuracy_after_0', 'own_accuracy_after_0', 'accuracy_after_1', 'own_accuracy_after_1']
 
-    Differs from the paper: Fig. 3 evaluates on the transformed training images too; here the participants' images are as they were.
+    Differs from the paper: Fig. 3 evaluates on the transformed training images too; here the participants' images are
+    as they were.
 
     References:
         Gao et al., "Privacy-preserving Collaborative Learning with Automatic Transformation Search", 2021, Fig. 3.

@@ -42,8 +42,9 @@ def privacy_scores(
 
     .. math:: S(\hat x) = \int_0^1 \frac{\langle g(x_i), g(\hat x) \rangle}{\|g(x_i)\| \, \|g(\hat x)\|} \, di
 
-    by the trapezoid rule. All blends of several images are one call of `torch.func`; the last blend is the image itself, whose gradient
-    is what the others are compared with. A gradient of zero has no direction: its similarity counts as 0.
+    by the trapezoid rule. All blends of several images are one call of `torch.func`; the last blend is the image
+    itself, whose gradient is what the others are compared with. A gradient of zero has no direction: its similarity
+    counts as 0.
 
     Args:
         task: whose loss is differentiated, in the parameters that go out.
@@ -62,8 +63,9 @@ def privacy_scores(
         >>> [round(score, 5) for score in scores.tolist()]  # from the image itself there is no way to go
         [1.0, 1.0, 1.0]
 
-    Differs from the paper: eq. 7 is the left sum over K points, which leaves the end at the image out; this is the trapezoid rule over
-    21 points, as in the public code. Of its two readings of the cosine, the text has `whole` and the public code `per_tensor`.
+    Differs from the paper: eq. 7 is the left sum over K points, which leaves the end at the image out; this is the
+    trapezoid rule over 21 points, as in the public code. Of its two readings of the cosine, the text has `whole` and
+    the public code `per_tensor`.
 
     References:
         Gao et al., Privacy-preserving Collaborative Learning with Automatic Transformation Search, 2021, eq. 5 to 7.
@@ -92,7 +94,8 @@ def privacy_scores(
 
 def _cosines(gradients: list[Tensor], similarity: Similarity) -> Tensor:
     """Return the cosine of each blend's gradient (image, blend, entry) with that of the last blend, over all tensors."""
-    # A product and a sum: torch sums in pairs, while a matrix product adds up its entries one by one and loses the sixth digit.
+    # A product and a sum: torch sums in pairs, while a matrix product adds up its entries one by one and loses the
+    # sixth digit.
     dots = torch.stack([(one * one[:, -1:]).sum(2) for one in gradients])
     norms = torch.stack([torch.linalg.vector_norm(one, dim=2) for one in gradients])
     if similarity == "whole":
@@ -104,9 +107,9 @@ def _cosines(gradients: list[Tensor], similarity: Similarity) -> Tensor:
 class PrivacyScore(Probe):
     """Say how private a transformation policy is without an attack: by the area under the gradient similarity.
 
-    Nothing private is read: public examples of the run go through the policy and are scored at the parameters that were sent last, as
-    `privacy_scores` does. The reading `privacy_score` is the mean over images, in [-1, 1] and mostly in [0, 1]; a high one leaks. Its
-    interval is bootstrapped over images, and `each` has the images in order.
+    Nothing private is read: public examples of the run go through the policy and are scored at the parameters that were
+    sent last, as `privacy_scores` does. The reading `privacy_score` is the mean over images, in [-1, 1] and mostly in
+    [0, 1]; a high one leaks. Its interval is bootstrapped over images, and `each` has the images in order.
 
     Args:
         policy: what the images go through, as `3-1-7+43-18-18`; None scores them as they are.

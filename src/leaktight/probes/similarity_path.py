@@ -1,4 +1,4 @@
-"""The similarity path: how close the candidates of an attack come to the observed gradient in each layer, while it searches."""
+"""The similarity path: how close an attack's candidates come to the observed gradient in each layer, during its search."""
 
 from __future__ import annotations
 
@@ -24,15 +24,17 @@ from leaktight.statistics.interval import bootstrap
 
 
 class SimilarityPath(Probe):
-    r"""Watch a gradient matching attack: at some moments of its search, compare the gradient of its candidates with the observed one.
+    r"""Watch a gradient matching attack: compare its candidates' gradient with the observed one at some moments of its search.
 
-    For layer l, candidate \(x^*\) and the message g that was sent, over the weights and biases of the layer as one vector,
+    For layer l, candidate \(x^*\) and the message g that was sent, over the weights and biases of the layer as one
+    vector,
 
     .. math:: \frac{\langle \nabla_l(x^*), g_l \rangle}{\lVert \nabla_l(x^*) \rVert \, \lVert g_l \rVert} .
 
-    Readings are `similarity_after_100` and so on, of each layer that was sent, the mean over messages: the number is that of the
-    evaluations before, `each` has the messages in order. Nothing private is read: it is what the attacker itself sees. A message whose
-    search has come to rest stays where it was; a candidate without a finite gradient counts as 0. Intervals are bootstrapped over messages.
+    Readings are `similarity_after_100` and so on, of each layer that was sent, the mean over messages: the number is
+    that of the evaluations before, `each` has the messages in order. Nothing private is read: it is what the attacker
+    itself sees. A message whose search has come to rest stays where it was; a candidate without a finite gradient
+    counts as 0. Intervals are bootstrapped over messages.
 
     Args:
         attack: whose candidates, without restarts; behind each message by itself, and by a distance.
@@ -46,7 +48,8 @@ class SimilarityPath(Probe):
         >>> [(reading.name, reading.layer) for reading in found][:3]
         [('similarity_after_0', 'body.1'), ('similarity_after_0', 'head'), ('similarity_after_10', 'body.1')]
 
-    Differs from the paper: it shows two shallow and two deep layers of one search, without saying which; here all layers, over messages.
+    Differs from the paper: it shows two shallow and two deep layers of one search, without saying which; here all
+    layers, over messages.
 
     References:
         Gao et al., "Privacy-preserving Collaborative Learning with Automatic Transformation Search", 2021, Fig. 6.

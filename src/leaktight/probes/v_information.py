@@ -25,26 +25,30 @@ from leaktight.metrics.v_information import MOST, balanced_mean, best_of, gains,
 class VInformation(Probe):
     r"""Measure the information about a private property that is of use to an attacker, in each layer and in all together.
 
-    A property inference attack is fitted to gradients of the attacker's own and asked about the run's messages, once for each predictive family
-    V and repeat. With \(f[g_i]\) its answer to message i and \(p_i\) whether any example behind it has the property,
+    A property inference attack is fitted to gradients of the attacker's own and asked about the run's messages, once
+    for each predictive family V and repeat. With \(f[g_i]\) its answer to message i and \(p_i\) whether any example
+    behind it has the property,
 
     .. math:: \hat I_V(G_l \to P) = \log 2 + \frac12 \sum_{p \in \{0, 1\}} \frac{1}{n_p} \sum_{i: p_i = p} \log f[g_{l,i}](p_i)
 
-    in nats: as \(f[\emptyset] = 1/2\), messages with and without the property count for a half each. The most is \(\log 2\); 0 is what the attacker knows
-    without the message, and a family is below that if it is sure of what is not so. Readings are `v_information_random_forest` and so on,
-    one for each family, and `v_information` of their union, to which saying a half to everything belongs: half of the messages choose the
-    family by which the others are judged, and the other way round, so that it is no better for having been chosen. Each comes as a share
-    of \(\log 2\) too, `v_information_share`. A reading without a layer is that of all layers together.
+    in nats: as \(f[\emptyset] = 1/2\), messages with and without the property count for a half each. The most is
+    \(\log 2\); 0 is what the attacker knows without the message, and a family is below that if it is sure of what is
+    not so. Readings are `v_information_random_forest` and so on, one for each family, and `v_information` of their
+    union, to which saying a half to everything belongs: half of the messages choose the family by which the others are
+    judged, and the other way round, so that it is no better for having been chosen. Each comes as a share of \(\log 2\)
+    too, `v_information_share`. A reading without a layer is that of all layers together.
 
-    Each repeat has gradients and seeds of its own. The interval is Student's over repeats: it holds for other attackers on these messages, and
-    not for other messages or another training.
+    Each repeat has gradients and seeds of its own. The interval is Student's over repeats: it holds for other attackers
+    on these messages, and not for other messages or another training run.
 
     Args:
         families: which predictive families; more find more and take longer.
         repeats: how often to repeat, at least 1; without a second there is no interval.
         gradients: how many gradients the attacker learns from, at least 20; more is stronger and slower.
-        entries: the attacker learns from so many entries of each layer, drawn once for each repeat, instead of pooled features; None for those.
-        models_defence: whether the attacker's own gradients go through the known defence; stronger, and needs `defence` in `knows`.
+        entries: the attacker learns from so many entries of each layer, drawn once for each repeat, instead of pooled
+            features; None for those.
+        models_defence: whether the attacker's own gradients go through the known defence; stronger, and needs `defence`
+            in `knows`.
         threat: where the attacker sits and what it knows: public examples at least.
 
     Example:
@@ -55,12 +59,13 @@ class VInformation(Probe):
         >>> [(reading.name, reading.layer) for reading in found][:3]
         [('v_information_logistic', None), ('v_information_logistic', 'body.1'), ('v_information_logistic', 'head')]
 
-    Differs from the paper: f is measured on messages that it was not fitted to, and its forest answers by votes, without a softmax, which would
-    leave at most 0.38 nats. `logistic` is ours. Repeats fit anew to the same run, where it repeats 20 times without saying what.
+    Differs from the paper: f is measured on messages that it was not fitted to, and its forest answers by votes,
+    without a softmax, which would leave at most 0.38 nats. `logistic` is ours. Repeats fit anew to the same run, where
+    it repeats 20 times without saying what.
 
     References:
-        Mo et al., Layer-wise Characterization of Latent Information Leakage in Federated Learning, 2021, eq. 7 and 8, sections 4.2, 7 and 9.3.
-        Xu et al., A Theory of Usable Information under Computational Constraints, 2020.
+        Mo et al., Layer-wise Characterization of Latent Information Leakage in Federated Learning, 2021, eq. 7 and 8,
+        sections 4.2, 7 and 9.3. Xu et al., A Theory of Usable Information under Computational Constraints, 2020.
     """
 
     kind: Literal["v_information"] = "v_information"

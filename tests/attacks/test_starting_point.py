@@ -1,9 +1,9 @@
-"""Starts at what public examples of a class look like."""
+"""Starting points: what public examples of a class look like, and patterns."""
 
 import pytest
 import torch
 
-from leaktight.attacks.initial import class_means, initial_points
+from leaktight.attacks.starting_point import class_means, initial_points
 from leaktight.core.errors import InvalidValue
 from leaktight.core.random import stream
 from leaktight.core.task import Batch

@@ -268,7 +268,7 @@ def test_scores_of_another_form_are_an_error(scores, told, view, monkeypatch):
         def score(self, rows, hints):
             return None
 
-    monkeypatch.setattr(Odd, "_scored", lambda self, layers, hints: scores)
+    monkeypatch.setattr(Odd, "_score_layers", lambda self, layers, hints: scores)
     with pytest.raises(LeaktightError, match=f"must score .* one row for each of 1 layers. {told}"):
         Odd.model_construct(kind="odd", layer="cut")(dataclasses.replace(view, memory={}), stream(0))
 
@@ -311,7 +311,7 @@ def test_an_example_without_a_score_is_not_dropped_unseen(spoilt, made, view, mo
 
 @pytest.mark.parametrize("part", ["hints", "memory"])
 def test_an_attack_that_changes_what_it_knows_is_found_out(part, run, monkeypatch):
-    honest = Direction._scored
+    honest = Direction._score_layers
 
     def spoil(self, layers, hints):
         found = honest(self, layers, hints)
@@ -320,7 +320,7 @@ def test_an_attack_that_changes_what_it_knows_is_found_out(part, run, monkeypatc
         return found
 
     seen = []
-    monkeypatch.setattr(Direction, "_scored", spoil)
+    monkeypatch.setattr(Direction, "_score_layers", spoil)
     monkeypatch.setattr(ThreatModel, "view", lambda self, run, view=ThreatModel.view: remember(view(self, run)))
 
     def remember(view):

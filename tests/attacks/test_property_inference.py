@@ -300,7 +300,7 @@ def test_messages_that_are_not_numbers_are_refused(value, view):
     spoilt = dataclasses.replace(
         view, messages=tuple(m.map(lambda t: t + value) if m.kind is Kind.GRADIENT else m for m in view.messages)
     )
-    with pytest.raises(Refusal, match=r"needs finite messages. There are others: the training has diverged"):
+    with pytest.raises(Refusal, match=r"needs finite messages. There are others: the training run has diverged"):
         QUICK(spoilt, stream(0))
 
 

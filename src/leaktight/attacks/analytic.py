@@ -80,7 +80,7 @@ class Analytic(Attack):
         return frozenset({Knows.DEFENCE})
 
     def models(self, defence: Defence) -> bool:
-        """Model every defence that states what it does to gradients and messages; what becomes of an example before is not undone."""
+        """Model every defence that states its channel, unless it changes examples: such changes are not undone."""
         return defence.states_channel and "on_batch" not in defence.hooks()
 
     def run(self, view: View, rng: Stream) -> Reconstruction:
@@ -179,7 +179,7 @@ class _Sender:
         return -float(sent.facts.get("learning_rate", 1.0)) if sent.kind is Kind.UPDATE else 1.0
 
     def _variances(self) -> Tensor | None:
-        """Return the variance of each entry by the defence's channel; None where no defence is known, or it leaves messages alone."""
+        """Return the variance of each entry by the known channel; None if there is none, or it leaves messages alone."""
         sent = self.exchange.sent.tensors
         if self.wires[1] not in sent:
             unknown = torch.full_like(self._gradient(), 1.0)
@@ -257,7 +257,7 @@ def _scale(fit: RankOne, layer: LinearLayer) -> tuple[Tensor, bool]:
 
 
 def _is_even(fit: RankOne, gradient: Tensor, law: Tensor | None) -> bool:
-    """Return whether the bias fits as well as the weights do, where all entries have one law: else something was done to it alone."""
+    """Return whether the bias fits as well as the weights, where all entries have one law; else it alone was changed."""
     if law is not None:
         return True
     left = (gradient.double() - torch.outer(fit.slopes, fit.seen)).square().mean(0).sqrt()

@@ -176,7 +176,7 @@ def _rest(task: Task, parameters: Tensors, names: Sequence[str], batch: Batch) -
 
 
 def _simple(task: Task, parameters: Tensors, trial: Batch) -> tuple[dict[str, nn.Module], int]:
-    """Return the layers that a record is made of by hand, and how many bytes all watched layers put out for the trial."""
+    """Return the layers with a record made by hand, and how many bytes all watched layers put out for the trial."""
     owners = Counter(id(parameter) for _, parameter in task.model.named_parameters(remove_duplicate=False))
     layers = {
         name: layer

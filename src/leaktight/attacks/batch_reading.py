@@ -81,7 +81,7 @@ def _disentangle(peeled: Peeled, layer: LinearLayer, draws: int, rng: Stream) ->
 
 
 def _take_certified(peeled: Peeled, split: Disentangled | None, layer: LinearLayer, *, public: bool) -> Peeled:
-    """Take out the examples of SPEAR that are certified: by the public loss each for itself, by any loss all together."""
+    """Take out SPEAR's certified examples: by the public loss each for itself, by any loss all together."""
     if split is None or not len(split.seen):
         return peeled
     labels = torch.full((len(split.seen),), -1)
@@ -118,7 +118,7 @@ def _fill(peeled: Peeled, split: Disentangled | None, layer: LinearLayer) -> Ten
 
 
 def _purest(spectrum: Spectrum, rest: Tensor, layer: LinearLayer, count: int) -> Tensor:
-    """Return rows that mix fewest examples: of those in the box the ones at the corners, each farthest from the span of those before."""
+    """Return rows that mix fewest examples: in the box, each farthest from the span of those before."""
     matrix = spectrum.matrix if len(spectrum) else rest
     order = matrix[:, -1].abs().argsort(descending=True)
     matrix = matrix[order]

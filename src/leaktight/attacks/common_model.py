@@ -92,7 +92,7 @@ class CommonModel:
         return explained
 
     def at_truth(self, truth: Sequence[GroundTruth]) -> Tensor:
-        """Return the same number of the true examples, for metrics; NaN where the sender has secrets that a short search may have missed."""
+        """Return the score of the true examples, for metrics; NaN if the sender has secrets: a short search may miss them."""
         values = torch.full((len(truth),), math.nan)
         for objective, places in self._groups:
             for victim, (place,) in enumerate(() if objective.victims.secrets else places):
@@ -123,7 +123,7 @@ def _fits(inputs: Tensor | None, objective: Objective) -> bool:
 
 
 def _targets(objective: Objective, rows: Tensor, labels: Sequence[Tensor | None]) -> Tensor | None:
-    """Return label probabilities of some victims: a guess's own, else those that were read; None if there are neither."""
+    """Return label probabilities of some victims: the guess's own, else those that were read, else None."""
     known, classes = objective.victims.targets, objective.replay.task.classes
     targets = []
     for row, own in zip(rows.tolist(), labels, strict=True):

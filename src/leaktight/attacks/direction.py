@@ -117,7 +117,8 @@ class FewHints(LabelAttack):
 
     With \(u_i = g_i / \|g_i\|_2\), the known positives \(K_1\) and the known negatives \(K_0\) of the same step,
 
-    .. math:: r_i = \langle u_i, w \rangle, \qquad w = \frac{1}{|K_1|} \sum_{k \in K_1} u_k - \frac{1}{|K_0|} \sum_{k \in K_0} u_k,
+    .. math:: r_i = \langle u_i, w \rangle, \qquad
+        w = \frac{1}{|K_1|} \sum_{k \in K_1} u_k - \frac{1}{|K_0|} \sum_{k \in K_0} u_k,
 
     without the second sum if no negative is used. With one positive and no negative it is `direction`; more of them
     average noise away. Known examples are not scored; a step in which fewer positives are known uses those, and one in

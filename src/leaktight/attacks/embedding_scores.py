@@ -66,7 +66,8 @@ class EmbeddingAttack(Attack):
         numbers = row_numbers(view, messages)
         if numbers is None or "initial" not in view.memory:
             raise Refusal(
-                f"{self.kind} needs the bottom model and its rows, which the feature party alone has. The seat is `{view.seat}`."
+                f"{self.kind} needs the bottom model and its rows, which the feature party alone has. The seat is "
+                f"`{view.seat}`."
             )
         if view.task.classes != 2:
             raise Refusal(f"{self.kind} tells two classes apart. Got {view.task.classes} classes instead.")
@@ -103,7 +104,7 @@ class EmbeddingAttack(Attack):
         return tuple(each), values
 
     def _known_labels(self, view: View, messages: Sequence[Message], rows: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
-        """Return the rows whose labels are known and used, and the labels: of the first messages, as many of each class as there are."""
+        """Return the rows whose labels are known and used, and these labels, from the first messages on."""
         labels: dict[int, int] = {}
         if Knows.HINTS in self.needs:
             for message, own in zip(messages, rows, strict=True):

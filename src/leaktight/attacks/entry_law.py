@@ -38,7 +38,7 @@ def entry_variances(replay: Replay, sent: Tensors) -> dict[str, Tensor]:
 
 
 def visible_variances(gradient: Tensor) -> Tensor | None:
-    """Return the variance of each entry of one example's gradient as the message itself shows it; None if nothing was left out.
+    """Return the variance of each entry as the message itself shows it; None if nothing was left out.
 
     Without a mask a zero has a whole row of zeros, of a unit that is not active, or a whole column, of an input that is
     zero.

@@ -89,7 +89,7 @@ def read_features(victims: Victims, coordinates: Coordinates, readings: int, rng
 
 
 def first_linear(task: Task, names: tuple[str, ...]) -> str | None:
-    """Return the first linear layer of a model if its weight and bias are among what was sent and it sees one vector for each example."""
+    """Return the first linear layer if its weight and bias were sent and it sees one vector for each example."""
     for name, module in task.model.named_modules():
         if isinstance(module, nn.Linear):
             sent = all(task.wire(f"{name}.{part}") in names for part in ("weight", "bias"))
@@ -102,13 +102,13 @@ def first_linear(task: Task, names: tuple[str, ...]) -> str | None:
 
 
 def public_head(task: Task) -> str | None:
-    """Return the linear layer that goes out as the agreed model's head, by the task's own name; None if there is none."""
+    """Return the linear layer that goes out as the agreed model's head, by the task's own name, or None."""
     layers = (name for name, module in task.model.named_modules() if isinstance(module, nn.Linear) and module.bias is not None)
     return next((name for name in layers if task.wire(f"{name}.weight") == "head.weight"), None)
 
 
 def head_weight(task: Task) -> float | None:
-    r"""Return how many times the plain gradient of a public head a sender's is, whatever else it trains for; None if it is no multiple.
+    r"""Return by which factor a sender's head has the plain gradient, whatever else it trains for; None if by none.
 
     It is tried on random examples: the plain gradient of a linear head with cross entropy is \((p - y)^T X / n\).
 
@@ -116,7 +116,8 @@ def head_weight(task: Task) -> float | None:
         >>> from leaktight.core.local import Local
         >>> from leaktight.defences import ClassKeys, Polarization
         >>> from leaktight.testing.toys import toy_task
-        >>> head_weight(toy_task()), head_weight(Polarization(alpha1=0.5).on_task(toy_task(), Local("client-0", seed=0)))
+        >>> private = Polarization(alpha1=0.5).on_task(toy_task(), Local("client-0", seed=0))
+        >>> head_weight(toy_task()), head_weight(private)
         (1.0, 0.5)
         >>> head_weight(ClassKeys(dimensions=16).on_agree(toy_task())) is None
         True
@@ -151,7 +152,7 @@ def layer_inputs(task: Task, parameters: Tensors, inputs: Tensor, layer: str) ->
 
 
 def feature_misfit(task: Task, layer: str) -> Callable[[Tensor, Tensors, Tensor, Tensor], Tensor]:
-    """Return how far the features of some examples are from those that were read: (inputs, parameters, values, spread) to a number."""
+    """Return the distance of features from those that were read: (inputs, parameters, values, spread) to a number."""
 
     def value(inputs: Tensor, parameters: Tensors, values: Tensor, spread: Tensor) -> Tensor:
         return 0.5 * ((layer_inputs(task, parameters, inputs, layer) - values) / spread).square().sum()
@@ -202,7 +203,7 @@ def _read_hidden(victims: Victims, layer: str, weight: Tensor, bias: Tensor, rea
 
 
 def _slots(labels: Tensor, certified: Tensor, targets: Tensor | None) -> Tensor:
-    """Return the place of each example that was read in a batch whose labels are known: one with its label, if there is one left.
+    """Return the place of each example in a batch whose labels are known: one with its label, if one is left.
 
     Example:
         >>> _slots(torch.tensor([2, 0, -1]), torch.tensor([True, True, False]), torch.tensor([0, 1, 2])).tolist()

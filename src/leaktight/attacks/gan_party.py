@@ -87,7 +87,7 @@ class GanParty:
         return self.honest.close()
 
     def _aim(self, parameters: Tensors, own: Local) -> Target:
-        """Return what the model should take this turn's fakes for: the victim's class, or a key if it gives no class scores."""
+        """Return what the model should take this turn's fakes for: the victim's class, or a key if it has no scores."""
         task = self.seat.task
         with torch.no_grad():
             outputs = task.forward(parameters, torch.zeros(1, *task.shape, device=task.device))
@@ -119,8 +119,8 @@ class GanParty:
             memory["estimate"] = estimate_key(task, task.named(memory["left"]), parameters, fakes, memory.get("estimate"))
         elif "estimate" not in memory:
             raise Refusal(
-                "gan cannot tell what others did since its last turn where the server weighs answers, hides them in a sum, or has momentum. "
-                "Estimate keys under `round_robin`, or set `class_key` to `random`."
+                "gan cannot tell what others did since its last turn where the server weighs answers, hides them in a "
+                "sum, or has momentum. Estimate keys under `round_robin`, or set `class_key` to `random`."
             )
 
     def _chance(self, name: str) -> Draws:
@@ -135,7 +135,8 @@ class GanParty:
         ]
         if not keys:
             raise Refusal(
-                f"gan needs the key of class {self.attack.victim_class}. Nobody else has one; attack a class that is owned, or use a random key."
+                f"gan needs the key of class {self.attack.victim_class}. Nobody else has one; attack a class that is "
+                "owned, or use a random key."
             )
         return keys[0]
 
@@ -161,7 +162,7 @@ class GanParty:
         own.memory["optimiser"] = _save_state(steps, leaves)
 
     def _look(self, generator: nn.Module, round: int, own: Local) -> None:
-        """Keep pictures of this round, from the same noise in all, and the estimate of a key, if the round is one of those to look at.
+        """Keep pictures of this round, always from the same noise, and the estimate of a key, if the round is sampled.
 
         Rounds in between are forgotten over time.
         """
@@ -192,7 +193,7 @@ class GanParty:
 
 
 def _fake_class(attack: GanAttack, seat: Seat) -> int:
-    """Return the class that fakes are passed off as, after checking that it is another than the victim's, and neither is the attacker's own.
+    """Return the class of the fakes; refuse if it is the victim's, or if either class is the attacker's own.
 
     Pictures of a class of its own would show what it holds anyway, and count as somebody else's.
     """
@@ -200,8 +201,9 @@ def _fake_class(attack: GanAttack, seat: Seat) -> int:
     fake = classes - 1 if attack.fake_class is None else attack.fake_class
     if max(fake, victim) >= classes or fake == victim or {fake, victim} & set(seat.data.labels.tolist()):
         raise Refusal(
-            f"gan needs the victim's class and another one for its fakes, neither its own, among the model's {classes}. "
-            f"Got {victim} and {fake} instead; give the scenario `spare_classes`, or change `victim_class` or `fake_class`."
+            "gan needs the victim's class and another one for its fakes, neither its own, among the model's "
+            f"{classes}. Got {victim} and {fake} instead; give the scenario `spare_classes`, or change `victim_class` "
+            "or `fake_class`."
         )
     return fake
 

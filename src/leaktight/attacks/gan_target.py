@@ -86,11 +86,12 @@ KEPT = 0.98
 
 
 def estimate_key(task: Task, before: Tensors, after: Tensors, inputs: Tensor, earlier: Tensor | None) -> Tensor:
-    r"""Return an estimate of the keys that others train for, not normalised, from what their updates do to the embeddings of some images.
+    r"""Estimate the keys that others train for, not normalised, by how their updates move embeddings of some images.
 
     With \(\theta_t\) what an attacker left on its last turn, \(\theta_t'\) what it is handed now, and its own fakes x,
 
-    .. math:: e_t = 0.98 \, e_{t-1} + \frac{m_t}{\lVert m_t \rVert}, \qquad m_t = \sum_x \phi_{\theta_t'}(x) - \phi_{\theta_t}(x) .
+    .. math:: e_t = 0.98 \, e_{t-1} + \frac{m_t}{\lVert m_t \rVert}, \qquad
+        m_t = \sum_x \phi_{\theta_t'}(x) - \phi_{\theta_t}(x) .
 
     A victim's step on an example of class c moves the embedding of every image towards \(\psi_c\), and those most that
     its model takes for similar. So fakes that begin to look like a class are moved towards its key, and a generator
@@ -121,7 +122,7 @@ def estimate_key(task: Task, before: Tensors, after: Tensors, inputs: Tensor, ea
 
 
 def parameters_left(asked: Message, sent: Message) -> dict[str, Tensor] | None:
-    r"""Return the parameters that a server would have if nobody but one participant had answered it: what others do comes on top.
+    r"""Return the parameters that a server would have if only one participant had answered; others add to them.
 
     Of n participants who are asked at once the mean counts, so that an update m of one comes to \(m / n\), and a
     gradient to \(-\eta m / n\). None where a participant cannot tell what its answer comes to: the server weighs

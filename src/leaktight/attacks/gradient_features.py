@@ -35,7 +35,8 @@ def pool_layers(tensors: Tensors) -> dict[str, Tensor]:
         By layer, in the order of the tensors, rows of the same order as the messages.
 
     Example:
-        >>> gradients = {"conv.weight": torch.randn(2, 8, 3, 5, 5), "conv.bias": torch.randn(2, 8), "head.weight": torch.randn(2, 10, 600)}
+        >>> gradients = {"conv.weight": torch.randn(2, 8, 3, 5, 5), "conv.bias": torch.randn(2, 8)}
+        >>> gradients |= {"head.weight": torch.randn(2, 10, 600)}
         >>> {layer: tuple(rows.shape) for layer, rows in pool_layers(gradients).items()}
         {'conv': (2, 24), 'head': (2, 600)}
 
@@ -79,7 +80,7 @@ def pick_entries(tensors: Tensors, count: int, seed: int) -> dict[str, Tensor]:
 
 
 def _layers(tensors: Tensors) -> dict[str, list[Tensor]]:
-    """Return what each layer sent, messages first and at least one dimension beside; biases only where there is nothing else."""
+    """Return what each layer sent, messages first, with at least two dimensions; a bias only if nothing else came."""
     weights: dict[str, list[Tensor]] = defaultdict(list)
     biases: dict[str, list[Tensor]] = defaultdict(list)
     for name, tensor in tensors.items():

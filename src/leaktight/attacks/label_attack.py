@@ -1,4 +1,4 @@
-"""Label attacks: the base of those that tell positives from negatives by cut gradients, row by row and layer by layer."""
+"""Label attacks: the base of attacks that tell positives from negatives by cut gradients, layer by layer."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class LabelAttack(Attack):
 
     @property
     def steady(self) -> bool:
-        """Whether the scores of every message have the same sign, be it known or not; else it is fixed by continuity."""
+        """Whether the scores of all messages have one sign, known or not; else it is fixed by continuity."""
         return False
 
     @abc.abstractmethod
@@ -60,7 +60,7 @@ class LabelAttack(Attack):
         """Return one score for each row; None if the hints are too few for any."""
 
     def used_positions(self, hints: Hints) -> Tensor:
-        """Return the positions of the hinted examples that are used, and so not scored: all, if the attack needs hints."""
+        """Return the positions of hinted examples that are used, so not scored: all, if the attack needs hints."""
         return hints.positions if Knows.HINTS in self.needs else hints.positions[:0]
 
     @final
@@ -173,7 +173,8 @@ def layers_of(view: View, step: int, cut: Tensor, wanted: str) -> dict[str | Non
     seen = view.memory.get("seen", {}).get(str(step))
     if seen is None:
         raise Refusal(
-            f"The layer `{wanted}` is known to the feature party alone, which has the model before the cut. The seat is `{view.seat}`."
+            f"The layer `{wanted}` is known to the feature party alone, which has the model before the cut. The seat "
+            f"is `{view.seat}`."
         )
     named = layer_gradients(view.task.model.body, seen["parameters"], seen["inputs"], cut)
     last = list(named)[-1]

@@ -146,7 +146,7 @@ class _Fit:
 
 
 def _fits(cuts: Sequence[Tensor], likely: Sequence[Tensor]) -> list[_Fit]:
-    """Return the fit of each message; means are smoothed over the messages before and after it, as models change slowly."""
+    """Return the fit of each message; means are smoothed over neighbouring messages, as models change slowly."""
     own = [_Fit.of(*each) for each in zip(cuts, likely, strict=True)]
     means = torch.stack([fit.means for fit in own])
     smooth = (_running(means) + _running(means.flip(0)).flip(0)) / 2
@@ -163,7 +163,7 @@ def _running(values: Tensor) -> Tensor:
 
 
 def _place_rows(cut: Tensor, likely: Tensor, fit: _Fit, start: Tensor, defence: CutDefence | None) -> Tensor:
-    """Return where each row of one message lies on the line that divides the classes, in standard deviations from the middle."""
+    """Return where each row lies on the line that divides the classes, in standard deviations from the middle."""
     laws, spread = _laws(cut, likely, fit, defence)
     way = torch.nn.functional.normalize(fit.means[1] - fit.means[0], dim=0)
     if any(law.along is not None for law in laws):
@@ -175,7 +175,7 @@ def _place_rows(cut: Tensor, likely: Tensor, fit: _Fit, start: Tensor, defence: 
 
 
 def _laws(cut: Tensor, likely: Tensor, fit: _Fit, defence: CutDefence | None) -> tuple[tuple[Noise, Noise], Tensor]:
-    """Return the law of the noise on each class, as the defence states it for clean rows that explain the message, and their spread."""
+    """Return the noise that the defence states for each class, given clean rows that explain the message; their spread."""
     width, hard = cut.shape[1], (likely > likely.mean()).long()
     labels = torch.cat([hard, torch.arange(2)])
     away = cut - fit.means[hard]

@@ -38,7 +38,8 @@ class Sketch:
     With g all entries of a message, \(m_i = [g_i \neq 0]\), and for every entry i a bucket h(i) and a sign s(i), drawn
     once,
 
-    .. math:: \Big( \sum_{h(i) = j} s(i) \frac{g_i}{\lVert g \rVert} \Big)_j, \qquad \Big( \sum_{h(i) = j} s(i) \frac{m_i}{\lVert m \rVert} \Big)_j .
+    .. math:: \Big( \sum_{h(i) = j} s(i) \frac{g_i}{\lVert g \rVert} \Big)_j, \qquad
+        \Big( \sum_{h(i) = j} s(i) \frac{m_i}{\lVert m \rVert} \Big)_j .
 
     Inner products of sketches are those of the vectors, up to an error of about one over the root of their number.
     Which entries were sent is information of its own: under top-k sharing it is all that is told about most of them.
@@ -97,13 +98,14 @@ HELD = 5
 
 
 class LearnedInverter(Attack):
-    r"""Reconstruct examples by a regression learned from the attacker's own messages: public examples, the real defence.
+    r"""Reconstruct examples by a regression that was learned from messages of public examples under the real defence.
 
     At the parameters \(\theta\) that victims were handed, the attacker plays participants who own public examples
     (`attacks.shadow`), with
     draws of noise and secrets of its own, and learns to invert their messages:
 
-    .. math:: \hat x = f(\phi(m)), \qquad f \text{ fitted to } \{(\phi(m_j), x_j)\}, \quad m_j \sim \text{message}(x_j; \theta).
+    .. math:: \hat x = f(\phi(m)), \qquad f \text{ fitted to } \{(\phi(m_j), x_j)\}, \quad
+        m_j \sim \text{message}(x_j; \theta).
 
     \(\phi\) sketches the direction of a message and which of its entries came (`Sketch`), f is a ridge regression that
     guesses the labels first (`attacks.ridge_inverter`). The defence is in what it learns from, so one attack serves
@@ -148,7 +150,7 @@ class LearnedInverter(Attack):
         return frozenset({Knows.AUXILIARY, Knows.DEFENCE} if self.models_defence else {Knows.AUXILIARY})
 
     def models(self, defence: Defence) -> bool:
-        """Model a defence that its own messages go through, if that is `memoryless`: the parties that it plays have no past."""
+        """Model a defence that its own messages go through, if it is `memoryless`: the played parties have no past."""
         if isinstance(defence, LayerGuard):
             return self.adapts_to(defence.guard)
         if isinstance(defence, Withhold):
@@ -164,7 +166,8 @@ class LearnedInverter(Attack):
         groups = group_by_moment(view, exchanges)
         if len(groups) > MOST_MOMENTS:
             raise Refusal(
-                f"learned_inverter learns anew for every set of parameters, at most {MOST_MOMENTS} times. Got {len(groups)} instead; attack fewer moments."
+                f"learned_inverter learns anew for every set of parameters, at most {MOST_MOMENTS} times. Got "
+                f"{len(groups)} instead; attack fewer moments."
             )
         answers: dict[int, tuple[Tensor, Tensor]] = {}
         for moment, places in groups:
@@ -211,7 +214,8 @@ def _public(view: View) -> Batch:
     if view.auxiliary is None or len(view.auxiliary) < LEAST_PUBLIC:
         count = 0 if view.auxiliary is None else len(view.auxiliary)
         raise Refusal(
-            f"learned_inverter needs at least {LEAST_PUBLIC} public examples. Got {count} instead; add `auxiliary` to `knows` in the threat model."
+            f"learned_inverter needs at least {LEAST_PUBLIC} public examples. Got {count} instead; add `auxiliary` to "
+            "`knows` in the threat model."
         )
     return view.auxiliary
 
@@ -224,7 +228,7 @@ def _draw_positions(pool: Batch, count: int, rng: Stream) -> Tensor:
 
 
 def _vary(pool: Batch, count: int, rng: Stream) -> Batch:
-    """Return so many examples like those of a pool, half of them mixed with another of their class, and half under a label at random."""
+    """Return examples like those of a pool, half mixed with another of their class, half under a random label."""
     examples = pool.take(_draw_positions(pool, count, rng))
     inputs, labels = examples.inputs.clone(), examples.labels.clone()
     if inputs.dim() == 4:

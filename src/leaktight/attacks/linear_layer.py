@@ -60,7 +60,7 @@ class LinearLayer:
         return torch.equal(plain, cut)
 
     def slopes(self, seen: Tensor) -> Tensor:
-        """Return the gradient of the public loss at z for each label that an example may have, (examples, classes, units).
+        """Return the gradient of the public loss at z for each possible label, (examples, classes, units).
 
         Args:
             seen: what the layer sees of each example, y, (examples, width + 1).

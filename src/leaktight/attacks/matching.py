@@ -143,7 +143,7 @@ class GradientMatching(Attack):
 
     @property
     def needs(self) -> frozenset[Knows]:
-        """Labels, if they are given; the defence, for its channel; public examples, for a prior or start made of them."""
+        """Labels, if they are given; the defence, for its channel; public examples, for a prior or a start."""
         wanted = {
             Knows.LABELS: self.labels == "given",
             Knows.DEFENCE: self.distance == LIKELIHOOD,
@@ -221,7 +221,7 @@ class GradientMatching(Attack):
         return *_answers(objective, result, targets), result.objective
 
     def _rows(self, victims: Victims) -> int:
-        """Return how many candidates each victim has: at least one for each outcome of its examples, as far as that goes."""
+        """Return how many candidates each victim has: at least one for each outcome of its examples, up to a limit."""
         return self.restarts * count_hypotheses([sighting.replay for sighting in victims.sightings])
 
     def objective(self, victims: Victims, view: View) -> Objective:
@@ -294,14 +294,15 @@ class GradientMatching(Attack):
             return None
         if view.auxiliary is None or not len(view.auxiliary):
             raise Refusal(
-                "A search can start at class means only where public examples are known. Add `auxiliary` to `knows` in the threat model."
+                "A search can start at class means only where public examples are known. Add `auxiliary` to `knows` in "
+                "the threat model."
             )
         # Rows go through the hypotheses in turn: each hypothesis gets every start.
         starts = class_means(view.auxiliary, targets.argmax(-1), self.restarts, rng)
         return starts.repeat_interleave(count_hypotheses(replays), 0)
 
     def _names_to_match(self, replay: Replay) -> tuple[str, ...]:
-        """Return the tensors of the chosen layers; of a free loss those of the body, and of a head that has the public loss alone."""
+        """Return the tensors of the chosen layers; with a free loss those of the body, and of a head with the public loss."""
         names = replay.names
         if self.loss == "free":
             parts = ("body.",) if replay.head_weight is None else ("body.", "head.")
@@ -339,7 +340,7 @@ class GradientMatching(Attack):
         return [dataclasses.replace(replay, task=played.task, memory=played.memory) for replay in replays], secrets
 
     def _head_weight(self, view: View) -> float | None:
-        """Return how many times the plain gradient of the public head the senders' is, by playing one of them; 1 for all that is known."""
+        """Return by which factor the senders' head has the plain gradient, by playing one of them; 1 if nothing is known."""
         if self.distance != LIKELIHOOD or view.defence is None:
             return 1.0 if self.loss == "known" else None
         if self.loss == "known" and not view.defence.channel(view.task).private_task:

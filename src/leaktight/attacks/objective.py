@@ -133,7 +133,7 @@ class Objective:
         return self.layout.pack({name: tensor.to(self.device) for name, tensor in {**unknowns, **units}.items()})
 
     def encode(self, inputs: Tensor) -> Tensor:
-        """Return the coordinates of examples (rows, examples, *shape) in natural units, as many rows for each victim."""
+        """Return the coordinates of examples (rows, examples, *shape) in natural units; victims have equally many rows."""
         targets = self._targets_of(len(inputs))
         pairs = zip(inputs.to(self.device), targets, strict=True)
         return torch.stack([self.coordinates.encode(one, target) for one, target in pairs])
@@ -185,7 +185,7 @@ class Objective:
         return weight * torch.stack(seen).sum() + self.plausibility(z, Candidate(inputs, targets, secrets, tuple(evidence)))
 
     def _revise(self, points: Tensor, owners: Tensor, rows: Named) -> Named:
-        """Take for each example in each message the outcome that fits best where a row is now, and listen to all messages."""
+        """Assume for each example the outcome that fits best where a row is now, and listen to all messages."""
         revised = {**rows, "heard": torch.ones_like(rows["heard"])}
         for number, sighting in enumerate(self.victims.sightings):
             choice, count = rows[f"choice {number}"], len(sighting.replay.channel.outcomes)
@@ -265,7 +265,7 @@ def floor(wanted: Tensor) -> Tensor:
 
 
 def surprise(replay: Replay, choice: Tensor | None) -> Tensor | float:
-    """Return minus the logarithm of how likely the outcomes are that examples are taken to have had, (examples, outcomes)."""
+    """Return minus the log probability of the outcomes that are assumed, (examples, outcomes)."""
     if choice is None:
         return 0.0
     weights = torch.tensor([outcome.weight for outcome in replay.channel.outcomes], device=choice.device)
@@ -273,12 +273,12 @@ def surprise(replay: Replay, choice: Tensor | None) -> Tensor | float:
 
 
 def outside(inputs: Tensor) -> Tensor:
-    """Return what pixels outside [0, 1] cost: nobody expects any, and a twentieth of the range is one standard deviation."""
+    """Return what pixels outside [0, 1] cost: a twentieth of the range is one standard deviation."""
     return (inputs - inputs.clamp(0, 1)).square().sum() / (2 * 0.05**2)
 
 
 def _spread(draws: Tensor) -> float:
-    """Return the standard deviation of a secret's draws: a search in such units moves small secrets and large ones alike."""
+    """Return the standard deviation of a secret's draws: in such units a search moves small and large secrets alike."""
     return draws.double().std(correction=0).item() or 1.0
 
 

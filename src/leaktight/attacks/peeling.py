@@ -124,7 +124,7 @@ class Spectrum:
         return float(self.noise * len(self.left) ** 0.5 / self.values[-1])
 
     def weigh(self, slopes: Tensor, seen: Tensor) -> Tensor:
-        """Return the weight of each example in the gradient: what must be taken out of it to lower its rank, (examples,)."""
+        """Return the weight of each example, (examples,): taking out that much lowers the gradient's rank."""
         inner = ((seen @ self.right) / self.values * (slopes @ self.left)).sum(1)
         return 1 / torch.where(inner == 0, torch.inf, inner)
 
@@ -172,7 +172,7 @@ def peel(peeled: Peeled, layer: LinearLayer, *, public: bool) -> Peeled:
 
 
 def _distinct(seen: Tensor) -> Tensor:
-    """Return which vectors are not about the same as one before them: two readings of one example are taken out once."""
+    """Return which vectors differ from all before them, so that two readings of one example are taken out once."""
     apart = torch.cdist(seen, seen) / seen.norm(dim=1).clamp(min=1e-300)
     repeated: Tensor = (apart < SAME).tril(-1).any(1)
     return ~repeated
@@ -198,7 +198,7 @@ class Certified:
 
 
 def candidates(spectrum: Spectrum, layer: LinearLayer) -> tuple[Tensor, Tensor]:
-    """Return what rows say of an example that is alone in them, (candidates, width + 1), and the rows of each, (candidates, units).
+    """Return the examples that rows show if one is alone in them, (candidates, width + 1), and its rows, (candidates, units).
 
     Those with most rows come first. A candidate lies in the box and is active at its own rows.
     """
@@ -266,7 +266,7 @@ def certify_by_loss(spectrum: Spectrum, layer: LinearLayer, seen: Tensor, rows: 
 
 
 def certify_by_zeros(spectrum: Spectrum, layer: LinearLayer, seen: Tensor, rows: Tensor, weight: float) -> Certified:
-    """Return the first candidate that no loss could deny, with slopes read off the gradient; nothing is known of its label.
+    """Return the first candidate that fits under any loss, with slopes read off the gradient; its label is unknown.
 
     One at a time: its slopes follow from the gradient that is left.
     """
@@ -284,7 +284,7 @@ def certify_by_zeros(spectrum: Spectrum, layer: LinearLayer, seen: Tensor, rows:
 
 
 def slopes_of_pattern(spectrum: Spectrum, z: Tensor) -> tuple[Tensor, float]:
-    """Return the slopes in the column space of a gradient that come closest to zero wherever z is negative, and how close that is.
+    """Return the slopes in a gradient's column space that come closest to zero where z is negative, and how close.
 
     How close is a share of their length; it is 1 where too few units are inactive to tell.
     """

@@ -25,7 +25,7 @@ MOST_PLAYS = 2048
 MOST_NUMBERS = 1 << 27
 """How many numbers of outcomes are kept: half a gigabyte."""
 SAME = 1e-4
-"""How far two outcomes may be apart to count as one, as a share of their size: they are differences of rounded numbers."""
+"""How far two outcomes may be apart to count as one, as a share of their size: both are rounded."""
 COMPARED = 64
 """By how many entries outcomes are compared."""
 ALIKE = 4.0
@@ -80,7 +80,7 @@ class PlayedDefence(Defence):
 
 
 def play(view: View, defence: Defence, rng: Stream) -> list[MomentChanges]:
-    """Return what plays of a defence show about messages in view, for each moment with the places of the messages that answer it.
+    """Play a defence, and return what that shows about the messages of each moment, with their places.
 
     The attacker needs nothing but the defence: it plays it on examples at random, each several times, and compares with
     what would have been sent without it.
@@ -151,7 +151,10 @@ class _Plays:
         return {name: _summarise(change, known[name], sizes[name]) for name, change in changes.items()}
 
     def _changes(self, examples: int, times: int) -> tuple[dict[str, float], dict[str, Tensor]]:
-        """Return how large tensors are without the defence, and what it adds to them, (examples, times, *shape), of those that come in their shape."""
+        """Return the size of each tensor without the defence, and what it adds, (examples, times, *shape).
+
+        Tensors that come in another shape are left out.
+        """
         behind = self.moment.parties * self.moment.examples
         pool = _examples(self.task, examples * behind, self.rng)
         members = torch.arange(examples * behind).view(examples, behind)

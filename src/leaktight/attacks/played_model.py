@@ -49,7 +49,7 @@ class PlayedModel:
         self._changes = {place: played for played, places in changes for place in places}
 
     def score(self, inputs: Sequence[Tensor | None], labels: Sequence[Tensor | None]) -> Tensor:
-        """Return how far each message is from what its guess would have sent; infinite where there is no guess, or none that can be played.
+        """Return how far each message is from what its guess would have sent; infinite if no guess can be played.
 
         Args:
             inputs: for each message the guessed examples, or None.

@@ -96,7 +96,8 @@ def fit(family: Family, rows: Tensor, positive: Tensor, rng: Stream) -> Classifi
     positive = positive.cpu().bool()
     if len(rows) != len(positive) or rows.dim() != 2 or not rows.shape[1]:
         raise InvalidValue(
-            f"A property classifier needs a row of features for each of {len(positive)} gradients. Got shape {tuple(rows.shape)} instead."
+            f"A property classifier needs a row of features for each of {len(positive)} gradients. Got shape "
+            f"{tuple(rows.shape)} instead."
         )
     few = min(int(positive.sum()), int((~positive).sum()))
     if few < LEAST:

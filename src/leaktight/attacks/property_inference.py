@@ -33,7 +33,7 @@ Features = Callable[[Tensors], dict[str, Tensor]]
 
 @dataclasses.dataclass(frozen=True)
 class PreparedFeatures:
-    """What a classifier is fitted to and asked about: the attacker's own gradients, whose property it knows, and messages.
+    """What a classifier learns from and is asked about: the attacker's own gradients, and messages.
 
     Args:
         keys: the messages.
@@ -69,7 +69,8 @@ class PropertyInference(Attack):
     handed out it makes gradients of batches with and without it, of the size of the victims' batches, and fits a
     classifier to features of them:
 
-    .. math:: \hat p = f(\phi(g)), \qquad f \text{ fitted to } \{(\phi(\nabla L(B_j; \theta_t)), [B_j \text{ has the property}])\}.
+    .. math:: \hat p = f(\phi(g)), \qquad
+        f \text{ fitted to } \{(\phi(\nabla L(B_j; \theta_t)), [B_j \text{ has the property}])\}.
 
     It is then asked about the messages that answered \(\theta_t\). A layer is attacked by the features of that layer
     alone. In a mean of several participants' messages only one of them has the property, in the attacker's own as well.
@@ -119,7 +120,7 @@ class PropertyInference(Attack):
         return frozenset({Knows.AUXILIARY, Knows.DEFENCE} if self.models_defence else {Knows.AUXILIARY})
 
     def models(self, defence: Defence) -> bool:
-        """It learns from what is there, so layers left out are modelled always; else a defence that its own gradients go through.
+        """It models layers that are left out, as it learns from what came, and a defence that its own gradients go through.
 
         The parties that it plays have no past, so only a defence that says that it is `memoryless` is modelled.
         """
@@ -134,12 +135,13 @@ class PropertyInference(Attack):
         return self.prepare(view, rng).scores(self.classifier)
 
     def prepare(self, view: View, rng: Stream) -> PreparedFeatures:
-        """Make gradients of the attacker's own, and features of them and of every message in view; any classifier can then be fitted."""
+        """Return features of the attacker's own gradients and of every message in view, for any classifier."""
         exchanges = view.exchanges()
         if not exchanges:
             raise Refusal(
-                f"{self.kind} needs a shared gradient or update. The view from `{view.seat}` holds none; a participant can tell those of "
-                "others at the stage `training`, if the server takes the plain mean and steps by updates or by SGD without momentum."
+                f"{self.kind} needs a shared gradient or update. The view from `{view.seat}` holds none; a participant "
+                "can tell those of others at the stage `training`, if the server takes the plain mean and steps by "
+                "updates or by SGD without momentum."
             )
         pool = _pool(view)
         seed = int(torch.randint(1 << 62, (), generator=rng))
@@ -212,7 +214,8 @@ def _pool(view: View) -> Batch:
     share = view.auxiliary.properties.double().mean().item()
     if share in (0.0, 1.0):
         raise Refusal(
-            f"property_inference needs public examples with the property and without. {'All' if share else 'None'} of {len(view.auxiliary)} has it."
+            f"property_inference needs public examples with the property and without. {'All' if share else 'None'} of "
+            f"{len(view.auxiliary)} has it."
         )
     return view.auxiliary
 
@@ -226,7 +229,7 @@ def _common(exchanges: Sequence[Exchange]) -> list[str]:
 
 
 def _batches(moment: Moment, pool: Batch, shares: Iterable[float], rng: Stream) -> Iterator[Tensor]:
-    """Draw examples for one message for each share; those of the first participant have the property, as many as the share says."""
+    """Draw the examples of one message for each share: so many of the first participant's have the property."""
     properties = pool.properties if pool.properties is not None else torch.zeros(len(pool))
     own, others = (properties == 1).nonzero()[:, 0].cpu(), (properties == 0).nonzero()[:, 0].cpu()
     total = moment.parties * moment.examples

@@ -18,7 +18,7 @@ from leaktight.core.message import Kind, Message, Tensors
 from leaktight.core.task import Task
 
 SURROGATE, FEATURE_GRADIENT = "surrogate point", "feature gradient"
-"""Unknowns beside the examples: where on the way of an update its one gradient is taken, and the private loss's gradient at the features."""
+"""Unknowns beside the examples: the point where an update's gradient is taken, and the loss's gradient at the features."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,7 +62,8 @@ class Replay:
         """Model the sender of a message by its public facts."""
         if message.kind is Kind.UPDATE and "local_steps" not in message.facts:
             raise Refusal(
-                "An update can be inverted only by an attacker who knows the local steps. Add `local_steps` to `knows` in the threat model."
+                "An update can be inverted only by an attacker who knows the local steps. Add `local_steps` to `knows` "
+                "in the threat model."
             )
         wires = task.wires()
         return cls(

@@ -83,7 +83,7 @@ class RidgeInverter:
         self._fit(known, shares, targets.double(), held_out)
 
     def answer(self, rows: Tensor, examples: int) -> tuple[Tensor, Tensor]:
-        """Return the examples that seem to be behind messages, flat, by rising label, and their labels, each (messages, examples, ...)."""
+        """Return the likely examples behind messages, flat, by rising label, and their labels, (messages, examples, ...)."""
         answers, labels = self._answer(self._products(rows), examples)
         return self._middle + self._trust * (answers - self._middle), labels
 

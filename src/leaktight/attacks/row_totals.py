@@ -14,7 +14,7 @@ from leaktight.core.threat import View
 _MEMORY = 0.9
 _OFTEN = 1.5
 MOST_TOTALS = 2**26
-"""How many totals are kept at most: half a gigabyte. Beyond that, and where a row is seen less than 1.5 times on average, nothing is added up."""
+"""How many totals are kept at most: half a gigabyte. Nothing is added up beyond, or if rows come less than 1.5 times."""
 
 
 @dataclasses.dataclass
@@ -122,7 +122,7 @@ def row_numbers(view: View, messages: Sequence[Message]) -> tuple[tuple[Tensor, 
 
 
 def worth_adding(rows: Sequence[Tensor], passes: Sequence[int], layers: int) -> bool:
-    """Return whether rows come again often enough to add up their scores, and the totals of all layers and passes fit into memory.
+    """Return whether rows come again often enough to add up their scores, and all totals fit into memory.
 
     Args:
         rows: the numbers of the rows of each message.

@@ -27,7 +27,7 @@ Named = Mapping[str, Any]
 """Tensors by name, or nested mappings of them."""
 Evaluate = Callable[..., tuple[Tensor, Tensor]]
 Watch = Callable[[int, Tensor, Tensor], None]
-"""Called before each step with the number of steps so far, the victim of each row that still moves, and the rows' points."""
+"""Called before each step with the number of steps so far, the victim of each moving row, and the rows' points."""
 
 # How many bytes a chunk of rows may take, and after how many evaluations resting rows are dropped.
 MEMORY = 1 << 30
@@ -124,7 +124,7 @@ class Search:
 
 @dataclasses.dataclass(frozen=True)
 class SearchResult:
-    """The best rows of each victim by the objective: their numbers among all rows, their points, and their objective."""
+    """The best rows of each victim: their numbers among all rows, their points, and their objective."""
 
     rows: Tensor
     points: Tensor
@@ -292,7 +292,7 @@ class SearchEngine:
 
 
 def _drop_first_powers(graph: GraphModule) -> None:
-    """Replace x to the power of 1, which the derivative of a square has and which copies x, by x: a twentieth of an evaluation."""
+    """Replace x to the power of 1, which the derivative of a square copies, by x: a twentieth of an evaluation."""
     for node in graph.graph.nodes:
         if node.target is torch.ops.aten.pow.Tensor_Scalar and node.args[1] == 1:
             node.replace_all_uses_with(node.args[0])

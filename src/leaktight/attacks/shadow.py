@@ -79,7 +79,8 @@ def group_by_moment(view: View, exchanges: Sequence[Exchange]) -> list[tuple[Mom
         sent = exchange.sent
         if sent.kind is Kind.UPDATE and "local_steps" not in sent.facts:
             raise Refusal(
-                "The steps behind an update can be played only by an attacker who knows them. Add `local_steps` to `knows` in the threat model."
+                "The steps behind an update can be played only by an attacker who knows them. Add `local_steps` to "
+                "`knows` in the threat model."
             )
         others = sent.sender == all_but(view.seat)
         parties = (
@@ -99,7 +100,7 @@ def group_by_moment(view: View, exchanges: Sequence[Exchange]) -> list[tuple[Mom
 def shadow_messages(
     task: Task, moment: Moment, pool: Batch, members: Tensor, rng: Stream, defence: Defence | None = None
 ) -> Iterator[dict[str, Tensor]]:
-    r"""Give the messages that a moment's participants would have sent for chosen examples, some at a time, by wire name.
+    r"""Yield the messages that a moment's participants would have sent for chosen examples, some at a time.
 
     Undefended gradients come all at once. An update, or what a defence makes of a message, is played one by one by an
     honest `Client` with a `Local` of the attacker's own: new secrets, new noise and an empty memory each time, so what

@@ -18,7 +18,7 @@ CHUNK = 512
 WIDTHS = tuple(0.1 * 0.01 ** (step / 9) for step in range(10))
 """What counts as about zero while a direction is fitted, step by step: the cosine of a unit's row with it."""
 BLURRED = 0.02
-"""How large zeros may be for noise, as the cosine of a unit's row with a direction, for anything to be found by them."""
+"""How large zeros may be under noise, as the cosine of a unit's row with a direction; above, SPEAR finds nothing."""
 INDEPENDENT = 1e-4
 """How much of a direction must lie outside of the span of others."""
 TILTS = (4.0, 2.0, 0.0)
@@ -145,7 +145,7 @@ def _null(left: Tensor, chance: Tensor, draws: int, rng: Stream) -> Tensor:
 
 
 def _sparsen(left: Tensor, directions: Tensor) -> Tensor:
-    """Return directions near these with more zeros, by least squares in which what is about zero counts more and more."""
+    """Return nearby directions with more zeros, by least squares that weigh near zeros more and more."""
     for width in WIDTHS:
         weights = 1 / ((directions @ left.T).square() + width**2)
         directions = torch.linalg.eigh((weights[:, :, None] * left).mT @ left).eigenvectors[:, :, 0]
@@ -169,7 +169,7 @@ def _best(pool: _Pool, spectrum: Spectrum, layer: LinearLayer) -> Disentangled |
 
 
 def _polish(split: Disentangled, blur: float, spectrum: Spectrum, layer: LinearLayer) -> Disentangled:
-    """Return the examples with each direction fitted anew to all units where its example is not active, if they agree as well."""
+    """Return the examples after fitting each direction to all units where it is inactive, if they agree as well."""
     chosen = _silent(spectrum.left, split.seen @ layer.weight.T)
     if len(chosen) < len(spectrum) or torch.linalg.svdvals(chosen)[-1] < INDEPENDENT:
         return split

@@ -12,7 +12,7 @@ from leaktight.core.attack import Principle
 
 
 class Spectral(EmbeddingAttack):
-    r"""Split the feature party's activations in two along the line on which they spread most, without a label and without looking at a gradient.
+    r"""Split the feature party's activations in two along the line on which they spread most; no label, no gradient.
 
     A bottom model that has learned to tell two classes apart puts them in different places. With activations \(a_i\),
     their mean \(\bar a\) and the leading right singular vector w of the rows \(a_i - \bar a\),

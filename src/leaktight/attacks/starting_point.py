@@ -49,7 +49,7 @@ def initial_points(name: InitialName, rows: int, shape: tuple[int, ...], rng: St
 
 
 def class_means(public: Batch, labels: Tensor, restarts: int, rng: Stream) -> Tensor:
-    """Return starting points (victims * restarts, examples, *shape) in natural units: what an example of its class looks like.
+    """Return starts (victims * restarts, examples, *shape) in natural units: what an example of its class looks like.
 
     The first of a victim's starts is the mean public example of each label. A mean is one point, so that further ones
     are single public examples of the label, drawn with replacement. A label that no public example has counts as any.
@@ -86,7 +86,7 @@ def _pattern(rows: int, shape: tuple[int, ...], rng: Stream, side: int = 4) -> T
 
 
 def draw_feature_gradients(victims: Victims, rows: int, rng: Stream) -> Tensor:
-    """Draw gradients at the features for so many candidates, (rows, examples, features), of the size that suits what was sent.
+    """Draw gradients at the features, (rows, examples, features), of the size that suits what was sent.
 
     Their direction is random. With their size the body of a random example sends as much as the victim's did: a search
     that starts far above or below would fix that first, and leave the image.
@@ -105,7 +105,7 @@ def draw_feature_gradients(victims: Victims, rows: int, rng: Stream) -> Tensor:
 
 
 def _size(victims: Victims, victim: int, slopes: Tensor, inputs: Tensor) -> Tensor:
-    """Return how many times as much a victim's body sent as that of these examples does with these gradients at the features."""
+    """Return how many times as much a victim's body sent as these examples do with these gradients at the features."""
     sighting, replay = victims.sightings[0], victims.replay
     parameters = sighting.parameters if sighting.same else {n: t[victim] for n, t in sighting.parameters.items()}
     wanted = {name: tensor[victim] for name, tensor in sighting.wanted.items()}
@@ -120,14 +120,14 @@ def _size(victims: Victims, victim: int, slopes: Tensor, inputs: Tensor) -> Tens
 
 
 READINGS = 4
-"""How many readings of the features, or starts where there is one reading, are tried for each candidate that is to come of them."""
+"""How many readings of the features, or starts of a single reading, are tried for each candidate."""
 EVALUATIONS = 100
 WIDEN = 10.0
 """By how much the law of the features narrows from stretch to stretch."""
 
 
 def start_at_features(objective: Objective, z: Tensor, rows: int, rng: Stream) -> Tensor:
-    """Return coordinates that give the features which were read; if there are several candidates, one stays where the prior put it.
+    """Return coordinates that give the features which were read; of several candidates, one stays where the prior put it.
 
     Args:
         objective: of the search that is to start.

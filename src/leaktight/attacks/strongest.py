@@ -1,4 +1,4 @@
-"""The strongest attacker: a fixed suite of attacks without settings, cheap ones first, and one answer for each message."""
+"""The strongest attacker: a fixed suite of attacks without settings, cheap ones first; one answer per message."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from leaktight.core.threat import Knows, View
 
 
 class Strongest(Attack):
-    """Try every attack that fits, and answer what is most likely under one common model: for auditors who do not want to choose.
+    """Try every attack that fits, and answer what is most likely under one common model. There is nothing to choose.
 
-    There is nothing to set: which attacks fit follows from the messages, the first layer, the defence's channel and
+    Which attacks fit follows from the messages, the first layer, the defence's channel and
     what the threat model grants. From gradients and updates: `analytic`; `learned_inverter`, if public examples are
     granted; the searches `posterior` (also over several messages about the same examples), `free-loss` and
     `public-head` where the loss is private, and one by direction alone where a defence does not state its channel in
@@ -155,7 +155,7 @@ class _Cascade:
         return model_of(self.cleaned, prior_of(self.view), stream(seed, "common model"))
 
     def view_of(self, attack: Attack) -> View:
-        """Return what an attack is shown: messages cleaned of what plays show, but to one that plays the defence itself."""
+        """Return what an attack sees: cleaned messages, or the real ones if it plays the defence itself."""
         return self.view if attack.principle == "learned" else self.cleaned
 
     def messages_for(self, attack: Attack) -> list[MessageKey]:

@@ -21,13 +21,14 @@ _START = 0.1
 
 
 class Surrogate(Attack):
-    r"""Search a top model of the attacker's own and a label for each row that together make the gradients which came, without any known label.
+    r"""Search a top model and a label for each row that together give the received gradients, without any known label.
 
     With the activations \(a_i\) that the feature party sent, the rows \(\tilde g_i\) that came back, a surrogate top
     model h and surrogate labels \(\hat y_i = \sigma(\theta_i)\), it minimises over h and \(\theta\), for the messages
     of one pass together,
 
-    .. math:: 1 - \frac{\sum_i \langle \tilde g_i, g_i \rangle}{\sqrt{\sum_i \|\tilde g_i\|^2 \sum_i \|g_i\|^2}} + \beta \, \Big( H(\bar y) - \overline{H(\hat y_i)} - m \Big)^2,
+    .. math:: 1 - \frac{\sum_i \langle \tilde g_i, g_i \rangle}{\sqrt{\sum_i \|\tilde g_i\|^2 \sum_i \|g_i\|^2}}
+        + \beta \, \Big( H(\bar y) - \overline{H(\hat y_i)} - m \Big)^2,
         \qquad g_i = \nabla_{a_i} L(h(a_i), \hat y_i) .
 
     The second term keeps labels apart from each other: H is the entropy, \(\bar y\) their mean, and m what labels that
@@ -66,12 +67,13 @@ class Surrogate(Attack):
     weight: float = Field(0.1, ge=0)
 
     def run(self, view: View, rng: Stream) -> LabelScores:
-        """Search surrogate labels pass by pass, for the messages and for messages whose rows were dealt out by chance."""
+        """Search surrogate labels pass by pass, for the messages and for messages with shuffled rows."""
         gradients = [m for m in view.of(Kind.CUT_GRADIENT) if m.sender != view.seat and m.tensors]
         sent = {message.round: message for message in view.of(Kind.ACTIVATION)}
         if not gradients or not all(message.round in sent for message in gradients):
             raise Refusal(
-                f"{self.kind} needs cut gradients of somebody else and the activations that they answer. The view from `{view.seat}` has not."
+                f"{self.kind} needs cut gradients of somebody else and the activations that they answer. The view from "
+                f"`{view.seat}` has not."
             )
         if view.task.classes != 2:
             raise Refusal(f"{self.kind} tells two classes apart. Got {view.task.classes} classes instead.")
@@ -125,7 +127,7 @@ class Surrogate(Attack):
 
 @dataclasses.dataclass(frozen=True)
 class _Exchange:
-    """The activations of a step and the gradient that came back, one row for each example; each message's rows of mean length 1."""
+    """The activations of a step and the gradient that came back, by example; a message's rows have mean length 1."""
 
     activations: Tensor
     gradients: Tensor

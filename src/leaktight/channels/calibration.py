@@ -13,7 +13,7 @@ from leaktight.core.random import Stream
 
 
 def standardise(belief: Belief, observed: Tensors, rng: Stream) -> dict[str, Tensor]:
-    """Return numbers that are independent and standard normal if the belief is right, by tensor; NaN where nothing is random.
+    """Return numbers that are independent and standard normal if the belief is right; NaN where nothing is random.
 
     A residual is divided by its standard deviation, or brought from its own law to the normal one. Of an entry that was
     ranked with noise and did not come, all that is known is that it lies within a bound: it is drawn from its law
@@ -35,7 +35,7 @@ def standardise(belief: Belief, observed: Tensors, rng: Stream) -> dict[str, Ten
 
 
 def deviations(belief: Belief, observed: Tensors) -> dict[str, Tensor]:
-    """Return how far each entry is from what a belief says for sure: beyond its bound, or beside its exact value; else 0.
+    """Return how far each entry is beyond its bound, or from its exact value; 0 where the belief is not sure.
 
     Example:
         >>> deviations(Belief({"weight": torch.tensor([1.0, 2.0])}), {"weight": torch.tensor([1.5, 2.0])})["weight"]
@@ -113,7 +113,7 @@ def _to_normal(residual: Tensor, noise: Noise) -> Tensor:
 
 
 def _whiten(residual: Tensor, noise: Noise, along: Tensor) -> Tensor:
-    """Return rows in coordinates in which their law is standard normal; one number for a row that varies along its direction only."""
+    """Return rows in coordinates where their law is standard normal; one number if a row varies only along its direction."""
     rows, direction = residual.flatten(1), along.expand_as(residual).flatten(1)
     variance = (torch.zeros_like(residual) + noise.variance).flatten(1)[:, :1]
     length = direction.norm(dim=1, keepdim=True)

@@ -16,7 +16,7 @@ from leaktight.core.message import Tensors
 SOFTNESS = 0.05
 """Over which part of the edge an entry of a hidden mask goes from kept to left out, so that a slope leads across."""
 SURE = 5.0
-"""How many standard deviations of their noise the entries that came may be below the magnitude that they were chosen by."""
+"""How many standard deviations of noise an entry may be below the magnitude that it was chosen by."""
 UNBOUNDED = 1e30
 
 
@@ -50,7 +50,7 @@ def negative_log_likelihood(belief: Belief, observed: Tensors, floor: Mapping[st
 
 
 def bound_of(belief: Belief, name: str, observed: Tensors) -> Tensor:
-    """Return what the entries of a tensor that did not come are at most, in what was ranked; a huge number if nothing bounds them.
+    """Return the bound on the ranked magnitude of entries that did not come; a huge number if there is none.
 
     Of the tensors that were ranked together, those tell it to which nothing was done since.
 
@@ -117,7 +117,7 @@ def _cost(residual: Tensor, noise: Noise, floor: Scale) -> Tensor:
 
 
 def _peak(noise: Noise, like: Tensor, floor: Scale) -> Tensor | float:
-    """Return the logarithm of the highest density, if no candidate changes it: without it numbers stay small and keep their digits."""
+    """Return the log of the highest density, if no candidate changes it: taken off, numbers stay small and precise."""
     if isinstance(noise.variance, Tensor) or isinstance(noise.laplace, Tensor):
         return 0.0
     return log_density(torch.zeros_like(like), noise, floor)

@@ -14,7 +14,7 @@ from torch import Tensor
 from leaktight.core.channel import Belief, Mask, Noise
 
 _STEPS = tuple(math.sqrt(prime) % 1 for prime in (5, 2, 3, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53))
-"""Multiples of each, without their whole part, fill (0, 1) evenly, and those of one independently of those of another."""
+"""The fractional parts of each one's multiples fill (0, 1) evenly, and independently of another's."""
 
 
 def typical(belief: Belief, name: str) -> Tensor:

@@ -19,7 +19,7 @@ EPSILON = 20.0
 
 
 class ReconstructionStatement(Comparison):
-    r"""The share of images that come back at a PSNR of at least epsilon, so that one can say: an (epsilon, delta) attack.
+    r"""The share of images recovered at a PSNR of at least epsilon: 1 - delta of an (epsilon, delta) attack.
 
     .. math:: \Pr[PSNR(x^*, x) \ge \epsilon] \ge 1 - \delta
 
@@ -66,8 +66,9 @@ def statement(reading: Reading, epsilon: float = EPSILON) -> str:
 
     Example:
         >>> measured = Reading(name="reconstruction_statement", value=0.75, low=0.41, high=0.93, n=8, against="raw")
-        >>> statement(measured)
-        'The attack is a (20 dB, 0.25)-reconstruction attack on the raw images: 75 % of 8 came back at 20 dB or better (95 % interval: 41 % to 93 %).'
+        >>> print(*statement(measured).split(": ", 1), sep=":\\n")
+        The attack is a (20 dB, 0.25)-reconstruction attack on the raw images:
+        75 % of 8 came back at 20 dB or better (95 % interval: 41 % to 93 %).
     """
     if reading.name != "reconstruction_statement":
         raise InvalidValue(f"A statement needs a reading of `reconstruction_statement`. Got one of `{reading.name}` instead.")

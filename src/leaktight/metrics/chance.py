@@ -1,4 +1,4 @@
-"""Chance: what an attacker who saw no message would score. The best such answer is the level that an attack has to beat."""
+"""Chance: the best score of an attacker who saw no message, which an attack has to beat."""
 
 from __future__ import annotations
 

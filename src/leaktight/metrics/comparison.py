@@ -25,7 +25,7 @@ AGAINST: tuple[Against, Against] = ("raw", "used")
 
 @dataclasses.dataclass(frozen=True)
 class PairedExamples:
-    """Guessed and true examples of all messages, example by example, and the number of the message each one is behind."""
+    """Guessed and true examples of all messages, pair by pair, and the number of each one's message."""
 
     against: Against
     guess: Tensor

@@ -17,7 +17,7 @@ from leaktight.metrics.comparison import AGAINST, Against, read, share_interval
 from leaktight.statistics.interval import bootstrap
 
 EXACT = 0.01
-"""How far off the worst entry of an exact answer may be, in the data's own units: a hundredth of the range of a pixel."""
+"""How far off the worst entry of an exact answer may be, in the data's units: a hundredth of a pixel's range."""
 
 
 def is_matched(examples: Tensor, others: Tensor) -> Tensor:
@@ -51,7 +51,7 @@ class ExactShare(Metric):
     def grade(
         self, guess: Guess, truth: Sequence[GroundTruth], rng: Stream, public: Batch | None = None
     ) -> tuple[Reading, ...]:
-        """Return a reading against the raw and one against the used examples; none for an attack that certifies nothing."""
+        """Return a reading against the raw and one against the used examples; none if the attack certifies nothing."""
         if not isinstance(guess, Reconstruction) or guess.certified is None:
             return ()
         readings = []
@@ -66,7 +66,7 @@ class ExactShare(Metric):
 
 
 class FalseAnswers(Metric):
-    """How many answers to a message the attack certified that equal no true example, neither as it was nor as it was used.
+    """How many answers the attack certified for a message that equal no true example, neither raw nor used.
 
     A certificate is the attacker's own knowledge. One that is often wrong is none, and an attacker could not choose by
     it.

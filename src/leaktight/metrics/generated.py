@@ -58,7 +58,9 @@ class Generated(Metric):
 
 
 class Recognised(Generated):
-    r"""The share of samples that an independent classifier assigns to the victim's class, \(\frac{1}{n} \sum_i [\arg\max_c p_c(x_i) = v]\).
+    r"""The share of samples that an independent classifier assigns to the victim's class.
+
+    .. math:: \frac{1}{n} \sum_i [\arg\max_c p_c(x_i) = v]
 
     The classifier is learned once from public examples (`metrics.recogniser`). It may also say that a picture shows
     nothing. The chance level is the share of all public examples that it assigns to the class. The interval is
@@ -118,7 +120,9 @@ class RecognisedAny(Generated):
 
 
 class RecognisedConfidence(Generated):
-    r"""How sure the classifier of `Recognised` is, on average, that a sample is of the victim's class: \(\frac{1}{n} \sum_i p_v(x_i)\).
+    r"""How sure the classifier of `Recognised` is, on average, that a sample is of the victim's class.
+
+    .. math:: \frac{1}{n} \sum_i p_v(x_i)
 
     The chance level is the mean probability of the class over all public examples. The interval resamples samples.
 
@@ -145,7 +149,8 @@ class NearestPrivate(Generated):
 
     With P private and Q public examples of the class, equally many, drawn at random from what there is,
 
-    .. math:: \frac1n \sum_i \frac{a_i}{a_i + b_i}, \qquad a_i = \min_{p \in P} \lVert x_i - p \rVert, \quad b_i = \min_{q \in Q} \lVert x_i - q \rVert .
+    .. math:: \frac1n \sum_i \frac{a_i}{a_i + b_i}, \qquad a_i = \min_{p \in P} \lVert x_i - p \rVert, \quad
+        b_i = \min_{q \in Q} \lVert x_i - q \rVert .
 
     The chance level is 1/2: pictures of the class that are nobody's in particular come as near to one as to the other.
     At 0 the samples are private examples; a value below 1/2 means that the generator learned more than the class. The
@@ -177,9 +182,10 @@ class NearestPrivate(Generated):
 
 
 class SampleDiversity(Generated):
-    r"""How different samples are from each other, relative to the private examples of the class: 0 if the generator makes one picture only.
+    r"""How much samples differ, relative to the private examples of the class: 0 if the generator makes one picture.
 
-    .. math:: \frac{\frac{1}{n (n - 1)} \sum_{i \neq j} \lVert x_i - x_j \rVert}{\frac{1}{m (m - 1)} \sum_{i \neq j} \lVert p_i - p_j \rVert}
+    .. math:: \frac{\frac{1}{n (n - 1)} \sum_{i \neq j} \lVert x_i - x_j \rVert}
+        {\frac{1}{m (m - 1)} \sum_{i \neq j} \lVert p_i - p_j \rVert}
 
     Pictures of noise differ as well, so this is no leakage by itself: read it beside `recognised`. A collapsed
     generator tells what one example of the class may look like; one near 1 tells how they vary. The chance level 0 is
@@ -241,7 +247,7 @@ def _distances(images: Tensor, others: Tensor) -> Tensor:
 
 
 def _share(apart: Tensor, order: Tensor) -> Tensor:
-    """Return each sample's distance to the nearest of the first half of the examples in an order, as a share of that and that of the second."""
+    """Return each sample's distance to the nearest of the first half, as a share of that to the first and the second."""
     first, second = (apart[:, part].min(1).values for part in order.chunk(2))
     both = first + second
     return torch.where(both > 0, first / both.clamp_min(_TINY), 0.5)

@@ -65,9 +65,10 @@ def psnr(guess: Tensor, truth: Tensor) -> Tensor:
 
 
 def ssim(guess: Tensor, truth: Tensor) -> Tensor:
-    r"""Return each image's structural similarity: the mean over windows and channels of luminance, contrast and structure.
+    r"""Return each image's structural similarity, the mean over windows and channels.
 
-    .. math:: \frac{(2 \mu_g \mu_t + c_1)(2 \sigma_{gt} + c_2)}{(\mu_g^2 + \mu_t^2 + c_1)(\sigma_g^2 + \sigma_t^2 + c_2)}
+    .. math:: \frac{(2 \mu_g \mu_t + c_1)(2 \sigma_{gt} + c_2)}
+        {(\mu_g^2 + \mu_t^2 + c_1)(\sigma_g^2 + \sigma_t^2 + c_2)}
 
     with Gaussian windows of 11 x 11 pixels (standard deviation 1.5), c1 = 0.01², c2 = 0.03². Only windows that lie
     wholly inside the image count, as in the paper's own program and scikit-image. An image with a side below 11 gets

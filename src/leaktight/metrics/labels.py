@@ -86,7 +86,7 @@ def likeliest(frequencies: Tensor, n: int) -> Tensor:
 
 
 def constant_distance(labels: Sequence[Tensor], classes: int) -> float:
-    r"""Return the least mean distance that one answer gets which is the same for every message of a size: the commonest labels among victims.
+    r"""Return the least mean distance of one answer to all messages of a size: the victims' commonest labels.
 
     A j-th guess of class c hits in the messages that hold it at least j times, so that of n guesses those n pairs (c,
     j) are the best for which there are most such messages. The answer is chosen with the truth in hand, so no attacker

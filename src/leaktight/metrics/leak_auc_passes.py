@@ -24,7 +24,7 @@ _SURE = 1e-9
 
 
 class LeakAUCPasses(Metric):
-    r"""The area under the ROC curve over rows, of what an attacker who adds up the scores of each row knows after all passes that it saw.
+    r"""The area under the ROC curve over rows, for an attacker who adds up each row's scores over all passes.
 
     For each layer:
 
@@ -140,7 +140,7 @@ def _theory(values: Tensor, labels: Tensor, times: float, layer: str | None, fol
 
 
 def _after(values: Tensor, adds: bool) -> Tensor:
-    """Return what is known of each row after some passes: the sum, or the last word; 0 of a row that was not seen yet."""
+    """Return what is known of each row after some passes: the sum, or the latest; 0 for a row not seen yet."""
     if adds:
         return values.nansum(0)
     last = torch.zeros_like(values[0])

@@ -16,7 +16,7 @@ from leaktight.core.run import GroundTruth
 from leaktight.core.task import Batch
 
 LOWEST, HIGHEST, WIDTH = -3.0, 2.0, 0.05
-"""The bins, in decades of the norm relative to its mean over the step; what lies outside is counted in the first and the last."""
+"""The bins, in decades of the norm relative to its mean over the step; the end bins count what lies outside."""
 BINS = round((HIGHEST - LOWEST) / WIDTH)
 
 

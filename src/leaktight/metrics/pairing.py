@@ -1,4 +1,4 @@
-"""Pairing: which guessed example stands for which true one. The order of a batch leaves no trace in its mean gradient."""
+"""Pairing: which guess stands for which true example. The order of a batch leaves no trace in its mean gradient."""
 
 from __future__ import annotations
 
@@ -61,7 +61,8 @@ def pair(guess: Tensor, truth: Tensor) -> Tensor:
     """
     if guess.shape[1:] != truth.shape[1:]:
         raise InvalidValue(
-            f"The guessed examples must have the shape {tuple(truth.shape[1:])} of the true ones. Got {tuple(guess.shape[1:])} instead."
+            f"The guessed examples must have the shape {tuple(truth.shape[1:])} of the true ones. Got "
+            f"{tuple(guess.shape[1:])} instead."
         )
     positions = torch.full((len(truth),), UNPAIRED)
     candidates = _plain(guess)[: len(truth)].flatten(1)
@@ -75,7 +76,7 @@ def pair(guess: Tensor, truth: Tensor) -> Tensor:
 
 
 def arrange(guess: Tensor, truth: Tensor) -> Tensor:
-    """Return the guesses in the order of the truths they are paired with; a truth without a guess gets the blank answer.
+    """Return the guesses in the order of their paired truths; a truth without a guess gets the blank answer.
 
     Scoring an unguessed example as `blank` is what an attacker would get by filling up its answer, so that withholding
     a guess gains nothing over saying nothing.
@@ -99,7 +100,8 @@ def arrange_all(guesses: Sequence[Tensor], truths: Sequence[Tensor]) -> tuple[Te
     """Pair message by message and return guesses and truths, example by example, and each example's message number.
 
     Example:
-        >>> guesses, truths, messages = arrange_all([torch.ones(2, 3), torch.zeros(1, 3)], [torch.ones(2, 3), torch.zeros(1, 3)])
+        >>> examples = [torch.ones(2, 3), torch.zeros(1, 3)]
+        >>> guesses, truths, messages = arrange_all(examples, examples)
         >>> torch.equal(guesses, truths), messages
         (True, tensor([0, 0, 1]))
     """

@@ -22,11 +22,11 @@ from leaktight.metrics.comparison import share_interval
 from leaktight.statistics.interval import Interval, bootstrap
 
 RATIO_CAP = 2.0**23
-"""The ratio of a message that went out as it was: in single precision a change smaller than this cannot be told from none."""
+"""The ratio of an unchanged message: in single precision a smaller change looks like none."""
 
 
 def magnitudes(plain: Tensors, sent: Tensors) -> tuple[float, float]:
-    r"""Return \(\lVert B \rVert\) and \(\lVert E \rVert\): the size of an undefended message, and of what was added to it.
+    r"""Return \(\lVert B \rVert\) and \(\lVert E \rVert\): the sizes of an undefended message and of what was added.
 
     Both are Euclidean norms over all tensors of the undefended message. One that was withheld counts as zeros: this is
     what the server makes of it.
@@ -105,7 +105,8 @@ class LinearSystem:
         r"""Return \(\lVert B^{-1} E_B \rVert\), the largest relative change of a bias entry.
 
         Example:
-            >>> system = LinearSystem(torch.tensor([1.0, -4.0]), torch.ones(2, 3), torch.tensor([0.5, 1.0]), torch.zeros(2, 3))
+            >>> bias, added = torch.tensor([1.0, -4.0]), torch.tensor([0.5, 1.0])
+            >>> system = LinearSystem(bias, torch.ones(2, 3), added, torch.zeros(2, 3))
             >>> system.condition()
             0.5
         """
@@ -199,7 +200,7 @@ def _theorem(systems: Sequence[LinearSystem]) -> list[Reading]:
 
 
 def median_interval(values: Sequence[float]) -> Interval:
-    r"""Return the interval of a median between two of the values, which holds at 95 % for any distribution; it needs six.
+    r"""Return the 95 % interval of a median between two of the values, for any distribution; it needs six values.
 
     With the values in order it runs from the k-th to the k-th from the end, for the largest k with
     \(\Pr[Bin(n, 1/2) < k] \le 0.025\).

@@ -80,9 +80,9 @@ class PrivacyAware(Value):
         claim = f"({self.claim.epsilon:g} dB, {self.claim.delta:g}, {self.claim.gamma:g})"
         said = {"holds": "is", "does not hold": "is not", "undecided": "may or may not be"}[self.verdict]
         return (
-            f"The defence {said} {claim}-privacy-aware. "
-            f"Below {self.claim.epsilon:g} dB: {_percent(self.used)} of {self.used.n} images as trained on, {_percent(self.raw)} as owned; "
-            f"{100 * (1 - self.claim.delta):g} % are asked. Accuracy lost: {_percent(self.loss)}; less than {100 * self.claim.gamma:g} % is asked."
+            f"The defence {said} {claim}-privacy-aware. Below {self.claim.epsilon:g} dB: {_percent(self.used)} of "
+            f"{self.used.n} images as trained on, {_percent(self.raw)} as owned; {100 * (1 - self.claim.delta):g} % "
+            f"are asked. Accuracy lost: {_percent(self.loss)}; less than {100 * self.claim.gamma:g} % is asked."
         )
 
 
@@ -109,7 +109,8 @@ def privacy_aware(
             fall together. None if each is behind one of its own.
 
     Example:
-        >>> psnrs = [Reading(name="psnr", value=8, n=40, each=(8.0,) * 40, against=against) for against in ("raw", "used")]
+        >>> psnr = Reading(name="psnr", value=8, n=40, each=(8.0,) * 40, against="raw")
+        >>> psnrs = [psnr, psnr.model_copy(update={"against": "used"})]
         >>> accuracies = [Reading(name="accuracy", value=v, low=v - 0.01, high=v + 0.01) for v in (0.7, 0.71)]
         >>> found = privacy_aware(Claim(epsilon=10, delta=0.1, gamma=0.05), psnrs, *accuracies)
         >>> found.verdict, found.used.value, round(found.used.low, 2), round(found.loss.high, 3)
@@ -136,7 +137,7 @@ def privacy_aware(
 
 
 def of_records(claim: Claim, defended: Record, undefended: Record) -> PrivacyAware:
-    """Return whether a defence is privacy-aware by two records of an audit: an attack on it, and any record of the training run without it.
+    """Return whether a defence is privacy-aware by two records: an attack on it, and any record without it.
 
     Args:
         claim: what is asked.

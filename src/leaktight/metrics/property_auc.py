@@ -1,4 +1,4 @@
-"""Property AUC: how well an attack tells messages whose examples have a private property from those whose examples do not."""
+"""Property AUC: how well an attack tells messages whose examples have a private property from the others."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from leaktight.statistics.interval import Interval, wilson
 
 
 class PropertyAuc(Metric):
-    r"""The area under the ROC curve of an attack's probabilities against the truth, over messages, for each layer that it attacked.
+    r"""The area under the ROC curve of an attack's probabilities over messages, for each attacked layer.
 
     A message has the property if any example behind it has. With \(\hat p_i\) the probabilities of the m messages with
     it and \(\hat q_j\) those of the n messages without,
@@ -53,8 +53,8 @@ class PropertyAuc(Metric):
         positive = has_property(truth)
         if positive.all() or not positive.any():
             raise Refusal(
-                f"{self.kind} needs messages with the property and without. {'All' if positive.any() else 'None'} of {len(truth)} has it; "
-                "observe more of them, or let participants train by the schedule `by_property`."
+                f"{self.kind} needs messages with the property and without. {'All' if positive.any() else 'None'} of "
+                f"{len(truth)} has it; observe more of them, or let participants train by the schedule `by_property`."
             )
         readings = []
         for layer, scores in zip(guess.layers, guess.values, strict=True):

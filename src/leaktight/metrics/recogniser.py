@@ -1,4 +1,4 @@
-"""Recognisers: an independent classifier, learned from public examples alone, says what a made-up picture shows, if anything."""
+"""Recognisers: a classifier, learned from public examples alone, says what a made-up picture shows, if anything."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ class Recogniser:
 
     @torch.no_grad()
     def probabilities(self, inputs: Tensor) -> Tensor:
-        """Return the probability of each class, and last of nothing, a row for each image; images are cut to [0, 1], as a screen would."""
+        """Return the probability of each class, and last of nothing, by image; images are cut to [0, 1]."""
         images = inputs.detach().cpu().float().clamp(0, 1)
         pieces = [self.network(images[start : start + 512]) for start in range(0, len(images), 512)]
         return torch.cat(pieces).softmax(1)
 
 
 def recogniser(public: Batch, seed: int = 0) -> Recogniser:
-    """Return the recogniser of a set of public examples: two convolutions of 5x5 with stride 2, 16 and 32 channels, and a linear layer.
+    """Return the recogniser of public examples: two 5x5 convolutions of stride 2, 16 and 32 channels, and a linear layer.
 
     It may say that a picture shows nothing: a plain classifier has to assign noise to some class, often all of it to
     the same one, and would find an attack that learned nothing very successful if that is the victim's. It follows from
@@ -67,7 +67,7 @@ def recogniser(public: Batch, seed: int = 0) -> Recogniser:
 
 
 def pictures_of_nothing(images: Tensor, rng: Stream) -> Tensor:
-    """Return as many pictures that show nothing: three quarters are the images in pieces that are put together at random, the rest is smooth noise.
+    """Return as many pictures that show nothing: three quarters are the images in shuffled pieces, the rest smooth noise.
 
     The pieces of one picture are single pixels, or squares of up to a seventh of its side. So they are as light and
     dark, and some as smooth, as what they are made of.
@@ -96,7 +96,7 @@ def pictures_of_nothing(images: Tensor, rng: Stream) -> Tensor:
 
 
 def _shuffle(images: Tensor, size: int, rng: Stream) -> Tensor:
-    """Return images whose squares of so many pixels a side are in another order, in each image anew; what does not fill a square stays."""
+    """Shuffle each image's squares of so many pixels a side; what does not fill a square stays."""
     count, channels, height, width = images.shape
     down, across = height // size, width // size
     inner = images[..., : down * size, : across * size]

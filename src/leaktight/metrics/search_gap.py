@@ -31,7 +31,7 @@ search leaves that recovers an image.
 ROUNDING = 1e-5
 """What single precision may make of two equal objectives, as a share of them: a sum of many thousand terms."""
 OUTSIDE = 0.1
-"""How far outside [0, 1] pixels may lie, as a root mean square over an image: that error alone keeps it at 20 dB or less."""
+"""How far outside [0, 1] pixels may lie, as a root mean square: that error alone keeps an image at 20 dB or less."""
 
 
 class SearchGap(Metric):
@@ -67,7 +67,7 @@ class SearchGap(Metric):
     def grade(
         self, guess: Guess, truth: Sequence[GroundTruth], rng: Stream, public: Batch | None = None
     ) -> tuple[Reading, ...]:
-        """Return the objectives and the share of searches that failed; nothing where nothing was searched for or no truth is known."""
+        """Return the objectives and the share of failed searches; nothing if there was no search, or no truth is known."""
         if not isinstance(guess, Reconstruction) or guess.objective is None or guess.judge is None or not truth:
             return ()
         reached, best, worst = (
@@ -103,7 +103,7 @@ def _is_outside(inputs: Tensor) -> bool:
 
 
 def _below_blind(guess: Reconstruction, truth: Sequence[GroundTruth], rng: Stream, public: Batch | None) -> bool:
-    """Return whether guesses are worse than what anybody could answer, by more than their interval, whatever they are compared with."""
+    """Return whether guesses are worse than blind answers by more than their interval, against raw and used examples."""
     metric: Comparison = PSNR() if is_image(truth[0].raw.inputs.shape[1:]) else MSE()
     worse: Direction = "low" if metric.leaks == "high" else "high"
     readings = metric.grade(guess, truth, rng, public)

@@ -63,8 +63,8 @@ def _check(queries: Tensor, reconstructions: Tensor) -> None:
         raise InvalidValue("The `reconstructions` of trace must be at least one. Got none instead.")
     if queries.shape[1:] != reconstructions.shape[1:] or queries.dim() < 2:
         raise InvalidValue(
-            f"The `queries` of trace must be examples of the shape {tuple(reconstructions.shape[1:])} of the reconstructions. "
-            f"Got {tuple(queries.shape[1:])} instead."
+            f"The `queries` of trace must be examples of the shape {tuple(reconstructions.shape[1:])} of the "
+            f"reconstructions. Got {tuple(queries.shape[1:])} instead."
         )
     if not (torch.isfinite(queries).all() and torch.isfinite(reconstructions).all()):
         raise InvalidValue(
@@ -106,7 +106,7 @@ def _squared_error(query: Tensor, reconstruction: Tensor) -> float:
 
 
 def _candidates(queries: Tensor, known: Tensor, squares: Tensor, precision: torch.dtype) -> Tensor:
-    r"""Return which reconstructions may be the nearest of each query, given how far rounding may have moved their scores.
+    r"""Return which reconstructions may be nearest to each query, given how far rounding may have moved their scores.
 
     A product of n terms is off by at most about \(n u \lVert q \rVert \lVert r_k \rVert\), u the unit of rounding, so
     products are taken over few terms at a time and added up in double precision. The loop over pairs has rounding
@@ -178,7 +178,7 @@ class TracingDistance(Metric):
     def grade(
         self, guess: Guess, truth: Sequence[GroundTruth], rng: Stream, public: Batch | None = None
     ) -> tuple[Reading, ...]:
-        """Return a reading against the raw and one against the used examples; none without two participants to tell apart."""
+        """Return a reading against the raw and one against the used examples; none without two participants."""
         if not isinstance(guess, Reconstruction):
             return ()
         names = list(dict.fromkeys(sender for sender, _ in guess.keys))

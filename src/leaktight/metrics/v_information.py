@@ -20,7 +20,9 @@ EDGE = 1e-3
 
 
 def gains(probabilities: Tensor, truth: Tensor, edge: float = EDGE) -> Tensor:
-    r"""Return what each message's probability is worth beside knowing nothing, in nats: \(\log f[g_i](p_i) - \log f[\emptyset](p_i)\).
+    r"""Return what each message's probability is worth beside knowing nothing, in nats.
+
+    .. math:: \log f[g_i](p_i) - \log f[\emptyset](p_i)
 
     Without a message the attacker says \(f[\emptyset] = 1/2\), so that this is \(\log 2 + \log f[g_i](p_i)\): at most
     \(\log 2\), for certainty in what is true; 0 for a half; and far below for certainty in what is not.
@@ -122,7 +124,7 @@ def best_of(each: Tensor, truth: Tensor, rng: Stream) -> Tensor:
 
 
 def t_interval(values: Sequence[float], level: float = 0.95) -> Interval:
-    r"""Return Student's interval of the mean of some independent repetitions: \(\bar v \pm t_{n-1} s / \sqrt n\); one alone has none.
+    r"""Return Student's interval of a mean over repetitions, \(\bar v \pm t_{n-1} s / \sqrt n\); one alone has none.
 
     Example:
         >>> [round(end, 3) for end in t_interval([1.0, 2.0, 3.0])]

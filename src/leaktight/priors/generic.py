@@ -35,7 +35,7 @@ class Law:
     per: Literal["pixel", "picture"]
 
     def variances(self, direction: int, height: int, width: int) -> Tensor:
-        """Return the variances of the DCT coefficients of one direction in colour space, (height, width) in double precision."""
+        """Return the variances of the DCT coefficients of one colour direction, (height, width) in double precision."""
         rows, columns = (torch.arange(side, dtype=torch.float64) / (2 * side) for side in (height, width))
         frequency = rows[:, None] + columns
         knee = self.knee if self.per == "pixel" else self.knee / math.sqrt(height * width)
@@ -51,7 +51,7 @@ COLOUR = Law(0.43, (0.12, 0.036, 0.003), (0.115, 0.0105, 0.005), (2.7, 3.0, 3.0)
 GREY = Law(0.33, (0.041,), (0.063,), (4.0,), 3.2, "picture")
 
 STRIDE = 0.025
-"""The largest change of a picture, as a root mean square over pixels, for a unit step of a search along a single cosine.
+"""The largest root mean square change of a picture for a unit step of a search along a single cosine.
 
 Coarse cosines vary by far more under the law. Chosen on eight CIFAR-10 training images and a gradient of DLNet each:
 after 60 evaluations of L-BFGS 35.7 dB with it and 31.3 without, under Gaussian noise of 0.001 32.6 and 30.8, of 0.01
@@ -63,7 +63,7 @@ OPPONENTS = ((3**-0.5, 3**-0.5, 3**-0.5), (2**-0.5, 0.0, -(2**-0.5)), (6**-0.5, 
 
 
 class Generic(Prior):
-    r"""Believe that examples look like pictures in general: smooth, mostly grey, of middling brightness. It needs no data at all.
+    r"""Believe that examples look like pictures in general: smooth, mostly grey, of middling brightness. Needs no data.
 
     A Gaussian law. Colours become one bright and two opponent channels, each of which is a sum of cosines (an
     orthonormal DCT) with independent coefficients. A picture's mean has a variance of its own; at frequencies
@@ -183,7 +183,7 @@ class StandardNormal(NetworkUnits):
 
 
 def cosines(side: int) -> Tensor:
-    """Return the orthonormal discrete cosine transform (DCT-II) of so many numbers as a matrix, a row for each frequency.
+    """Return the orthonormal discrete cosine transform (DCT-II) as a matrix, a row for each frequency.
 
     Example:
         >>> basis = cosines(8)

@@ -1,4 +1,4 @@
-"""Priors: what an attacker believes about examples before it sees a message, and the coordinates in which it searches them."""
+"""Priors: what an attacker believes about examples before it sees a message, and the coordinates of its search."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Coordinates(abc.ABC):
     """
 
     whitened: ClassVar[bool] = False
-    r"""Whether the prior is \(z \sim N(0, I)\) in these coordinates, so that standard normal numbers are a draw of it."""
+    r"""Whether the prior is \(z \sim N(0, I)\) in these coordinates, so that standard normal numbers draw from it."""
 
     def __init__(self, shape: tuple[int, ...]) -> None:
         self.shape = shape
@@ -35,7 +35,7 @@ class Coordinates(abc.ABC):
         """How many numbers stand for one example."""
 
     def steps(self) -> Tensor:
-        """Return how far a search should move along each coordinate at a time, (width,): it may search u, where z is this times u.
+        """Return how far a search should move along each coordinate, (width,): it may search u, where z is this times u.
 
         Where a message says far more than the prior, coordinates in which the prior is round are too long in the
         directions that it leaves open.

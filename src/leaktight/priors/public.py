@@ -19,9 +19,9 @@ from leaktight.priors.prior import Coordinates, Prior, Whitened
 LEAST = 10
 """How many public examples it takes to say more than `generic` does."""
 EVERY, MANY = 5, 1000
-"""Every so many examples one is held out to choose the shrinkage by, in turn; once is enough where there are more than so many."""
+"""One of so many examples is held out to choose the shrinkage, in turn; once is enough above so many examples."""
 WORTH = 0.005
-"""The gain in nats per number that all directions together must be worth, fewer in proportion: they make each step of a search dearer."""
+"""The gain in nats per number that all directions together must bring, as each makes a search dearer; fewer, less."""
 # What is tried: of two that are as good the first, which shrinks more.
 PSEUDO_COUNTS = (1000.0, 300.0, 100.0, 30.0, 10.0, 3.0, 1.0, 0.0)
 DIVISORS = (16, 8, 4, 2, 1)
@@ -77,8 +77,8 @@ class Public(Prior):
             )
         if tuple(public.inputs.shape[1:]) != shape:
             raise Refusal(
-                f"The prior public needs public examples of shape {shape}. Got {tuple(public.inputs.shape[1:])} instead; "
-                "bring them to that shape, or take `generic`."
+                f"The prior public needs public examples of shape {shape}. Got {tuple(public.inputs.shape[1:])} "
+                "instead; bring them to that shape, or take `generic`."
             )
         labels = public.labels.long() if self.class_means else torch.zeros_like(public.labels, dtype=torch.long)
         generic = generic_coordinates(shape, normalise)
@@ -184,7 +184,7 @@ class _Fold:
 
 @dataclasses.dataclass(frozen=True)
 class _Spectrum:
-    """Variances along leading directions, largest first: the points' own, the held-out ones', and theirs in all directions together."""
+    """Variances along leading directions, largest first: of the points, of held-out ones, and of these in all directions."""
 
     own: Tensor
     seen: Tensor

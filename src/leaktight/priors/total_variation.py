@@ -65,7 +65,7 @@ class _TotalVariation(NetworkUnits):
 
 
 def total_variation(images: Tensor, *, colours: bool = False) -> Tensor:
-    """Return the mean absolute difference of neighbouring pixels, down plus across; an image of one row or column has none that way.
+    """Return the mean absolute difference of neighbouring pixels, down plus across; a single row or column has none.
 
     Args:
         images: (n, channels, height, width).

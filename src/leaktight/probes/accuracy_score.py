@@ -43,7 +43,8 @@ def accuracy_score(task: Task, parameters: Tensors, images: Tensor, chunk: int =
     Example:
         >>> from leaktight.testing import toy_batch, toy_task
         >>> task, images = toy_task(), toy_batch(4).inputs
-        >>> accuracy_score(task, task.model.tensors(), images) > accuracy_score(task, task.model.tensors(), images[[0, 0, 1, 1]])
+        >>> tensors = task.model.tensors()
+        >>> accuracy_score(task, tensors, images) > accuracy_score(task, tensors, images[[0, 0, 1, 1]])
         True
 
     Differs from the paper: eq. 10 as printed has the other sign than "keep if at least T_acc" asks for, and eq. 9
@@ -55,7 +56,8 @@ def accuracy_score(task: Task, parameters: Tensors, images: Tensor, chunk: int =
     """
     if len(images) < 2 or chunk < 1:
         raise InvalidValue(
-            f"An accuracy score needs at least 2 images and a chunk of at least 1. Got {len(images)} images and a chunk of {chunk} instead."
+            f"An accuracy score needs at least 2 images and a chunk of at least 1. Got {len(images)} images and a "
+            f"chunk of {chunk} instead."
         )
     rows = torch.cat([_jacobian(task, parameters, part) for part in torch.split(images, chunk)])
     rows = rows - rows.mean(1, keepdim=True)
@@ -66,7 +68,7 @@ def accuracy_score(task: Task, parameters: Tensors, images: Tensor, chunk: int =
 
 
 def _jacobian(task: Task, parameters: Tensors, images: Tensor) -> Tensor:
-    """Return the derivative of each image's summed outputs by its pixels: examples do not meet, so one backward pass gives all."""
+    """Return the derivative of each image's summed outputs by its pixels; one backward pass gives all."""
     leaf = images.detach().requires_grad_(True)
     outputs = task.predict(task.forward({name: tensor.detach() for name, tensor in parameters.items()}, leaf))
     [gradient] = torch.autograd.grad(outputs.sum(), leaf, allow_unused=True, materialize_grads=True)

@@ -1,4 +1,4 @@
-"""Counterfactual: what a probe would find if the senders of an undefended run had used a defence for these messages alone."""
+"""Counterfactual: what a probe would find if an undefended run's senders had used a defence for these messages."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from leaktight.learning.client import Client
 
 
 class Counterfactual(Probe):
-    """Let every sender answer once more, with a defence, and show the result to another probe: many defences share one training run.
+    """Let every sender answer again, with a defence, and show that to another probe: many defences share a training run.
 
     The model, the examples and the attacker stay what they were; only what was sent differs. So it says what a defence
     does to the message, and nothing about what a training run under it would have come to.
@@ -70,7 +70,8 @@ def counterfactual(run: Run, defence: Defence) -> Run:
         raise Refusal(f"A counterfactual needs a run without a defence. This one has {run.defence}.")
     if defence.on_agree(run.public) is not run.public:
         raise Refusal(
-            f"A counterfactual needs a defence that leaves the agreed task as it is. {defence.kind} changes it, so train with it instead."
+            f"A counterfactual needs a defence that leaves the agreed task as it is. {defence.kind} changes it, so "
+            "train with it instead."
         )
     requests: dict[str, Message] = {}
     inside: dict[MessageKey, GroundTruth] = {}

@@ -19,7 +19,7 @@ from leaktight.probes.public import public_examples
 
 
 class LearningCurve(Probe):
-    """Evaluate the parameters that were handed out before each round; at the stage `training`, throughout the training run.
+    """Evaluate the parameters before each round of a run; at the stage `training`, throughout the training run.
 
     Readings are `accuracy_after_10` and so on, on public examples, and `own_accuracy_after_10`, on what the
     participants own, as they hold it: the number is that of the rounds before. Intervals are Wilson's.
@@ -66,7 +66,7 @@ class LearningCurve(Probe):
 
 
 def _own(run: Run, count: int, rng: Stream) -> Batch:
-    """Return at most so many examples that senders own, or that they sent messages about where nobody wrote down what they own."""
+    """Return at most so many examples that senders own, or, where that is unknown, that they sent messages about."""
     parts: dict[object, Batch] = {}
     for key, inside in run.inside.items():
         # What a sender owns is the same behind each of its messages.

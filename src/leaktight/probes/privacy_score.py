@@ -36,7 +36,7 @@ def privacy_scores(
     blends: int = BLENDS,
     chunk: int = CHUNK,
 ) -> Tensor:
-    r"""Return the area under the gradient similarity of each image, on the way from noise to the image; lower is more private.
+    r"""Return the area under each image's gradient similarity, on the way from noise to it; lower is more private.
 
     With \(g(x)\) the gradient of the loss at x under the image's label, and \(x_i = (1 - i) x_0 + i \hat x\),
 
@@ -72,12 +72,13 @@ def privacy_scores(
     """
     if images.shape != noise.shape or len(images) != len(labels):
         raise InvalidValue(
-            f"The `noise` and `labels` of a privacy score must be one for each of the images of shape {tuple(images.shape)}. "
-            f"Got noise of shape {tuple(noise.shape)} and {len(labels)} labels instead."
+            "The `noise` and `labels` of a privacy score must be one for each of the images of shape "
+            f"{tuple(images.shape)}. Got noise of shape {tuple(noise.shape)} and {len(labels)} labels instead."
         )
     if blends < 2 or chunk < 1:
         raise InvalidValue(
-            f"A privacy score needs at least 2 blends and a chunk of at least 1. Got {blends} blends and a chunk of {chunk} instead."
+            f"A privacy score needs at least 2 blends and a chunk of at least 1. Got {blends} blends and a chunk of "
+            f"{chunk} instead."
         )
     shared = [name for names in task.layers().values() for name in names]
     steps = torch.linspace(0, 1, blends, dtype=images.dtype, device=images.device).view(1, -1, *[1] * (images.dim() - 1))
@@ -93,7 +94,7 @@ def privacy_scores(
 
 
 def _cosines(gradients: list[Tensor], similarity: Similarity) -> Tensor:
-    """Return the cosine of each blend's gradient (image, blend, entry) with that of the last blend, over all tensors."""
+    """Return the cosine of each blend's gradient (image, blend, entry) with the last blend's, over all tensors."""
     # A product and a sum: torch sums in pairs, while a matrix product adds up its entries one by one and loses the
     # sixth digit.
     dots = torch.stack([(one * one[:, -1:]).sum(2) for one in gradients])

@@ -30,7 +30,8 @@ class Sensitivity(Probe):
     Nothing private is read: K of the run's public examples stand for private ones, at the parameters that were sent
     last. For layer l,
 
-    .. math:: \frac{1}{K \psi_l} \sum_{k=1}^K \left\| \frac{\partial g_l(y_k) / \partial y_k}{\max g_l(y_k) - \min g_l(y_k)} \right\|_p
+    .. math:: \frac{1}{K \psi_l} \sum_{k=1}^K
+        \left\| \frac{\partial g_l(y_k) / \partial y_k}{\max g_l(y_k) - \min g_l(y_k)} \right\|_p
 
     with \(g_l(y_k)\) the gradient of example k's loss in the N weights and biases of the layer, \(y_k\) its target as a
     probability for each class, at the one-hot label, and \(\psi_l = \sqrt{N}, N, 1\) for p = F, 1 (the sum of absolute
@@ -107,7 +108,7 @@ def _over_examples(norms: Mapping[str, Tensor], rng: Stream) -> list[Reading]:
 
 
 def _over_means(norms: Mapping[str, Tensor], count: int) -> list[Reading]:
-    """Return what the first pair of means gives for each norm and layer, beside that of resamples and of properties dealt out anew."""
+    """Return what the measured means give for each norm and layer, beside resamples and shuffled properties."""
     tables = torch.stack(list(norms.values()), 1)
     readings = []
     for norm, table in zip(NORMS, tables.unbind(2), strict=True):
@@ -160,14 +161,14 @@ _WIDTH = 16_384
 
 @dataclasses.dataclass(frozen=True)
 class Means:
-    """What each example counts for in a mean over those with the property and in one over those without; a row for each reading."""
+    """The weight of each example in a mean over those with the property, and over those without; a row per reading."""
 
     holders: Tensor
     others: Tensor
 
 
 def property_norms(task: Task, parameters: Tensors, batch: Batch, means: Means, memory: int = BYTES) -> dict[str, Tensor]:
-    r"""Return the bounded norms of each layer's change with a property, a row for each pair of means and a column for each of `NORMS`.
+    r"""Return the bounded norms of each layer's change with a property: a row per pair of means, a column per norm.
 
     With \(\bar g_l^1, \bar g_l^0\) the mean gradients of examples with and without the property, and
     \(g_l(p) = (1 - p) \bar g_l^0 + p \bar g_l^1\) that of examples of which a share p has it,
@@ -187,7 +188,8 @@ def property_norms(task: Task, parameters: Tensors, batch: Batch, means: Means, 
     Example:
         >>> from leaktight.testing import toy_batch, toy_task
         >>> task, means = toy_task(), Means(torch.tensor([[0.5, 0.5, 0, 0]]), torch.tensor([[0, 0, 0.5, 0.5]]))
-        >>> {layer: tuple(rows.shape) for layer, rows in property_norms(task, task.model.tensors(), toy_batch(4), means).items()}
+        >>> norms = property_norms(task, task.model.tensors(), toy_batch(4), means)
+        >>> {layer: tuple(rows.shape) for layer, rows in norms.items()}
         {'body.1': (1, 3), 'head': (1, 3)}
     """
     norms = {}
@@ -200,7 +202,7 @@ def property_norms(task: Task, parameters: Tensors, batch: Batch, means: Means, 
 
 
 def draw_means(properties: Tensor, rng: Stream, resamples: int = RESAMPLES, shuffles: int = SHUFFLES) -> Means:
-    """Return the means of those with and without a property; then of resamples of each; then of properties dealt out anew.
+    """Return the means of examples with and without a property, then of resamples, then of shuffled properties.
 
     Example:
         >>> from leaktight.core.random import stream

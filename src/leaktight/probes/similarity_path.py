@@ -1,4 +1,4 @@
-"""The similarity path: how close an attack's candidates come to the observed gradient in each layer, during its search."""
+"""The similarity path: how close an attack's candidates come to the observed gradient in each layer."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from leaktight.statistics.interval import bootstrap
 
 
 class SimilarityPath(Probe):
-    r"""Watch a gradient matching attack: compare its candidates' gradient with the observed one at some moments of its search.
+    r"""Watch a gradient matching attack: compare its candidates' gradient with the observed one during its search.
 
     For layer l, candidate \(x^*\) and the message g that was sent, over the weights and biases of the layer as one
     vector,

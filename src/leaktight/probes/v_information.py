@@ -23,13 +23,14 @@ from leaktight.metrics.v_information import MOST, balanced_mean, best_of, gains,
 
 
 class VInformation(Probe):
-    r"""Measure the information about a private property that is of use to an attacker, in each layer and in all together.
+    r"""Measure how much of a private property an attacker can use, in each layer and in all together.
 
     A property inference attack is fitted to gradients of the attacker's own and asked about the run's messages, once
     for each predictive family V and repeat. With \(f[g_i]\) its answer to message i and \(p_i\) whether any example
     behind it has the property,
 
-    .. math:: \hat I_V(G_l \to P) = \log 2 + \frac12 \sum_{p \in \{0, 1\}} \frac{1}{n_p} \sum_{i: p_i = p} \log f[g_{l,i}](p_i)
+    .. math:: \hat I_V(G_l \to P) = \log 2
+        + \frac12 \sum_{p \in \{0, 1\}} \frac{1}{n_p} \sum_{i: p_i = p} \log f[g_{l,i}](p_i)
 
     in nats: as \(f[\emptyset] = 1/2\), messages with and without the property count for a half each. The most is
     \(\log 2\); 0 is what the attacker knows without the message, and a family is below that if it is sure of what is
@@ -105,7 +106,7 @@ class VInformation(Probe):
         return Finding(tuple(readings))
 
     def _truth(self, run: Run, guess: PropertyScores) -> Tensor:
-        """Return which messages have the property, if there are enough of either kind to choose by one half and judge by the other."""
+        """Return which messages have the property, if there are enough to choose by one half and judge by the other."""
         truth = has_property([run.truth(key) for key in guess.keys])
         count = int(truth.sum())
         if min(count, len(truth) - count) < 2:

@@ -97,13 +97,13 @@ class Analytic(Attack):
         recoveries = [
             sender.read_one(rng) if sender.examples == 1 else sender.read_several(self.draws, rng) for sender in senders
         ]
-        labels = tuple(one.labels for one in recoveries)
-        known = not view.labels and any(bool((one >= 0).any()) for one in labels)
+        labels = tuple(recovery.labels for recovery in recoveries)
+        known = not view.labels and any(bool((each >= 0).any()) for each in labels)
         return Reconstruction(
             keys=tuple(exchange.sent.key for exchange in exchanges),
-            inputs=tuple(_natural(view.task, one.seen) for one in recoveries),
+            inputs=tuple(_natural(view.task, recovery.seen) for recovery in recoveries),
             labels=labels if known else None,
-            certified=tuple(one.certified for one in recoveries),
+            certified=tuple(recovery.certified for recovery in recoveries),
         )
 
 
@@ -179,7 +179,7 @@ class _Sender:
         return -float(sent.facts.get("learning_rate", 1.0)) if sent.kind is Kind.UPDATE else 1.0
 
     def _variances(self) -> Tensor | None:
-        """Return the variance of each entry by the known channel; None if there is none, or it leaves messages alone."""
+        """Return the variance of each entry by the known channel; None if there is none, or it changes nothing."""
         sent = self.exchange.sent.tensors
         if self.wires[1] not in sent:
             unknown = torch.full_like(self._gradient(), 1.0)
@@ -257,7 +257,7 @@ def _scale(fit: RankOne, layer: LinearLayer) -> tuple[Tensor, bool]:
 
 
 def _is_even(fit: RankOne, gradient: Tensor, law: Tensor | None) -> bool:
-    """Return whether the bias fits as well as the weights, where all entries have one law; else it alone was changed."""
+    """Return whether the bias fits as well as the weights, where all entries have one law; else it was changed."""
     if law is not None:
         return True
     left = (gradient.double() - torch.outer(fit.slopes, fit.seen)).square().mean(0).sqrt()

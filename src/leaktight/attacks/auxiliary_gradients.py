@@ -68,7 +68,7 @@ def batch_gradients(task: Task, parameters: Tensors, pool: Batch, members: Tenso
     if records is None:
         for rows in torch.split(used[places], together):
             each = [gradient(task, parameters, pool.take(row)).tensors for row in rows]
-            yield {name: torch.stack([one[name] for one in each]) for name in parameters}
+            yield {name: torch.stack([tensors[name] for tensors in each]) for name in parameters}
         return
     averaged = sum(_bytes(parameters[name]) for name, record in records.items() if isinstance(record, _Each))
     for rows in torch.split(places, max(together, AVERAGED // max(1, averaged))):
@@ -120,13 +120,13 @@ def _collect(task: Task, parameters: Tensors, examples: Batch) -> dict[str, _Rec
     """Return the record of every parameter; None if together they are too large."""
     trial = examples.take(torch.arange(min(_TRIED, len(examples)), device=examples.labels.device))
     layers, passed = _simple(task, parameters, trial)
-    kept = sum(
+    size_kept = sum(
         _bytes(tensor) for record in _records(task, parameters, layers, trial).values() for tensor in vars(record).values()
     )
-    if kept * len(examples) > KEPT * len(trial):
+    if size_kept * len(examples) > KEPT * len(trial):
         return None
     # A backward pass holds each output, its gradient, and about as much for what follows on it.
-    size = max(1, PASSED * len(trial) // (3 * passed + kept))
+    size = max(1, PASSED * len(trial) // (3 * passed + size_kept))
     parts = [
         _records(task, parameters, layers, examples.take(places))
         for places in torch.split(torch.arange(len(examples), device=examples.labels.device), size)
@@ -154,7 +154,7 @@ def _of_layer(name: str, layer: nn.Module, inputs: Tensor, slopes: Tensor) -> di
         shape, how = layer.weight.shape, (layer.stride, layer.padding, layer.dilation, layer.groups)
         # One call for each example: unfolding the inputs takes twice as long and ten times the memory.
         pairs = zip(torch.split(inputs, 1), torch.split(slopes, 1), strict=True)
-        records[f"{name}.weight"] = _Each(torch.stack([_kernel(one, shape, slope, *how) for one, slope in pairs]))
+        records[f"{name}.weight"] = _Each(torch.stack([_kernel(image, shape, slope, *how) for image, slope in pairs]))
     else:
         records[f"{name}.weight"] = _Outer(slopes, inputs)
     if layer.bias is not None:
@@ -242,8 +242,8 @@ def _join(parts: Sequence[_Record]) -> _Record:
     return type(parts[0])(**fields)
 
 
-def _close(one: Tensor, other: Tensor) -> bool:
-    return bool((one - other).norm() <= 1e-3 * other.norm())
+def _close(estimate: Tensor, exact: Tensor) -> bool:
+    return bool((estimate - exact).norm() <= 1e-3 * exact.norm())
 
 
 def _bytes(tensor: Tensor) -> int:

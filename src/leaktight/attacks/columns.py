@@ -170,5 +170,5 @@ def _places(size: Sequence[int], window: _Window) -> tuple[int, int]:
 
 
 def _pair(value: int | Sequence[int]) -> tuple[int, int]:
-    one, other = (value, value) if isinstance(value, int) else value if len(value) == 2 else (*value, *value)
-    return int(one), int(other)
+    first, second = (value, value) if isinstance(value, int) else value if len(value) == 2 else (*value, *value)
+    return int(first), int(second)

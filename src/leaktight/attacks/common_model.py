@@ -66,10 +66,10 @@ class CommonModel:
             if not guessed:
                 continue
             rows = torch.tensor([row for row, _ in guessed], device=objective.device)
-            points, tried = _points(
+            points, hypotheses = _points(
                 objective, rows, [inputs[at] for _, at in guessed], [labels[at] for _, at in guessed], self._rng
             )
-            values = _lowest(objective, points, rows, tried)
+            values = _lowest(objective, points, rows, hypotheses)
             for (_, place), value in zip(guessed, values.tolist(), strict=True):
                 scores[place] = value if math.isfinite(value) else math.inf
         return scores
@@ -92,7 +92,7 @@ class CommonModel:
         return explained
 
     def at_truth(self, truth: Sequence[GroundTruth]) -> Tensor:
-        """Return the score of the true examples, for metrics; NaN if the sender has secrets: a short search may miss them."""
+        """Return the score of the true examples, for metrics; NaN if there are secrets: a short search may miss them."""
         values = torch.full((len(truth),), math.nan)
         for objective, places in self._groups:
             for victim, (place,) in enumerate(() if objective.victims.secrets else places):
@@ -144,18 +144,18 @@ def _points(
     targets = _targets(objective, rows, labels)
     blank = torch.zeros(len(rows), objective.replay.examples, objective.replay.task.classes, device=objective.device)
     given = blank if targets is None else targets
-    guesses = torch.stack([one.to(objective.device) for one in inputs if one is not None])
+    guesses = torch.stack([guess.to(objective.device) for guess in inputs if guess is not None])
     z = torch.stack([objective.coordinates.encode(*pair) for pair in zip(guesses, given, strict=True)])
     logits = SURE_LOGIT * given if victims.targets is None else None
     secrets = {name: tensor[rows] for name, tensor in victims.secrets.items()}
-    tried = guess_hypotheses(victims, 1, rng)
-    choices = [None if choice is None else choice[rows] for choice in tried.choices]
-    return objective.pack(z, logits, secrets), Hypotheses(choices, tried.heard[rows], None if logits is not None else given)
+    every = guess_hypotheses(victims, 1, rng)
+    choices = [None if choice is None else choice[rows] for choice in every.choices]
+    return objective.pack(z, logits, secrets), Hypotheses(choices, every.heard[rows], None if logits is not None else given)
 
 
-def _lowest(objective: Objective, points: Tensor, owners: Tensor, tried: Hypotheses) -> Tensor:
+def _lowest(objective: Objective, points: Tensor, owners: Tensor, hypotheses: Hypotheses) -> Tensor:
     """Return the objective at these points, with the best outcomes, and the best secrets that a short search finds."""
-    problem = objective.problem(tried)
+    problem = objective.problem(hypotheses)
     rows = torch.arange(len(points), device=points.device)
     if problem.revise is not None:
         problem = dataclasses.replace(problem, rows=problem.revise(points, owners, problem.rows))

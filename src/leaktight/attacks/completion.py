@@ -88,7 +88,7 @@ class Completion(EmbeddingAttack):
 
 
 def _fit(rows: Tensor, targets: Tensor, weights: Tensor, penalty: float) -> Tensor:
-    """Return the head of least weighted logistic loss, by Newton's method; the constant last column is not penalised."""
+    """Return the head of least weighted logistic loss, by Newton's method; its constant term is not penalised."""
     ridge = torch.full((rows.shape[1],), penalty, dtype=rows.dtype)
     ridge[-1] = 1e-6
     head = rows.new_zeros(rows.shape[1])

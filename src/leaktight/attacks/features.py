@@ -262,9 +262,9 @@ def _solve(gradient: Tensor, head: Tensor, shift: Tensor, labels: Tensor, starts
             count * classes, dtype=starts.dtype, device=starts.device
         )
         step = torch.linalg.solve(square, -(jacobian.mT @ left[..., None]))[..., 0]
-        tried = mapped(logits + step)
-        better = tried.norm(dim=1) < left.norm(dim=1)
-        logits, left = torch.where(better[:, None], logits + step, logits), torch.where(better[:, None], tried, left)
+        residuals = mapped(logits + step)
+        better = residuals.norm(dim=1) < left.norm(dim=1)
+        logits, left = torch.where(better[:, None], logits + step, logits), torch.where(better[:, None], residuals, left)
         damping = torch.where(better, damping / 5, damping * 4).clamp(1e-14, 1e8)
         if bool((left.norm(dim=1) < _SOLVED * 1e-3).all()):
             break

@@ -171,9 +171,9 @@ class GanParty:
             apart *= 2
         history: Memory = own.memory.setdefault("history", {})
         estimates: Memory = own.memory.setdefault("estimates", {}) if "estimate" in own.memory else {}
-        for kept in (history, estimates):
-            for number in [name for name in kept if int(name) % apart]:
-                del kept[number]
+        for memory in (history, estimates):
+            for number in [name for name in memory if int(name) % apart]:
+                del memory[number]
         if round % apart == 0 and "estimate" in own.memory:
             estimates[str(round)] = own.memory["estimate"].clone()
         if round % apart == 0:
@@ -239,5 +239,5 @@ def _save_state(steps: torch.optim.Optimizer, leaves: dict[str, nn.Parameter]) -
 
 def _load_state(steps: torch.optim.Optimizer, leaves: dict[str, nn.Parameter], memory: Memory) -> None:
     """Undo `_save_state`."""
-    for name, kept in memory.items():
-        steps.state[leaves[name]] = copy.deepcopy(kept)
+    for name, moments in memory.items():
+        steps.state[leaves[name]] = copy.deepcopy(moments)

@@ -49,8 +49,8 @@ def pool_layers(tensors: Tensors) -> dict[str, Tensor]:
     """
     features: dict[str, Tensor] = {}
     for layer, parts in _layers(tensors).items():
-        kept = [rows for part in parts if (rows := _pool_tensor(part)) is not None]
-        features[layer] = torch.cat(kept or [_largest(part) for part in parts], dim=1)
+        rows_of_parts = [rows for part in parts if (rows := _pool_tensor(part)) is not None]
+        features[layer] = torch.cat(rows_of_parts or [_largest(part) for part in parts], dim=1)
     return features
 
 

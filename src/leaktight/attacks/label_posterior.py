@@ -175,7 +175,7 @@ def _place_rows(cut: Tensor, likely: Tensor, fit: _Fit, start: Tensor, defence: 
 
 
 def _laws(cut: Tensor, likely: Tensor, fit: _Fit, defence: CutDefence | None) -> tuple[tuple[Noise, Noise], Tensor]:
-    """Return the noise that the defence states for each class, given clean rows that explain the message; their spread."""
+    """Return the stated noise of each class, given clean rows that explain the message, and their spread."""
     width, hard = cut.shape[1], (likely > likely.mean()).long()
     labels = torch.cat([hard, torch.arange(2)])
     away = cut - fit.means[hard]

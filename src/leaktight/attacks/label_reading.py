@@ -95,13 +95,13 @@ def _play_steps(replay: Replay, outputs: Tensor, gain: Tensor, moved: Tensor) ->
     best = moved.topk(min(classes, replay.examples)).indices.repeat(replay.examples)[: replay.examples]
     lowest = misfit(best[None])[0]
     while True:
-        tried = best.repeat(replay.examples, classes, 1)
+        changed = best.repeat(replay.examples, classes, 1)
         for place in range(replay.examples):
-            tried[place, :, place] = every
+            changed[place, :, place] = every
         one, other = torch.triu_indices(replay.examples, replay.examples, 1, device=moved.device)[:, :, None]
         swapped = best.repeat(len(one), 1)
         swapped = swapped.scatter(1, one, best[other]).scatter(1, other, best[one])
-        candidates = torch.cat([tried.flatten(0, 1), swapped])
+        candidates = torch.cat([changed.flatten(0, 1), swapped])
         values = misfit(candidates)
         place = int(values.argmin())
         if not values[place] < lowest * (1 - 1e-6):

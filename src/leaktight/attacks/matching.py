@@ -302,7 +302,7 @@ class GradientMatching(Attack):
         return starts.repeat_interleave(count_hypotheses(replays), 0)
 
     def _names_to_match(self, replay: Replay) -> tuple[str, ...]:
-        """Return the tensors of the chosen layers; with a free loss those of the body, and of a head with the public loss."""
+        """Return the tensors of the chosen layers; with a free loss the body's, and those of a head with the public loss."""
         names = replay.names
         if self.loss == "free":
             parts = ("body.",) if replay.head_weight is None else ("body.", "head.")
@@ -340,7 +340,7 @@ class GradientMatching(Attack):
         return [dataclasses.replace(replay, task=played.task, memory=played.memory) for replay in replays], secrets
 
     def _head_weight(self, view: View) -> float | None:
-        """Return by which factor the senders' head has the plain gradient, by playing one of them; 1 if nothing is known."""
+        """Return by which factor the senders' head has the plain gradient, by playing one; 1 if nothing is known."""
         if self.distance != LIKELIHOOD or view.defence is None:
             return 1.0 if self.loss == "known" else None
         if self.loss == "known" and not view.defence.channel(view.task).private_task:
@@ -377,7 +377,7 @@ class GradientMatching(Attack):
 def _answers(objective: Objective, result: SearchResult, targets: Tensor | None) -> tuple[Tensor, Tensor]:
     """Return the examples and labels that points stand for."""
     each = [objective.unpack(point, None if targets is None else targets[row]) for row, point in enumerate(result.points)]
-    return torch.stack([one[1] for one in each]), torch.stack([one[2].argmax(-1) for one in each])
+    return torch.stack([unpacked[1] for unpacked in each]), torch.stack([unpacked[2].argmax(-1) for unpacked in each])
 
 
 def _at_truth(searched: Sequence[tuple[Objective, list[tuple[int, ...]]]], truth: Sequence[GroundTruth]) -> Tensor:

@@ -133,10 +133,10 @@ class Objective:
         return self.layout.pack({name: tensor.to(self.device) for name, tensor in {**unknowns, **units}.items()})
 
     def encode(self, inputs: Tensor) -> Tensor:
-        """Return the coordinates of examples (rows, examples, *shape) in natural units; victims have equally many rows."""
+        """Return the coordinates of examples (rows, examples, *shape) in natural units, by victim."""
         targets = self._targets_of(len(inputs))
         pairs = zip(inputs.to(self.device), targets, strict=True)
-        return torch.stack([self.coordinates.encode(one, target) for one, target in pairs])
+        return torch.stack([self.coordinates.encode(examples, target) for examples, target in pairs])
 
     def messages(self, points: Tensor, owners: Tensor) -> dict[str, Tensor]:
         """Return what the senders would have sent at these points, one row for each; `owners` are the rows' victims."""
@@ -172,17 +172,17 @@ class Objective:
     def _value(self, point: Tensor, shared: Named, own: Named, row: Named, weight: Tensor) -> Tensor:
         """Return the objective of one row."""
         z, inputs, targets, secrets = self.unpack(point, row.get("targets"))
-        seen, evidence = [], []
+        misfits, evidence = [], []
         for number, sighting in enumerate(self.victims.sightings):
             parameters = (shared if sighting.same else own)[f"parameters {number}"]
             wanted = own[f"wanted {number}"]
             evidence.append(Evidence(parameters, wanted, own[f"buffers {number}"]))
             choice = row.get(f"choice {number}")
             belief = sighting.replay(parameters, inputs, targets, secrets, choice, wanted)
-            seen.append(self.match(belief, wanted, own[f"floor {number}"]) + surprise(sighting.replay, choice))
+            misfits.append(self.match(belief, wanted, own[f"floor {number}"]) + surprise(sighting.replay, choice))
         if "heard" in row:
-            seen = [one * heard for one, heard in zip(seen, row["heard"].unbind(), strict=True)]
-        return weight * torch.stack(seen).sum() + self.plausibility(z, Candidate(inputs, targets, secrets, tuple(evidence)))
+            misfits = [misfit * heard for misfit, heard in zip(misfits, row["heard"].unbind(), strict=True)]
+        return weight * torch.stack(misfits).sum() + self.plausibility(z, Candidate(inputs, targets, secrets, tuple(evidence)))
 
     def _revise(self, points: Tensor, owners: Tensor, rows: Named) -> Named:
         """Assume for each example the outcome that fits best where a row is now, and listen to all messages."""
@@ -190,13 +190,15 @@ class Objective:
         for number, sighting in enumerate(self.victims.sightings):
             choice, count = rows[f"choice {number}"], len(sighting.replay.channel.outcomes)
             for example in range(self.replay.examples):
-                tried = []
+                choices = []
                 for outcome in range(count):
-                    one = choice.clone()
-                    one[:, example] = nn.functional.one_hot(torch.tensor(outcome), count).to(choice)
-                    tried.append(one)
-                misfits = torch.stack([self._misfits(number, points, owners, rows.get("targets"), one) for one in tried])
-                choice = torch.stack(tried)[misfits.argmin(0), torch.arange(len(points), device=points.device)]
+                    changed = choice.clone()
+                    changed[:, example] = nn.functional.one_hot(torch.tensor(outcome), count).to(choice)
+                    choices.append(changed)
+                misfits = torch.stack(
+                    [self._misfits(number, points, owners, rows.get("targets"), changed) for changed in choices]
+                )
+                choice = torch.stack(choices)[misfits.argmin(0), torch.arange(len(points), device=points.device)]
             revised[f"choice {number}"] = choice
         return revised
 
@@ -205,11 +207,11 @@ class Objective:
         sighting = self.victims.sightings[number]
 
         def misfit(
-            point: Tensor, parameters: Tensors, wanted: Tensors, floors: Tensors, target: Tensor | None, one: Tensor
+            point: Tensor, parameters: Tensors, wanted: Tensors, floors: Tensors, target: Tensor | None, chosen: Tensor
         ) -> Tensor:
             _, inputs, probabilities, secrets = self.unpack(point, target)
-            belief = sighting.replay(parameters, inputs, probabilities, secrets, one, wanted)
-            return self.match(belief, wanted, floors) + surprise(sighting.replay, one)
+            belief = sighting.replay(parameters, inputs, probabilities, secrets, chosen, wanted)
+            return self.match(belief, wanted, floors) + surprise(sighting.replay, chosen)
 
         wanted = {name: tensor[owners] for name, tensor in sighting.wanted.items()}
         floors = {name: floor(tensor) for name, tensor in wanted.items()}
@@ -253,7 +255,8 @@ class Objective:
         model = self.replay.task.model
         parameters = sum(parameter.numel() for parameter in model.parameters())
         activations = _activations(model, self.replay.task.shape, self.device) * self.replay.examples
-        steps = sum(one.replay.steps.count if one.replay.update == "unrolled" else 1 for one in self.victims.sightings)
+        replays = [sighting.replay for sighting in self.victims.sightings]
+        steps = sum(replay.steps.count if replay.update == "unrolled" else 1 for replay in replays)
         per_example = self.replay.examples if self.replay.channel.example else 1
         return 48 * steps * (parameters * per_example + activations)
 

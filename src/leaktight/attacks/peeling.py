@@ -198,7 +198,7 @@ class Certified:
 
 
 def candidates(spectrum: Spectrum, layer: LinearLayer) -> tuple[Tensor, Tensor]:
-    """Return the examples that rows show if one is alone in them, (candidates, width + 1), and its rows, (candidates, units).
+    """Return the examples that may be alone in rows, (candidates, width + 1), and these rows, (candidates, units).
 
     Those with most rows come first. A candidate lies in the box and is active at its own rows.
     """

@@ -147,7 +147,7 @@ class _Plays:
                 name: _distinct(torch.cat([before, more[name].flatten(0, 1)]), sizes[name]) for name, before in again.items()
             }
             known |= grown
-            again = {n: one for n, one in grown.items() if len(one) > len(again[n]) and one.numel() < MOST_NUMBERS}
+            again = {n: rows for n, rows in grown.items() if len(rows) > len(again[n]) and rows.numel() < MOST_NUMBERS}
         return {name: _summarise(change, known[name], sizes[name]) for name, change in changes.items()}
 
     def _changes(self, examples: int, times: int) -> tuple[dict[str, float], dict[str, Tensor]]:

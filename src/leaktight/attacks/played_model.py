@@ -70,8 +70,8 @@ class PlayedModel:
         moment = self._moments[place]
         if guess is None or len(guess) != moment.parties * moment.examples:
             return math.inf
-        tried = (self._distance(place, Batch(guess, one)) for one in _labels(guess, labels, self.view.task.classes))
-        return min(tried, default=math.inf)
+        distances = (self._distance(place, Batch(guess, assumed)) for assumed in _labels(guess, labels, self.view.task.classes))
+        return min(distances, default=math.inf)
 
     def _distance(self, place: int, batch: Batch) -> float:
         message, played = self.exchanges[place].sent.tensors, self._changes[place]

@@ -20,12 +20,16 @@ Family = Literal["random_forest", "network", "logistic", "best"]
 Model = Callable[[Tensor], Tensor]
 
 EDGE = 1e-3
-"""How far probabilities stay from 0 and 1, whose logarithm would be infinite: a forest returns both. They are shrunk, not cut, by
-p -> EDGE + (1 - 2 EDGE) p, so that no two of them become equal and every AUC stays what it was."""
+"""How far probabilities stay from 0 and 1, whose logarithm would be infinite: a forest returns both.
+
+They are shrunk, not cut, by p -> EDGE + (1 - 2 EDGE) p: no two of them become equal, and every AUC stays what it was.
+"""
 
 FAR = 5.0
-"""How many deviations from its mean a feature counts at most. Noise that a classifier has never seen would else soon make it so sure
-of all messages that none can be told from another."""
+"""How many deviations from its mean a feature counts at most.
+
+Noise that a classifier has never seen would otherwise make it so sure of all messages that they all look alike.
+"""
 
 LEAST = 5
 """How many gradients of each kind a classifier needs: no leaf of the forest has fewer."""
@@ -199,7 +203,7 @@ def _network(rows: Tensor, positive: Tensor, rng: Stream) -> Model:
     with sealed(_draw_seed(rng)):
         model = nn.Sequential(nn.Linear(rows.shape[1], _WIDTH), nn.ReLU(), nn.Linear(_WIDTH, 1), nn.Flatten(0))
     steps = torch.optim.AdamW(model.parameters(), lr=_RATE, weight_decay=_DECAY)
-    best, waited, kept = float("inf"), 0, model.state_dict()
+    best, waited, weights = float("inf"), 0, model.state_dict()
     for _ in range(_EPOCHS):
         for places in torch.split(inside[torch.randperm(len(inside), generator=rng)], _STEP):
             steps.zero_grad()
@@ -210,10 +214,10 @@ def _network(rows: Tensor, positive: Tensor, rng: Stream) -> Model:
             reached = F.binary_cross_entropy_with_logits(model(rows[out]), target[out]).item()
         waited = 0 if reached < best else waited + 1
         if reached < best:
-            best, kept = reached, {name: tensor.clone() for name, tensor in model.state_dict().items()}
+            best, weights = reached, {name: tensor.clone() for name, tensor in model.state_dict().items()}
         if waited == _PATIENCE:
             break
-    model.load_state_dict(kept)
+    model.load_state_dict(weights)
     model.requires_grad_(False)
     return lambda others: torch.sigmoid(model(others.float()).double())
 

@@ -120,7 +120,7 @@ class PropertyInference(Attack):
         return frozenset({Knows.AUXILIARY, Knows.DEFENCE} if self.models_defence else {Knows.AUXILIARY})
 
     def models(self, defence: Defence) -> bool:
-        """It models layers that are left out, as it learns from what came, and a defence that its own gradients go through.
+        """It models layers that are left out, and a defence that its own gradients go through.
 
         The parties that it plays have no past, so only a defence that says that it is `memoryless` is modelled.
         """
@@ -155,16 +155,16 @@ class PropertyInference(Attack):
     def _features(self, names: Sequence[str], seed: int) -> Features:
         """Return what makes features of stacked messages, by layer."""
 
-        def taken(tensors: Tensors) -> dict[str, Tensor]:
+        def extract(tensors: Tensors) -> dict[str, Tensor]:
             chosen = {name: tensors[name] for name in names}
-            found = pool_layers(chosen) if self.entries is None else pick_entries(chosen, self.entries, seed)
-            if not all(torch.isfinite(rows).all() for rows in found.values()):
+            features = pool_layers(chosen) if self.entries is None else pick_entries(chosen, self.entries, seed)
+            if not all(torch.isfinite(rows).all() for rows in features.values()):
                 raise Refusal(
                     f"{self.kind} needs finite messages. There are others: the training run has diverged; take smaller steps."
                 )
-            return found
+            return features
 
-        return taken
+        return extract
 
     def _rows(self, layers: list[str]) -> dict[str | None, list[str]]:
         """Return which layers are taken together in each row of scores, by the row's name."""

@@ -18,7 +18,7 @@ from leaktight.core.message import Kind, Message, Tensors
 from leaktight.core.task import Task
 
 SURROGATE, FEATURE_GRADIENT = "surrogate point", "feature gradient"
-"""Unknowns beside the examples: the point where an update's gradient is taken, and the loss's gradient at the features."""
+"""Unknowns beside the examples: where an update's gradient is taken, and the loss's gradient at the features."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -125,7 +125,9 @@ class Replay:
         """Return what is known of the mean gradient, after what the defence does to each example's own."""
         if not self.channel.example:
             return Belief(self._mean(parameters, inputs, targets, secrets), examples=len(inputs))
-        each = torch.func.vmap(lambda one, target: self._mean(parameters, one[None], target[None], secrets))(inputs, targets)
+        each = torch.func.vmap(lambda example, target: self._mean(parameters, example[None], target[None], secrets))(
+            inputs, targets
+        )
         return push_examples(self.channel.example, each)
 
     def _mean(self, parameters: Tensors, inputs: Tensor, targets: Tensor, secrets: Tensors) -> dict[str, Tensor]:

@@ -83,7 +83,7 @@ class RidgeInverter:
         self._fit(known, shares, targets.double(), held_out)
 
     def answer(self, rows: Tensor, examples: int) -> tuple[Tensor, Tensor]:
-        """Return the likely examples behind messages, flat, by rising label, and their labels, (messages, examples, ...)."""
+        """Return the likely examples behind messages, flat, by rising label, and their labels."""
         answers, labels = self._answer(self._products(rows), examples)
         return self._middle + self._trust * (answers - self._middle), labels
 

@@ -14,7 +14,7 @@ from leaktight.core.threat import View
 _MEMORY = 0.9
 _OFTEN = 1.5
 MOST_TOTALS = 2**26
-"""How many totals are kept at most: half a gigabyte. Nothing is added up beyond, or if rows come less than 1.5 times."""
+"""How many totals are kept at most: half a gigabyte. Beyond, or if rows come less than 1.5 times, there are none."""
 
 
 @dataclasses.dataclass
@@ -114,11 +114,11 @@ def row_numbers(view: View, messages: Sequence[Message]) -> tuple[tuple[Tensor, 
     """
     seen = view.memory.get("seen", {})
     own = [seen.get(str(message.round), {}) for message in messages]
-    if not own or not all("rows" in one for one in own):
+    if not own or not all("rows" in step for step in own):
         return None
-    rows = [one["rows"].cpu() for one in own]
+    rows = [step["rows"].cpu() for step in own]
     _, numbers = torch.unique(torch.cat(rows), return_inverse=True)
-    return tuple(torch.split(numbers, [len(each) for each in rows])), tuple(int(one["pass"]) for one in own)
+    return tuple(torch.split(numbers, [len(each) for each in rows])), tuple(int(step["pass"]) for step in own)
 
 
 def worth_adding(rows: Sequence[Tensor], passes: Sequence[int], layers: int) -> bool:

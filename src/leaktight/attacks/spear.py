@@ -220,16 +220,16 @@ def _exchange(
     for place in split.agreement.argsort()[:4].tolist():
         if split.agreement[place] == 1 or not others:
             continue
-        tried = torch.tensor([[*basis[:place], other, *basis[place + 1 :]] for other in others])
-        chosen = pool.directions[tried]
-        kept = torch.linalg.svdvals(chosen)[:, -1] > INDEPENDENT
-        if not bool(kept.any()):
+        bases = torch.tensor([[*basis[:place], other, *basis[place + 1 :]] for other in others])
+        chosen = pool.directions[bases]
+        independent = torch.linalg.svdvals(chosen)[:, -1] > INDEPENDENT
+        if not bool(independent.any()):
             continue
-        results = _examples(chosen[kept], pool.blur, spectrum, layer)
+        results = _examples(chosen[independent], pool.blur, spectrum, layer)
         totals = results.agreement.sum(1)
         winner = int(totals.argmax())
         if totals[winner] > total:
             total = totals[winner].item() + 1e-9
             own = Disentangled(results.seen[winner], results.slopes[winner], results.agreement[winner])
-            best = tried[kept][winner].tolist(), own
+            best = bases[independent][winner].tolist(), own
     return best

@@ -127,7 +127,7 @@ WIDEN = 10.0
 
 
 def start_at_features(objective: Objective, z: Tensor, rows: int, rng: Stream) -> Tensor:
-    """Return coordinates that give the features which were read; of several candidates, one stays where the prior put it.
+    """Return coordinates that give the features which were read; one of several candidates stays at the prior's start.
 
     Args:
         objective: of the search that is to start.
@@ -135,21 +135,23 @@ def start_at_features(objective: Objective, z: Tensor, rows: int, rng: Stream) -
         rows: candidates of each victim.
         rng: where the draws come from.
     """
-    kept = rows if objective.replay.examples > 1 else 1
-    features = read_features(objective.victims, objective.coordinates, READINGS * kept, rng)
+    keep_count = rows if objective.replay.examples > 1 else 1
+    features = read_features(objective.victims, objective.coordinates, READINGS * keep_count, rng)
     if features is None:
         return z
     # Most wrong readings are not the features of any example, and most starts end elsewhere: the search drops them.
     count, by_prior = len(objective.victims), z.view(-1, rows, *z.shape[1:])
-    wide = tuple(Phase(EVALUATIONS // 4, WIDEN**-power, keep * kept) for power, keep in ((4, 2), (2, 1)))
-    engine = SearchEngine(_problem(objective, features), Search(SearchGuardedLBFGS(), (*wide, Phase(EVALUATIONS, keep=kept))))
-    first = torch.randn(count * READINGS * kept, *z.shape[1:], generator=rng).to(z.device)
+    wide = tuple(Phase(EVALUATIONS // 4, WIDEN**-power, keep * keep_count) for power, keep in ((4, 2), (2, 1)))
+    engine = SearchEngine(
+        _problem(objective, features), Search(SearchGuardedLBFGS(), (*wide, Phase(EVALUATIONS, keep=keep_count)))
+    )
+    first = torch.randn(count * READINGS * keep_count, *z.shape[1:], generator=rng).to(z.device)
     result = engine.race((first / objective.steps).flatten(1), count)
-    by_features = result.points.view(count, kept, *z.shape[1:]) * objective.steps
+    by_features = result.points.view(count, keep_count, *z.shape[1:]) * objective.steps
     # The best readings first; where there are fewer of them than candidates, the others start at the prior.
-    order = result.objective.view(count, kept).argsort(1)
+    order = result.objective.view(count, keep_count).argsort(1)
     by_features = by_features[torch.arange(count, device=z.device)[:, None], order]
-    if kept == rows > 1:
+    if keep_count == rows > 1:
         by_features = by_features[:, :-1]
     return torch.cat([by_features, by_prior], 1)[:, :rows].flatten(0, 1)
 

@@ -32,7 +32,7 @@ FREE_LOSS, PUBLIC_HEAD = "free-loss", "public-head"
 MOST_REMEMBERED, MOST_SEARCHED = 1 << 19, 1 << 22
 """How many numbers a search may have that remembers its last steps, and one that does not: a few gigabytes each."""
 LEAST_MESSAGES, MOST_LEARNED = 200, 2.0
-"""The least messages that an inverter learns from, and the largest factor on its usual number: cost grows as the cube."""
+"""The fewest messages that an inverter learns from, and the largest factor on its usual number: cost is cubic."""
 
 
 @functools.cache
@@ -96,7 +96,7 @@ def prior_of(view: View) -> Prior:
 
 
 def _seat(attack: Attack, view: View) -> Attack:
-    """Return an attack as a view allows it: with the best prior, and at the cut alone if the seat lacks the bottom model."""
+    """Return an attack as a view allows it: with the best prior; at the cut alone if the seat has no bottom model."""
     if isinstance(attack, GradientMatching) and isinstance(attack.prior, Generic):
         return attack.model_copy(update={"prior": prior_of(view)})
     if isinstance(attack, LabelAttack) and attack.layer == ALL and not view.memory.get("seen"):

@@ -80,7 +80,7 @@ class Surrogate(Attack):
         numbers = row_numbers(view, gradients)
         passes = numbers[1] if numbers is not None else tuple(0 for _ in gradients)
         exchanges = [_Exchange.of(sent[message.round], message) for message in gradients]
-        dealt = [one.deal(rng) for one in exchanges]
+        dealt = [exchange.deal(rng) for exchange in exchanges]
         seed = int(torch.randint(2**31, (1,), generator=rng))
         scores, blind = (self._search(each, passes, seed) for each in (exchanges, dealt))
         rows = None
@@ -106,8 +106,8 @@ class Surrogate(Attack):
         return [scores[place] for place in range(len(exchanges))]
 
     def _match(self, top: nn.Module, exchanges: Sequence[_Exchange], seed: int) -> list[Tensor]:
-        activations = torch.cat([one.activations for one in exchanges])
-        gradients = torch.cat([one.gradients for one in exchanges])
+        activations = torch.cat([exchange.activations for exchange in exchanges])
+        gradients = torch.cat([exchange.gradients for exchange in exchanges])
         generator = torch.Generator().manual_seed(seed)
         logits = (_START * torch.randn(len(activations), generator=generator)).requires_grad_(True)
         adam = torch.optim.Adam([logits, *top.parameters()], lr=self.learning_rate)
@@ -122,7 +122,7 @@ class Surrogate(Attack):
             apart = _entropy(labels.mean()) - _entropy(labels).mean()
             torch.autograd.backward(1 - likeness + self.weight * (apart - wanted).square())
             adam.step()
-        return list(torch.split(logits.detach().double(), [len(one.activations) for one in exchanges]))
+        return list(torch.split(logits.detach().double(), [len(exchange.activations) for exchange in exchanges]))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -113,7 +113,7 @@ def _to_normal(residual: Tensor, noise: Noise) -> Tensor:
 
 
 def _whiten(residual: Tensor, noise: Noise, along: Tensor) -> Tensor:
-    """Return rows in coordinates where their law is standard normal; one number if a row varies only along its direction."""
+    """Return rows in coordinates where their law is standard normal; one number if a row varies along a line only."""
     rows, direction = residual.flatten(1), along.expand_as(residual).flatten(1)
     variance = (torch.zeros_like(residual) + noise.variance).flatten(1)[:, :1]
     length = direction.norm(dim=1, keepdim=True)

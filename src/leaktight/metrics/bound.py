@@ -58,7 +58,7 @@ class ReconstructionStatement(Comparison):
 
 
 def statement(reading: Reading, epsilon: float = EPSILON) -> str:
-    """Say a reading of `reconstruction_statement` in words.
+    r"""Say a reading of `reconstruction_statement` in words.
 
     Args:
         reading: what the metric returned.
@@ -66,7 +66,7 @@ def statement(reading: Reading, epsilon: float = EPSILON) -> str:
 
     Example:
         >>> measured = Reading(name="reconstruction_statement", value=0.75, low=0.41, high=0.93, n=8, against="raw")
-        >>> print(*statement(measured).split(": ", 1), sep=":\\n")
+        >>> print(*statement(measured).split(": ", 1), sep=":\n")
         The attack is a (20 dB, 0.25)-reconstruction attack on the raw images:
         75 % of 8 came back at 20 dB or better (95 % interval: 41 % to 93 %).
     """

@@ -57,8 +57,8 @@ class ExactShare(Metric):
         readings = []
         for against in AGAINST:
             truths = _truths(truth, against)
-            matched = [is_matched(one, inputs[: len(one)]) for one, inputs in zip(truths, guess.inputs, strict=True)]
-            values, sizes = torch.cat([*matched, torch.zeros(0)]).double(), torch.tensor([len(one) for one in truths])
+            matched = [is_matched(batch, inputs[: len(batch)]) for batch, inputs in zip(truths, guess.inputs, strict=True)]
+            values, sizes = torch.cat([*matched, torch.zeros(0)]).double(), torch.tensor([len(batch) for batch in truths])
             if len(values):
                 interval = share_interval(values, torch.repeat_interleave(sizes))
                 readings.append(read(self, values, interval, 0.0, against))

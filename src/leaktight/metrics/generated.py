@@ -247,7 +247,7 @@ def _distances(images: Tensor, others: Tensor) -> Tensor:
 
 
 def _share(apart: Tensor, order: Tensor) -> Tensor:
-    """Return each sample's distance to the nearest of the first half, as a share of that to the first and the second."""
+    """Return each sample's distance to the nearest of the first half, as a share of the sum with the second."""
     first, second = (apart[:, part].min(1).values for part in order.chunk(2))
     both = first + second
     return torch.where(both > 0, first / both.clamp_min(_TINY), 0.5)

@@ -42,8 +42,8 @@ def magnitudes(plain: Tensors, sent: Tensors) -> tuple[float, float]:
         (5.0, 5.0)
     """
     pairs = [(tensor.double(), _tensor_or_zeros(sent, name, tensor).double()) for name, tensor in plain.items()]
-    size = math.sqrt(sum(one.square().sum().item() for one, _ in pairs))
-    return size, math.sqrt(sum((other - one).square().sum().item() for one, other in pairs))
+    size = math.sqrt(sum(before.square().sum().item() for before, _ in pairs))
+    return size, math.sqrt(sum((after - before).square().sum().item() for before, after in pairs))
 
 
 def gradient_ratio(plain: Tensors, sent: Tensors) -> float:

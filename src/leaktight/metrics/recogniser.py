@@ -41,7 +41,7 @@ class Recogniser:
 
 
 def recogniser(public: Batch, seed: int = 0) -> Recogniser:
-    """Return the recogniser of public examples: two 5x5 convolutions of stride 2, 16 and 32 channels, and a linear layer.
+    """Return the recogniser of public examples: two 5x5 convolutions of stride 2 (16, 32 channels) and a linear layer.
 
     It may say that a picture shows nothing: a plain classifier has to assign noise to some class, often all of it to
     the same one, and would find an attack that learned nothing very successful if that is the victim's. It follows from
@@ -67,7 +67,7 @@ def recogniser(public: Batch, seed: int = 0) -> Recogniser:
 
 
 def pictures_of_nothing(images: Tensor, rng: Stream) -> Tensor:
-    """Return as many pictures that show nothing: three quarters are the images in shuffled pieces, the rest smooth noise.
+    """Return as many pictures that show nothing: three quarters are shuffled pieces of the images, the rest is noise.
 
     The pieces of one picture are single pixels, or squares of up to a seventh of its side. So they are as light and
     dark, and some as smooth, as what they are made of.

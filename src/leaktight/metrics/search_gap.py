@@ -67,7 +67,7 @@ class SearchGap(Metric):
     def grade(
         self, guess: Guess, truth: Sequence[GroundTruth], rng: Stream, public: Batch | None = None
     ) -> tuple[Reading, ...]:
-        """Return the objectives and the share of failed searches; nothing if there was no search, or no truth is known."""
+        """Return the objectives and the share of failed searches; nothing without a search or a known truth."""
         if not isinstance(guess, Reconstruction) or guess.objective is None or guess.judge is None or not truth:
             return ()
         reached, best, worst = (
@@ -103,7 +103,7 @@ def _is_outside(inputs: Tensor) -> bool:
 
 
 def _below_blind(guess: Reconstruction, truth: Sequence[GroundTruth], rng: Stream, public: Batch | None) -> bool:
-    """Return whether guesses are worse than blind answers by more than their interval, against raw and used examples."""
+    """Return whether guesses are worse than blind answers by more than their interval, raw and used."""
     metric: Comparison = PSNR() if is_image(truth[0].raw.inputs.shape[1:]) else MSE()
     worse: Direction = "low" if metric.leaks == "high" else "high"
     readings = metric.grade(guess, truth, rng, public)

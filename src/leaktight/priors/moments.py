@@ -108,7 +108,7 @@ def variances_of(deviations: Tensor, pseudo_count: float) -> Tensor:
 
 
 def leading(deviations: Tensor, rank: int) -> tuple[Tensor, Tensor]:
-    """Return the leading eigenvectors, (width, rank), of the deviations' covariance, and their variances, largest first.
+    """Return the leading eigenvectors, (width, rank), of the deviations' covariance, and their variances, falling.
 
     Of the two square matrices that have them, points by points or numbers by numbers, the smaller is taken apart.
 

@@ -35,7 +35,7 @@ class Coordinates(abc.ABC):
         """How many numbers stand for one example."""
 
     def steps(self) -> Tensor:
-        """Return how far a search should move along each coordinate, (width,): it may search u, where z is this times u.
+        """Return how far a search should move along each coordinate, (width,): z is this times what it searches.
 
         Where a message says far more than the prior, coordinates in which the prior is round are too long in the
         directions that it leaves open.

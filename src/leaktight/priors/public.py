@@ -184,7 +184,7 @@ class _Fold:
 
 @dataclasses.dataclass(frozen=True)
 class _Spectrum:
-    """Variances along leading directions, largest first: of the points, of held-out ones, and of these in all directions."""
+    """Variances along leading directions, largest first: of points, of held-out ones, and of these in all directions."""
 
     own: Tensor
     seen: Tensor

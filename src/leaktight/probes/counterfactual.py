@@ -18,7 +18,7 @@ from leaktight.learning.client import Client
 
 
 class Counterfactual(Probe):
-    """Let every sender answer again, with a defence, and show that to another probe: many defences share a training run.
+    """Let senders answer again, with a defence, and show that to another probe: many defences share a training run.
 
     The model, the examples and the attacker stay what they were; only what was sent differs. So it says what a defence
     does to the message, and nothing about what a training run under it would have come to.

@@ -97,8 +97,8 @@ def _cosines(gradients: list[Tensor], similarity: Similarity) -> Tensor:
     """Return the cosine of each blend's gradient (image, blend, entry) with the last blend's, over all tensors."""
     # A product and a sum: torch sums in pairs, while a matrix product adds up its entries one by one and loses the
     # sixth digit.
-    dots = torch.stack([(one * one[:, -1:]).sum(2) for one in gradients])
-    norms = torch.stack([torch.linalg.vector_norm(one, dim=2) for one in gradients])
+    dots = torch.stack([(gradient * gradient[:, -1:]).sum(2) for gradient in gradients])
+    norms = torch.stack([torch.linalg.vector_norm(gradient, dim=2) for gradient in gradients])
     if similarity == "whole":
         dots, norms = dots.sum(0, keepdim=True), torch.linalg.vector_norm(norms, dim=0, keepdim=True)
     lengths = norms * norms[..., -1:]

@@ -100,7 +100,8 @@ def _over_examples(norms: Mapping[str, Tensor], rng: Stream) -> list[Reading]:
     drawn = torch.randint(count, (_DRAWS, count), generator=rng)
     readings = []
     for norm, table in zip(NORMS, tables.unbind(2), strict=True):
-        name, mean, resampled = f"sensitivity_{norm}", table.mean(0), torch.stack([one[drawn].mean(1) for one in table.T], 1)
+        name, mean = f"sensitivity_{norm}", table.mean(0)
+        resampled = torch.stack([column[drawn].mean(1) for column in table.T], 1)
         ends = resampled.quantile(_ENDS, dim=0), _shares(resampled).quantile(_ENDS, dim=0)
         readings += _readings(name, norms, mean, ends[0], n=count, each=table.T.tolist())
         readings += _readings(f"{name}_share", norms, _shares(mean), ends[1], n=count)

@@ -98,7 +98,7 @@ class VInformation(Probe):
         measured = dict(
             zip((f"{self.kind}_{family}" for family in self.families), balanced_mean(worth, truth).unbind(1), strict=True)
         )
-        measured[self.kind] = torch.stack([best_of(one, truth, half) for one, half in zip(worth, halves, strict=True)])
+        measured[self.kind] = torch.stack([best_of(gain, truth, half) for gain, half in zip(worth, halves, strict=True)])
         readings = []
         for name, values in measured.items():
             readings += _readings(name, first.layers, values, MOST, len(truth))

@@ -29,7 +29,7 @@ from _rows import Row, parser, show
 from torch import Tensor
 
 from leaktight.attacks import GradientMatching, SearchAdam, SearchLBFGS
-from leaktight.attacks.hypotheses import hypotheses
+from leaktight.attacks.hypotheses import guess_hypotheses
 from leaktight.attacks.presets import preset
 from leaktight.attacks.search_engine import SearchEngine
 from leaktight.core.allocator import keep_memory
@@ -129,7 +129,7 @@ def part(attack: GradientMatching, network: Network, images: Batch, places: rang
         starts = objective.pack(objective.encode(noise()[places.start : places.stop, None]), None, {})
     else:
         starts = attack.starts(objective, raced, stream(0))
-    tried = hypotheses(victims, raced, stream(0))
+    tried = guess_hypotheses(victims, raced, stream(0))
     assert tried.targets is not None  # the labels are given
     targets = tried.targets
     decode = torch.func.vmap(lambda point, target: objective.unpack(point, target)[1])

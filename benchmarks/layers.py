@@ -17,7 +17,7 @@ from _sensitivity import sensitivity_rows
 from torch import Tensor
 
 from leaktight.attacks.auxiliary_gradients import batch_gradients
-from leaktight.attacks.gradient_features import pooled
+from leaktight.attacks.gradient_features import pool_layers
 from leaktight.core.random import stream
 from leaktight.core.task import Batch, Task
 from leaktight.learning import classification, gradient
@@ -72,7 +72,7 @@ def one_by_one(task: Task, pool: Batch, members: Tensor) -> Tensor:
 
 
 def _features(tensors: dict[str, Tensor]) -> Tensor:
-    return torch.cat(list(pooled(tensors).values()), dim=1)
+    return torch.cat(list(pool_layers(tensors).values()), dim=1)
 
 
 def _difference(some: Tensor, few: Tensor) -> float:

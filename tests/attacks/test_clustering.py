@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leaktight.attacks import Clustering, clustering
-from leaktight.attacks.clustering import leading
+from leaktight.attacks.clustering import leading_direction
 from leaktight.core.threat import Hints
 from leaktight.statistics.auc import auc
 
@@ -24,16 +24,16 @@ def spread(rows, axis, seed=0):
 def test_the_axis_is_the_leading_right_singular_vector(shape):
     rows = spread(*shape)
     wanted = torch.linalg.svd(rows.double(), full_matrices=False).Vh[0].float()
-    assert abs(leading(rows) @ wanted) > 1 - 1e-4
-    assert leading(rows).norm().item() == pytest.approx(1, abs=1e-5)
+    assert abs(leading_direction(rows) @ wanted) > 1 - 1e-4
+    assert leading_direction(rows).norm().item() == pytest.approx(1, abs=1e-5)
 
 
 def test_of_many_entries_evenly_spaced_rows_decide(monkeypatch):
     rows = spread(4000, 8)
-    whole = leading(rows)
+    whole = leading_direction(rows)
     monkeypatch.setattr(clustering, "_ENTRIES", 800 * 8)
-    assert torch.equal(leading(rows), leading(rows[::5]))
-    assert abs(leading(rows) @ whole) > 0.99
+    assert torch.equal(leading_direction(rows), leading_direction(rows[::5]))
+    assert abs(leading_direction(rows) @ whole) > 0.99
 
 
 @given(seed=st.integers(0, 2**31), share=st.floats(0.01, 0.99), confident=st.floats(0.01, 10))

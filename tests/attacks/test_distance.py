@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from leaktight.attacks import GradientMatching
 from leaktight.attacks.distance import DISTANCES, cosine, l1, l2, layer_cosine
-from leaktight.attacks.initial import initial
+from leaktight.attacks.starting_point import initial_points
 from leaktight.core.random import stream
 from leaktight.core.threat import ThreatModel
 
@@ -56,7 +56,7 @@ def test_a_cosine_stays_finite_with_its_slope(name, size):
 @pytest.mark.parametrize("name", ["randn", "uniform", "zeros", "pattern"])
 @pytest.mark.parametrize("shape", [(3, 7, 9), (12,)])
 def test_starting_points_have_their_form_and_follow_the_stream(name, shape):
-    one, same = (initial(name, 5, shape, torch.Generator().manual_seed(1)) for _ in range(2))
+    one, same = (initial_points(name, 5, shape, torch.Generator().manual_seed(1)) for _ in range(2))
     assert one.shape == (5, *shape)
     assert torch.equal(one, same)
     if name == "uniform":

@@ -1,4 +1,4 @@
-"""GAN attack: from a seat in a training to samples of another's class; with class keys, by how much of the key is known."""
+"""GAN attack: from a seat in a training run to samples of another's class; with class keys, by how much of the key is known."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_it_is_active_and_takes_its_seat_and_those_of_its_accomplices():
     assert attack.claims == {"samples"}
 
 
-def test_without_a_seat_in_the_training_it_refuses():
+def test_without_a_seat_in_the_training_run_it_refuses():
     with pytest.raises(Refusal, match="gan needs a generator that was trained from the seat `server`"):
         GanAttack()(ThreatModel().view(toy_run(rounds=1)), stream(0))
 

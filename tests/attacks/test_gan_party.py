@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from leaktight.attacks import GanAttack
-from leaktight.attacks.gan_party import LOOKS, SCOPE, GanParty, drawn_samples, restored
+from leaktight.attacks.gan_party import LOOKS, SCOPE, GanParty, draw_samples, restore_generator
 from leaktight.core.defence import Undefended
 from leaktight.core.draws import SeededDraws
 from leaktight.core.errors import Refusal
@@ -39,7 +39,7 @@ QUICK = {
 KEYS = ClassKeys(dimensions=64)
 
 
-def make_seat(defence=None, memory=None, known=None, data=None, seed=0):
+def client_seat(defence=None, memory=None, known=None, data=None, seed=0):
     """Return the seat of a participant who owns class 2 of four."""
     defence = defence or Undefended()
     public = defence.on_agree(toy_task(shape=SQUARES))
@@ -50,7 +50,7 @@ def make_seat(defence=None, memory=None, known=None, data=None, seed=0):
 
 
 def party(seat=None, **settings):
-    return GanParty(GanAttack(**{**QUICK, **settings}), seat or make_seat())
+    return GanParty(GanAttack(**{**QUICK, **settings}), seat or client_seat())
 
 
 def ask(seat, number=0):
@@ -63,18 +63,18 @@ def same(one, other):
 
 
 def test_it_answers_as_the_owner_of_the_seat_who_also_owned_the_fakes():
-    seat = make_seat()
+    seat = client_seat()
     sent = party(seat).respond(ask(seat))
     fakes = seat.local.memory[SCOPE]["fakes"]
     union = Batch.join([seat.data, Batch(fakes, torch.full((len(fakes),), 3))])
-    expected = make_seat(data=union).honest.respond(ask(seat))
+    expected = client_seat(data=union).honest.respond(ask(seat))
     assert sent.kind is Kind.UPDATE
     assert sent.key == expected.key == ("client-1", 0)
     assert all(torch.equal(tensor, expected.tensors[name]) for name, tensor in sent.tensors.items())
 
 
 def test_its_update_teaches_the_model_that_fakes_are_of_the_fake_class():
-    seat = make_seat()
+    seat = client_seat()
     one = party(seat, fakes=40)
     message = ask(seat)
     sent = one.respond(message)
@@ -87,25 +87,25 @@ def test_its_update_teaches_the_model_that_fakes_are_of_the_fake_class():
 
 
 def test_its_generator_learns_to_be_taken_for_the_victims_class():
-    seat = make_seat()
+    seat = client_seat()
     one = party(seat, generator_steps=60, optimiser={"kind": "adam", "learning_rate": 0.01}, victim_class=1)
     one.respond(ask(seat))
-    new, old = (restored(one.attack, SQUARES, Local("client-1", 0, memory=m)) for m in (seat.local.memory[SCOPE], {}))
+    new, old = (restore_generator(one.attack, SQUARES, Local("client-1", 0, memory=m)) for m in (seat.local.memory[SCOPE], {}))
     parameters = seat.task.model_parameters(seat.task.public_parameters())
     judged = [
-        seat.task.forward(parameters, drawn_samples(g, 8, 50, SeededDraws(stream(0)))).softmax(1)[:, 1].mean()
+        seat.task.forward(parameters, draw_samples(g, 8, 50, SeededDraws(stream(0)))).softmax(1)[:, 1].mean()
         for g in (new, old)
     ]
     assert judged[0] > judged[1] + 0.1
 
 
 def test_the_first_generator_step_is_that_of_the_formula():
-    seat = make_seat()
+    seat = client_seat()
     one = party(seat, generator_steps=1, optimiser={"kind": "sgd", "learning_rate": 0.5}, victim_class=1)
     one.respond(ask(seat))
     own = Local("client-1", 0, path=(SCOPE,))
     own.begin(0)
-    by_hand = restored(one.attack, SQUARES, own)
+    by_hand = restore_generator(one.attack, SQUARES, own)
     z = 2 * own.draws.uniforms((8, 8)) - 1
     scores = seat.task.model(by_hand(z))
     loss = -(scores[:, 1] - scores.logsumexp(1)).mean()
@@ -116,7 +116,7 @@ def test_the_first_generator_step_is_that_of_the_formula():
 
 
 def test_it_changes_neither_the_message_nor_its_own_examples_nor_the_model_and_draws_from_its_own_stream():
-    seat = make_seat()
+    seat = client_seat()
     message = ask(seat)
     before = copy.deepcopy((dict(message.tensors), seat.data.inputs, seat.task.model.state_dict()))
     with own_randomness("gan"):
@@ -128,7 +128,7 @@ def test_it_changes_neither_the_message_nor_its_own_examples_nor_the_model_and_d
 
 
 def test_same_seed_same_bytes_and_another_seed_others():
-    seats = [make_seat(), make_seat(), make_seat(seed=1)]
+    seats = [client_seat(), client_seat(), client_seat(seed=1)]
     sent = [party(seat).respond(ask(seat)) for seat in seats]
     assert same(dict(sent[0].tensors), dict(sent[1].tensors))
     assert same(seats[0].local.memory, seats[1].local.memory)
@@ -137,21 +137,21 @@ def test_same_seed_same_bytes_and_another_seed_others():
 
 @pytest.mark.parametrize("optimiser", [{"kind": "adam"}, {"kind": "sgd", "momentum": 0.9}, {"kind": "sgd"}])
 def test_a_party_that_is_rebuilt_from_its_memory_goes_on_as_if_nothing_had_happened(optimiser):
-    through, first = make_seat(), make_seat()
+    through, first = client_seat(), client_seat()
     one = party(through, optimiser=optimiser)
     messages = [one.respond(ask(through, number)) for number in range(3)]
     for number in range(2):
         party(first, optimiser=optimiser).respond(ask(first, number))
     assert plain(first.local.memory)
     kept = unflatten({name: torch.as_tensor(value).clone() for name, value in flatten(first.local.memory).items()})
-    again = make_seat(memory=kept)
+    again = client_seat(memory=kept)
     resumed = party(again, optimiser=optimiser).respond(ask(again, 2))
     assert same(dict(resumed.tensors), dict(messages[2].tensors))
     assert same(again.local.memory, through.local.memory)
 
 
 def test_fakes_of_the_last_rounds_are_kept_and_older_ones_forgotten():
-    seat = make_seat()
+    seat = client_seat()
     one, seen = party(seat), []
     for number, count in enumerate([6, 12, 12]):
         one.respond(ask(seat, number))
@@ -161,7 +161,7 @@ def test_fakes_of_the_last_rounds_are_kept_and_older_ones_forgotten():
 
 
 def test_pictures_of_a_few_evenly_spread_rounds_are_kept_from_the_same_noise():
-    seat = make_seat()
+    seat = client_seat()
     one = party(seat, generator_steps=1, fakes=2, kept_rounds=1)
     for number in range(30):
         one.respond(ask(seat, number))
@@ -176,7 +176,7 @@ def test_pictures_of_a_few_evenly_spread_rounds_are_kept_from_the_same_noise():
 
 
 def test_steps_end_early_once_fakes_hit_for_long_enough(monkeypatch):
-    seat = make_seat()
+    seat = client_seat()
     seen = []
     one = party(seat, generator_steps=40, early_stop=0.5)
     target = one._aim(seat.task.model_parameters(seat.task.public_parameters()), seat.local)
@@ -189,7 +189,7 @@ def test_steps_end_early_once_fakes_hit_for_long_enough(monkeypatch):
 
 
 def test_without_an_early_stop_all_steps_are_taken():
-    seat = make_seat()
+    seat = client_seat()
     party(seat, generator_steps=18, optimiser={"kind": "adam"}).respond(ask(seat))
     assert seat.local.memory[SCOPE]["optimiser"]["linear.weight"]["step"] == 18
 
@@ -206,7 +206,7 @@ def test_without_an_early_stop_all_steps_are_taken():
     ],
 )
 def test_it_refuses_where_there_is_no_class_for_its_fakes_or_the_victims_is_its_own(settings, data):
-    seat = make_seat(data=data)
+    seat = client_seat(data=data)
     with pytest.raises(
         Refusal, match=r"gan needs the victim's class and another one for its fakes.*give the scenario `spare_classes`"
     ):
@@ -217,7 +217,7 @@ def test_it_refuses_the_seat_of_somebody_who_is_no_participant():
     class Other:
         name = "feature-party"
 
-    seat = make_seat()
+    seat = client_seat()
     with pytest.raises(Refusal, match=r"gan needs the seat of a federation's participant. Got that of client-1"):
         party(Seat(seat.name, seat.task, seat.data, seat.local, Other()))
 
@@ -226,7 +226,7 @@ def test_it_refuses_the_seat_of_somebody_who_is_no_participant():
     "defence", [GaussianNoise(std=0.01), Polarization(bits=4), KEYS, ClassKeys(dimensions=64, weight_decay=0.01)]
 )
 def test_it_trains_along_under_other_defences(defence):
-    seat = make_seat(defence)
+    seat = client_seat(defence)
     sent = party(seat).respond(ask(seat))
     assert sent.tensors.keys() == ask(seat).tensors.keys()
     assert all(torch.isfinite(tensor).all() for tensor in sent.tensors.values())
@@ -234,13 +234,13 @@ def test_it_trains_along_under_other_defences(defence):
 
 
 def test_with_keys_a_random_one_is_its_own_and_nobody_elses():
-    seat = make_seat(KEYS)
+    seat = client_seat(KEYS)
     one = party(seat, class_key="random")
     parameters = seat.task.model_parameters(seat.task.public_parameters())
     target = one._aim(parameters, seat.local)
     assert target.key.norm().item() == pytest.approx(1, abs=1e-5)
     assert torch.equal(target.key, one._aim(parameters, seat.local).key)
-    assert not torch.equal(target.key, party(make_seat(KEYS, seed=1), class_key="random")._aim(parameters, seat.local).key)
+    assert not torch.equal(target.key, party(client_seat(KEYS, seed=1), class_key="random")._aim(parameters, seat.local).key)
     one.respond(ask(seat))
     own = seat.local.memory["defence"]["keys"]
     assert set(one.close().tensors) == {"2"}
@@ -250,19 +250,19 @@ def test_with_keys_a_random_one_is_its_own_and_nobody_elses():
 def test_with_keys_it_uses_what_it_was_told_of_the_victims():
     exact = torch.nn.functional.normalize(torch.randn(64, generator=stream(0)), dim=0)
     known = {"keys/client-0/0": exact, "keys/client-0/1": -exact}
-    seat = make_seat(KEYS, known=known)
+    seat = client_seat(KEYS, known=known)
     parameters = seat.task.model_parameters(seat.task.public_parameters())
     assert torch.equal(party(seat, class_key="exact")._aim(parameters, seat.local).key, exact)
     assert torch.equal(party(seat, class_key="exact", victim_class=1)._aim(parameters, seat.local).key, -exact)
     near = party(seat, class_key="distance", distance=0.7)._aim(parameters, seat.local).key
     assert (near - exact).norm().item() == pytest.approx(0.7, abs=1e-4)
-    less = make_seat(KEYS, known={"keys/client-0/0": exact})
+    less = client_seat(KEYS, known={"keys/client-0/0": exact})
     with pytest.raises(Refusal, match=r"gan needs the key of class 1. Nobody else has one"):
         party(less, class_key="exact", victim_class=1)._aim(parameters, seat.local)
 
 
 def test_with_keys_it_does_not_take_another_secret_for_a_key():
-    seat = make_seat(KEYS, known={"labels/client-0/0": torch.ones(64)})
+    seat = client_seat(KEYS, known={"labels/client-0/0": torch.ones(64)})
     with pytest.raises(Refusal, match=r"gan needs the key of class 0"):
         party(seat, class_key="exact").respond(ask(seat))
 
@@ -271,9 +271,9 @@ def test_the_generator_learns_an_exact_key():
     public = KEYS.on_agree(toy_task(shape=SQUARES))
     parameters = public.model_parameters(public.public_parameters())
     exact = public.forward(parameters, squares(1, (0,)).inputs)[0].detach()
-    seat = make_seat(KEYS, known={"keys/client-0/0": exact})
+    seat = client_seat(KEYS, known={"keys/client-0/0": exact})
     one = party(seat, class_key="exact", generator_steps=60, optimiser={"kind": "adam", "learning_rate": 0.01})
     one.respond(ask(seat))
-    new, old = (restored(one.attack, SQUARES, Local("client-1", 0, memory=m)) for m in (seat.local.memory[SCOPE], {}))
-    fits = [(public.forward(parameters, drawn_samples(g, 8, 50, SeededDraws(stream(0)))) @ exact).mean() for g in (new, old)]
+    new, old = (restore_generator(one.attack, SQUARES, Local("client-1", 0, memory=m)) for m in (seat.local.memory[SCOPE], {}))
+    fits = [(public.forward(parameters, draw_samples(g, 8, 50, SeededDraws(stream(0)))) @ exact).mean() for g in (new, old)]
     assert fits[0] > fits[1] + 0.1

@@ -61,4 +61,4 @@ def test_another_class_is_refused():
 
 def test_no_label_is_needed_and_every_example_scored():
     assert GradientNorm().needs == frozenset()
-    assert not len(GradientNorm().used(Hints(torch.tensor([1, 2]), torch.tensor([1, 0]))))
+    assert not len(GradientNorm().used_positions(Hints(torch.tensor([1, 2]), torch.tensor([1, 0]))))

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from leaktight.attacks import GradientMatching, SearchGuardedLBFGS
-from leaktight.attacks.hypotheses import hypotheses
+from leaktight.attacks.hypotheses import guess_hypotheses
 from leaktight.core.random import stream
 from leaktight.core.threat import Knows, ThreatModel
 from leaktight.defences import GaussianNoise, Transformation
@@ -59,8 +59,8 @@ def test_all_messages_are_heard_where_outcomes_are_never_revised(observe):
     run = observe(victims=2, rounds=3, shape=(3, 8, 8), defence=Transformation(policy="3-1-7"))
     view = EVERYTHING.view(run)
     [(_, victims)] = JOINED.cases(view, view.exchanges(), stream(0))
-    assert bool((hypotheses(victims, 16, stream(0)).heard == 1).all())
-    assert bool((hypotheses(victims, 16, stream(0), revised=True).heard.sum(1) == 1).all())
+    assert bool((guess_hypotheses(victims, 16, stream(0)).heard == 1).all())
+    assert bool((guess_hypotheses(victims, 16, stream(0), revised=True).heard.sum(1) == 1).all())
     # One phase: the objective that is answered is that of all three messages, each of which has some hundred terms.
     answer = JOINED.model_copy(update={"iterations": 5})(view, stream(0))
     each = EACH.model_copy(update={"iterations": 5})(view, stream(0))

@@ -9,7 +9,7 @@ import torch
 from leaktight.attacks import GradientMatching, SearchAdam, SearchGuardedLBFGS, SearchLBFGS, preset
 from leaktight.attacks import search_engine as engine_module
 from leaktight.attacks.distance import DISTANCES
-from leaktight.attacks.hypotheses import hypotheses
+from leaktight.attacks.hypotheses import guess_hypotheses
 from leaktight.attacks.search_engine import Phase, SearchEngine
 from leaktight.core.channel import Channel, Outcome
 from leaktight.core.defence import Chain, Defence
@@ -102,7 +102,7 @@ def test_the_kept_outcome_has_the_lowest_objective(observe):
     [(_, victims)] = KNOWING.cases(view, view.exchanges(), stream(0))
     objective = KNOWING.objective(victims, view)
     starts = KNOWING.starts(objective, 4, stream(1))
-    tried = hypotheses(victims, 4, stream(1))
+    tried = guess_hypotheses(victims, 4, stream(1))
     assert tried.choices[0].argmax(-1).view(3, 4).tolist() == [[0, 1, 0, 1]] * 3
     search = dataclasses.replace(KNOWING.search(4), phases=(Phase(150, keep=4),))
     engine = SearchEngine(objective.problem(tried), search)
@@ -119,7 +119,7 @@ def test_of_more_combinations_than_can_be_tried_some_are_drawn(observe):
     view = EVERYTHING.view(run)
     attack = changed(KNOWING, iterations=2, restarts=1, labels="given")
     [(_, victims)] = attack.cases(view, view.exchanges(), stream(0))
-    chosen = hypotheses(victims, 16, stream(0)).choices[0]
+    chosen = guess_hypotheses(victims, 16, stream(0)).choices[0]
     assert chosen.shape == (32, 6, 2)
     assert torch.equal(chosen.sum(-1), torch.ones(32, 6))
     assert len(chosen.argmax(-1).unique(dim=0)) > 16

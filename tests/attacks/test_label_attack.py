@@ -183,7 +183,7 @@ def test_more_than_two_classes_are_refused(view):
 def test_examples_whose_label_is_used_are_not_scored_and_all_others_are(attack, view):
     for key, scores in zip(view.hints, attack(view, stream(0)).values, strict=True):
         unscored = torch.isnan(scores[0]).nonzero().flatten()
-        assert sorted(unscored.tolist()) == sorted(attack.used(view.hints[key]).tolist())
+        assert sorted(unscored.tolist()) == sorted(attack.used_positions(view.hints[key]).tolist())
     wanted = {"direction": 1, "inner_product": 1, "few_hints": getattr(attack, "hints", 0) + getattr(attack, "negatives", 0)}
     assert len(unscored) == wanted.get(attack.kind, 0)
 
@@ -246,7 +246,7 @@ def test_rows_of_zeros_and_rows_of_several_dimensions_are_scored(view):
         changed = dataclasses.replace(view, messages=tuple(m.map(change) for m in view.of(Kind.CUT_GRADIENT)))
         for attack in ATTACKS:
             for key, scores in zip(view.hints, attack(changed, stream(0)).values, strict=True):
-                assert torch.isfinite(scores[0]).sum() == 256 - len(attack.used(view.hints[key]))
+                assert torch.isfinite(scores[0]).sum() == 256 - len(attack.used_positions(view.hints[key]))
 
 
 def test_directions():
@@ -268,7 +268,7 @@ def test_scores_of_another_form_are_an_error(scores, told, view, monkeypatch):
         def score(self, rows, hints):
             return None
 
-    monkeypatch.setattr(Odd, "_scored", lambda self, layers, hints: scores)
+    monkeypatch.setattr(Odd, "_score_layers", lambda self, layers, hints: scores)
     with pytest.raises(LeaktightError, match=f"must score .* one row for each of 1 layers. {told}"):
         Odd.model_construct(kind="odd", layer="cut")(dataclasses.replace(view, memory={}), stream(0))
 
@@ -311,7 +311,7 @@ def test_an_example_without_a_score_is_not_dropped_unseen(spoilt, made, view, mo
 
 @pytest.mark.parametrize("part", ["hints", "memory"])
 def test_an_attack_that_changes_what_it_knows_is_found_out(part, run, monkeypatch):
-    honest = Direction._scored
+    honest = Direction._score_layers
 
     def spoil(self, layers, hints):
         found = honest(self, layers, hints)
@@ -320,7 +320,7 @@ def test_an_attack_that_changes_what_it_knows_is_found_out(part, run, monkeypatc
         return found
 
     seen = []
-    monkeypatch.setattr(Direction, "_scored", spoil)
+    monkeypatch.setattr(Direction, "_score_layers", spoil)
     monkeypatch.setattr(ThreatModel, "view", lambda self, run, view=ThreatModel.view: remember(view(self, run)))
 
     def remember(view):

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from leaktight.attacks import GradientMatching, SearchGuardedLBFGS, SearchLBFGS
-from leaktight.attacks.hypotheses import hypotheses
+from leaktight.attacks.hypotheses import guess_hypotheses
 from leaktight.attacks.objective import Objective
 from leaktight.attacks.replay import Replay
 from leaktight.attacks.search_engine import SearchEngine
@@ -46,7 +46,7 @@ def test_entries_that_did_not_come_narrow_the_search(observe):
     loose = Objective(victims, objective.coordinates, sent_only)
     found = []
     for each in (objective, loose):
-        problem = each.problem(hypotheses(victims, 4, stream(0)))
+        problem = each.problem(guess_hypotheses(victims, 4, stream(0)))
         points = SearchEngine(problem, KNOWING.search(4)).run(KNOWING.starts(each, 4, stream(0)), len(victims)).points
         inputs = torch.func.vmap(each.unpack)(points, victims.targets)[1]
         truth = torch.stack([run.truths[exchange.sent.key].raw.inputs for exchange in view.exchanges()])

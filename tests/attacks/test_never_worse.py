@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from leaktight.attacks import preset
-from leaktight.attacks.hypotheses import hypotheses
+from leaktight.attacks.hypotheses import guess_hypotheses
 from leaktight.attacks.search_engine import SearchEngine
 from leaktight.core.defence import Chain, Undefended
 from leaktight.core.random import stream
@@ -76,7 +76,7 @@ def begin(attack, view) -> tuple[torch.Tensor, torch.Tensor]:
     rng = stream(0)
     [(_, victims)] = attack.cases(view, view.exchanges(), rng)
     rows, objective = attack._rows(victims), attack.objective(victims, view)
-    problem = objective.problem(hypotheses(victims, rows, rng))
+    problem = objective.problem(guess_hypotheses(victims, rows, rng))
     points = attack.starts(objective, rows, rng)
     numbers = torch.arange(len(points))
     values = SearchEngine(problem, attack.search(rows)).values(points, numbers // rows, numbers)

@@ -6,7 +6,7 @@ from typing import Literal
 import pytest
 import torch
 
-from leaktight.attacks.played_channel import clean, play, what_is_left
+from leaktight.attacks.played_channel import clean, play, remaining_defence
 from leaktight.core.channel import Channel
 from leaktight.core.defence import Defence, Undefended
 from leaktight.core.errors import Refusal
@@ -53,7 +53,7 @@ def test_what_is_one_of_few_things_is_taken_off(observe, way, outcomes):
     run, view, found = shown(observe, Unstated(way=way))
     [(played, _)] = found
     assert [len(played[name].outcomes) for name in (WEIGHT, BIAS)] == [outcomes, 1]
-    cleaned = clean(view, found, what_is_left(found))
+    cleaned = clean(view, found, remaining_defence(found))
     assert cleaned.defence.channel(view.task) == Channel()
     for exchange in cleaned.exchanges():
         honest = run.truth(exchange.sent.key).clean.tensors
@@ -62,7 +62,7 @@ def test_what_is_one_of_few_things_is_taken_off(observe, way, outcomes):
 
 def test_noise_in_one_tensor_is_known_by_its_variance(observe):
     _, _, found = shown(observe, Unstated(way="noise", size=0.5))
-    left = what_is_left(found)
+    left = remaining_defence(found)
     assert left.whole
     assert left.states_channel
     assert left.variances[WEIGHT] == pytest.approx(0.25, rel=0.05)
@@ -78,7 +78,7 @@ def test_noise_around_a_constant_is_centred(observe):
 @pytest.mark.parametrize("way", ["scale", "flip"])
 def test_what_depends_on_the_example_is_left_alone(observe, way):
     _, view, found = shown(observe, Unstated(way=way))
-    left = what_is_left(found)
+    left = remaining_defence(found)
     assert not left.whole
     assert left.channel(view.task) == Channel(complete=False)
     seen = zip(clean(view, found, left).exchanges(), view.exchanges(), strict=True)
@@ -87,7 +87,7 @@ def test_what_depends_on_the_example_is_left_alone(observe, way):
 
 def test_nothing_is_found_where_nothing_is_done(observe):
     _, view, found = shown(observe, Undefended())
-    assert what_is_left(found).channel(view.task) == Channel()
+    assert remaining_defence(found).channel(view.task) == Channel()
 
 
 def test_the_order_of_local_steps_cannot_be_played(observe):

@@ -9,7 +9,8 @@ from leaktight.core.errors import InvalidValue
 from leaktight.core.threat import Knows
 from leaktight.priors import TotalVariation
 
-# name: descent, learning rate, distance, sign, box, weight of total variation (or the kind of another prior), iterations, restarts, initial, decay
+# name: descent, learning rate, distance, sign, box, weight of total variation (or the kind of another prior),
+# iterations, restarts, initial, decay
 SOURCES = {
     "dlg2019": ("lbfgs", 1.0, "l2", "none", False, "flat", 300, 1, "randn", "none"),
     "idlg2020": ("lbfgs", 1.0, "l2", "none", False, "flat", 300, 1, "randn", "none"),

@@ -6,7 +6,7 @@ from typing import Literal
 import pytest
 import torch
 
-from leaktight.attacks.private_state import Played, drawn, holding
+from leaktight.attacks.private_state import PlayedParty, draw_secrets, replace_secrets
 from leaktight.attacks.replay import Replay
 from leaktight.core.defence import Chain, Defence, Undefended
 from leaktight.core.random import stream
@@ -36,24 +36,24 @@ def public(observe):
 
 
 def test_secrets_are_the_parameters_that_stay_home_and_the_floating_tensors_in_memory(public):
-    played = Played.of(SPN, public, 5, stream(0))
+    played = PlayedParty.of(SPN, public, 5, stream(0))
     assert set(played.secrets()) == HEAD | {"defence/codes"}
-    assert set(Played.of(Remembering(), public, 5, stream(0)).secrets()) == {"defence/inner/weight"}
+    assert set(PlayedParty.of(Remembering(), public, 5, stream(0)).secrets()) == {"defence/inner/weight"}
 
 
 @pytest.mark.parametrize("defence", [Undefended(), GaussianNoise(std=1.0), Chain(links=(GaussianNoise(std=1.0),))], ids=str)
 def test_a_defence_that_keeps_nothing_has_no_secret(public, defence):
-    assert drawn(defence, public, 5, 4, stream(0))[1] == {}
+    assert draw_secrets(defence, public, 5, 4, stream(0))[1] == {}
 
 
 def test_a_chain_has_the_secrets_of_its_links_in_their_scopes(public):
-    found = Played.of(Chain(links=(GaussianNoise(std=1.0), SPN)), public, 5, stream(0)).secrets()
+    found = PlayedParty.of(Chain(links=(GaussianNoise(std=1.0), SPN)), public, 5, stream(0)).secrets()
     assert set(found) == HEAD | {"defence/1-polarization/codes"}
 
 
 def test_every_row_is_another_draw_and_a_stream_gives_the_same_ones(public):
-    _, one = drawn(SPN, public, 5, 3, stream(0))
-    _, same = drawn(SPN, public, 5, 3, stream(0))
+    _, one = draw_secrets(SPN, public, 5, 3, stream(0))
+    _, same = draw_secrets(SPN, public, 5, 3, stream(0))
     for name, rows in one.items():
         assert torch.equal(rows, same[name])
         assert len(rows) == 3
@@ -64,7 +64,7 @@ def test_every_row_is_another_draw_and_a_stream_gives_the_same_ones(public):
 def test_the_attacker_draws_neither_the_victim_s_secrets_nor_touches_the_public_task(observe):
     run = observe(victims=1, defence=SPN)
     before = {name: tensor.clone() for name, tensor in run.public.model.state_dict().items()}
-    _, found = drawn(run.defence, run.public, 1, 64, stream(0))
+    _, found = draw_secrets(run.defence, run.public, 1, 64, stream(0))
     true = run.locals["client-0"].memory["defence"]["codes"]
     assert not any(torch.equal(codes, true) for codes in found["defence/codes"])
     assert all(torch.equal(tensor, before[name]) for name, tensor in run.public.model.state_dict().items())
@@ -75,7 +75,7 @@ def test_memory_holds_other_values_inside_the_block_only():
     before = memory["codes"]
     with (
         pytest.raises(ZeroDivisionError),
-        holding(memory, {"codes": torch.tensor(7.0), "scope/key": torch.tensor(8.0), "x": before}),
+        replace_secrets(memory, {"codes": torch.tensor(7.0), "scope/key": torch.tensor(8.0), "x": before}),
     ):
         assert (memory["codes"], memory["scope"]["key"], memory["count"]) == (7.0, 8.0, 3)
         raise ZeroDivisionError
@@ -90,14 +90,14 @@ def test_with_the_true_secrets_the_replay_is_the_message(observe, links, steps):
     run = observe(victims=1, batch=2, steps=steps, defence=Chain(links=links))
     view = ThreatModel().view(run)
     [exchange] = view.exchanges()
-    ground_truth = run.truths[exchange.sent.key]
-    played, _ = drawn(run.defence, view.task, 4, 1, stream(0))
+    inside = run.truths[exchange.sent.key]
+    played, _ = draw_secrets(run.defence, view.task, 4, 1, stream(0))
     own = run.locals["client-0"]
-    true = Played(ground_truth.task, {"defence": own.memory["defence"]}).secrets()
+    true = PlayedParty(inside.task, {"defence": own.memory["defence"]}).secrets()
     replay = dataclasses.replace(Replay.of(view.task, exchange.sent), task=played.task, memory=played.memory)
-    targets = torch.nn.functional.one_hot(ground_truth.used.labels, 4).float()
-    found = replay(exchange.parameters, ground_truth.used.inputs, targets, true).means
+    targets = torch.nn.functional.one_hot(inside.used.labels, 4).float()
+    found = replay(exchange.parameters, inside.used.inputs, targets, true).means
     for name, tensor in exchange.sent.tensors.items():
         assert torch.allclose(found[name], tensor, atol=1e-6)
-    other = replay(exchange.parameters, ground_truth.used.inputs, targets, played.secrets()).means
+    other = replay(exchange.parameters, inside.used.inputs, targets, played.secrets()).means
     assert not torch.allclose(other["body.1.weight"], exchange.sent.tensors["body.1.weight"], atol=1e-3)

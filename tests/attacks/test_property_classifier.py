@@ -175,17 +175,18 @@ def test_the_best_family_is_chosen_by_folds_of_the_given_rows(better, monkeypatc
 
 def test_rows_of_each_kind_are_dealt_out_evenly():
     positive = torch.arange(31) % 3 == 0
-    place = property_classifier._dealt(positive, 3, rng())
+    place = property_classifier._deal_folds(positive, 3, rng())
     for kind in (True, False):
         counts = place[positive == kind].bincount(minlength=3)
         assert counts.max() - counts.min() <= 1
-    assert not torch.equal(place, property_classifier._dealt(positive, 3, rng(1)))
+    assert not torch.equal(place, property_classifier._deal_folds(positive, 3, rng(1)))
 
 
 def test_the_network_answers_from_its_best_pass(monkeypatch):
-    # One pass more is never worse on the rows that were kept out, although steps as long as these soon learn the others by heart.
+    # One pass more is never worse on the rows that were kept out, although steps as long as these soon learn the others
+    # by heart.
     rows, positive = gradients(count=60, gap=0.2)
-    out = property_classifier._dealt(positive.bool(), 5, rng()) == 0
+    out = property_classifier._deal_folds(positive.bool(), 5, rng()) == 0
     monkeypatch.setattr(property_classifier, "_RATE", 0.02)
     losses = []
     for passes in range(1, 16):

@@ -162,7 +162,7 @@ def test_messages_without_a_common_tensor_are_refused(view):
 def drawn(attack, view, monkeypatch):
     """Return for each moment the examples that the attacker drew, a row for each gradient, and what it was told of the classifier's rows."""
     seen, told = [], []
-    own, fit = property_inference.shadows, property_inference.fit
+    own, fit = property_inference.shadow_messages, property_inference.fit
 
     def shadows(task, moment, pool, members, rng, defence=None):
         seen.append((moment, pool, members))
@@ -172,7 +172,7 @@ def drawn(attack, view, monkeypatch):
         told.append((rows, positive))
         return fit(family, rows, positive, rng)
 
-    monkeypatch.setattr(property_inference, "shadows", shadows)
+    monkeypatch.setattr(property_inference, "shadow_messages", shadows)
     monkeypatch.setattr(property_inference, "fit", fitted)
     attack(view, stream(0, "attack"))
     return seen, told
@@ -300,7 +300,7 @@ def test_messages_that_are_not_numbers_are_refused(value, view):
     spoilt = dataclasses.replace(
         view, messages=tuple(m.map(lambda t: t + value) if m.kind is Kind.GRADIENT else m for m in view.messages)
     )
-    with pytest.raises(Refusal, match=r"needs finite messages. There are others: the training has diverged"):
+    with pytest.raises(Refusal, match=r"needs finite messages. There are others: the training run has diverged"):
         QUICK(spoilt, stream(0))
 
 

@@ -78,7 +78,8 @@ def test_noise_of_each_step_has_its_variance_in_the_update(observe, momentum):
         residuals = standardise(replayed, found.sent.tensors, stream(seed))
         drawn.append(torch.cat([tensor.flatten() for tensor in residuals.values()]))
     whole = torch.stack(drawn)
-    # Over 200 draws of about 1,000 entries; what noise of earlier steps does to later gradients is left out, and small here.
+    # Over 200 draws of about 1,000 entries; what noise of earlier steps does to later gradients is left out, and small
+    # here.
     assert whole.mean().abs() < 0.01
     assert whole.square().mean().item() == pytest.approx(1.0, rel=0.03)
     weights = [0.05 * sum(momentum**lag for lag in range(end)) for end in (3, 2, 1)]

@@ -4,7 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from leaktight.attacks.ridge_inverter import Known, RidgeInverter
+from leaktight.attacks.ridge_inverter import KnownMessages, RidgeInverter
 from leaktight.core.random import stream
 
 CLASSES, NUMBERS, WIDTH = 3, 4, 24
@@ -19,12 +19,12 @@ def lessons(count=300, examples=1, seed=0, content=1.0):
     labels = torch.randint(CLASSES, (count, examples), generator=rng)
     marks = 3 * F.one_hot(labels, CLASSES).float() @ torch.randn(CLASSES, WIDTH, generator=stream(8))
     sent = content * torch.einsum("men,menw->mew", inputs, maps[labels]) + marks
-    return Known(sent.mean(1), inputs, labels)
+    return KnownMessages(sent.mean(1), inputs, labels)
 
 
 @pytest.mark.parametrize("examples", [1, 2])
 def test_examples_and_labels_come_back_by_rising_label(examples):
-    inverter = RidgeInverter(lessons(600, examples), MEANS, held=100)
+    inverter = RidgeInverter(lessons(600, examples), MEANS, held_out=100)
     victims = lessons(40, examples, seed=5)
     inputs, labels = inverter.answer(victims.rows, examples)
     assert (labels == victims.labels.sort(1).values).float().mean() > 0.95
@@ -36,7 +36,7 @@ def test_examples_and_labels_come_back_by_rising_label(examples):
 
 
 def test_of_examples_with_one_label_the_mean_is_answered():
-    inverter = RidgeInverter(lessons(600, 2), MEANS, held=100)
+    inverter = RidgeInverter(lessons(600, 2), MEANS, held_out=100)
     victims = lessons(100, 2, seed=5)
     same = victims.labels[:, 0] == victims.labels[:, 1]
     inputs, labels = inverter.answer(victims.rows[same], 2)
@@ -49,7 +49,7 @@ def test_of_examples_with_one_label_the_mean_is_answered():
 
 
 def test_where_messages_tell_labels_alone_class_means_are_answered():
-    inverter = RidgeInverter(lessons(300, content=0.0), MEANS, held=60)
+    inverter = RidgeInverter(lessons(300, content=0.0), MEANS, held_out=60)
     victims = lessons(20, seed=5, content=0.0)
     inputs, labels = inverter.answer(victims.rows, 1)
     assert torch.equal(labels, victims.labels)
@@ -59,15 +59,17 @@ def test_where_messages_tell_labels_alone_class_means_are_answered():
 def test_settings_are_chosen_by_messages_that_were_not_learned_from():
     """Labels of no use are not listened to: with labels at random, messages of other labels count as much."""
     known = lessons(300)
-    assert RidgeInverter(known, MEANS, held=60)._own_class > 0
+    assert RidgeInverter(known, MEANS, held_out=60)._own_class > 0
     shared = torch.randn(NUMBERS, WIDTH, generator=stream(4))
-    blurred = Known(known.inputs[:, 0] @ shared + torch.randn(300, WIDTH, generator=stream(6)), known.inputs, known.labels)
-    assert RidgeInverter(blurred, MEANS, held=60)._own_class == 0
+    blurred = KnownMessages(
+        known.inputs[:, 0] @ shared + torch.randn(300, WIDTH, generator=stream(6)), known.inputs, known.labels
+    )
+    assert RidgeInverter(blurred, MEANS, held_out=60)._own_class == 0
 
 
 def test_where_messages_tell_nothing_the_mean_of_all_is_answered():
     blank = lessons(300)
-    noise = Known(torch.randn(300, WIDTH, generator=stream(7)), blank.inputs, blank.labels)
+    noise = KnownMessages(torch.randn(300, WIDTH, generator=stream(7)), blank.inputs, blank.labels)
     means = torch.rand(CLASSES, NUMBERS, generator=stream(3))
-    inputs, _ = RidgeInverter(noise, means, held=60).answer(torch.randn(20, WIDTH, generator=stream(2)), 1)
+    inputs, _ = RidgeInverter(noise, means, held_out=60).answer(torch.randn(20, WIDTH, generator=stream(2)), 1)
     assert (inputs - blank.inputs.mean((0, 1))).square().mean() < 0.1 * blank.inputs.var()

@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 import torch
 
-from leaktight.attacks.shadow import Moment, moments, shadows
+from leaktight.attacks.shadow import Moment, moments, shadow_messages
 from leaktight.core.defence import Undefended
 from leaktight.core.errors import Refusal
 from leaktight.core.message import Kind
@@ -35,7 +35,7 @@ def replayed(view, run, exchange, defence=None):
     """Return the shadow of a message at the examples that are behind it, and the message."""
     truth = run.truth(exchange.sent.key).raw
     [moment] = moments(view, [exchange])
-    [found] = shadows(view.task, moment, truth, torch.arange(len(truth))[None], stream(0), defence)
+    [found] = shadow_messages(view.task, moment, truth, torch.arange(len(truth))[None], stream(0), defence)
     return {name: tensor[0] for name, tensor in found.items()}, exchange.sent.tensors
 
 
@@ -90,7 +90,7 @@ def test_local_steps_are_played():
     for _ in range(3):
         slopes = gradient(view.task, one, pool.take(torch.tensor([5]))).tensors
         one = {name: tensor - 0.5 * slopes[name] for name, tensor in one.items()}
-    [found] = shadows(view.task, moment, pool, torch.full((1, 12), 5), stream(0))
+    [found] = shadow_messages(view.task, moment, pool, torch.full((1, 12), 5), stream(0))
     require_close(
         {name: tensor[0] for name, tensor in found.items()}, {name: one[name] - moment.parameters[name] for name in one}
     )
@@ -110,11 +110,15 @@ def test_noise_is_the_attacker_s_own_and_new_each_time():
     view = THREAT.view(toy_run(GaussianNoise(std=0.1), rounds=1, batch_size=4))
     [moment] = moments(view, view.exchanges())
     members = torch.arange(4).expand(40, 4)
-    found = [sent["head.bias"] for sent in shadows(view.task, moment, batch, members, stream(0), GaussianNoise(std=0.1))]
+    found = [
+        sent["head.bias"] for sent in shadow_messages(view.task, moment, batch, members, stream(0), GaussianNoise(std=0.1))
+    ]
     drawn = torch.cat(found)
     assert drawn.shape == (40, 4)
     assert drawn.std(0).mean().item() == pytest.approx(0.1, rel=0.2)
-    again = [sent["head.bias"] for sent in shadows(view.task, moment, batch, members, stream(0), GaussianNoise(std=0.1))]
+    again = [
+        sent["head.bias"] for sent in shadow_messages(view.task, moment, batch, members, stream(0), GaussianNoise(std=0.1))
+    ]
     assert torch.equal(torch.cat(again), drawn)
 
 
@@ -122,7 +126,7 @@ def test_a_defence_remembers_nothing_of_the_message_before():
     # Top-k adds what it held back to the next message; two of the attacker's own are two participants.
     view = THREAT.view(toy_run(rounds=1, batch_size=4))
     [moment] = moments(view, view.exchanges())
-    one, other = shadows(view.task, moment, toy_batch(4), torch.arange(4).expand(2, 4), stream(0), TopK(share=0.1))
+    one, other = shadow_messages(view.task, moment, toy_batch(4), torch.arange(4).expand(2, 4), stream(0), TopK(share=0.1))
     require_close(one, other)
 
 
@@ -155,8 +159,8 @@ def test_gradients_come_stacked_and_in_order():
     task, pool = toy_task(), toy_batch(10)
     moment = Moment(task.public_parameters(), Kind.GRADIENT, 2, 3)
     members = torch.randint(10, (5, 6), generator=torch.Generator().manual_seed(0))
-    [together] = shadows(task, moment, pool, members, stream(0))
-    alone = [next(iter(shadows(task, moment, pool, row[None], stream(0)))) for row in members]
+    [together] = shadow_messages(task, moment, pool, members, stream(0))
+    alone = [next(iter(shadow_messages(task, moment, pool, row[None], stream(0)))) for row in members]
     for name, tensor in together.items():
         assert torch.allclose(tensor, torch.cat([each[name] for each in alone]), atol=1e-6)
 
@@ -165,6 +169,6 @@ def test_an_undefended_participant_and_none_at_all_are_the_same():
     task, pool = toy_task(), toy_batch(6)
     moment = Moment(task.public_parameters(), Kind.GRADIENT, 1, 6)
     one, other = (
-        next(iter(shadows(task, moment, pool, torch.arange(6)[None], stream(0), each))) for each in (None, Undefended())
+        next(iter(shadow_messages(task, moment, pool, torch.arange(6)[None], stream(0), each))) for each in (None, Undefended())
     )
     assert all(torch.equal(one[name], other[name]) for name in one)

@@ -16,8 +16,8 @@ from leaktight.learning import Client, Server, classification
 from leaktight.models import DLNet
 
 SHAPE = (3, 16, 16)
-# Of two crops of photographs, an untrained DLNet and stream 0, in double precision: in single precision a change of the start in its last
-# bit moves three of them by 1e-3 or more.
+# Of two crops of photographs, an untrained DLNet and stream 0, in double precision: in single precision a change of the
+# start in its last bit moves three of them by 1e-3 or more.
 STORED = {
     "dlg2019": (0.03104630638564, 0.02313537190936),
     "idlg2020": (0.02039838725012, 0.01976658385836),

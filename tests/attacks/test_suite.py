@@ -13,7 +13,7 @@ from leaktight.attacks.suite import (
     POSTERIOR,
     PUBLIC_HEAD,
     SCALE_FREE,
-    fitting,
+    fitting_attacks,
     prior_of,
     scale,
     whole_suite,
@@ -45,13 +45,13 @@ def view_of(run=None, knows=EVERYTHING, seat="server"):
     ids=["none", "noise", "private loss", "residual"],
 )
 def test_the_channel_says_which_searches_are_worth_trying(defence, more):
-    chosen, untried = fitting(whole_suite(), view_of(toy_run(defence, batch_size=1)))
+    chosen, untried = fitting_attacks(whole_suite(), view_of(toy_run(defence, batch_size=1)))
     assert set(chosen) == ALWAYS | more
     assert untried == {}
 
 
 def test_an_unknown_defence_may_have_changed_the_scale():
-    chosen, untried = fitting(whole_suite(), view_of(knows=frozenset()))
+    chosen, untried = fitting_attacks(whole_suite(), view_of(knows=frozenset()))
     assert set(chosen) == {"analytic", SCALE_FREE}
     assert untried == {
         "learned_inverter": "the threat model does not grant auxiliary, defence",
@@ -65,8 +65,8 @@ def test_messages_about_the_same_examples_are_searched_jointly():
         dataclasses.replace(m, facts={**m.facts, "owned": m.facts["examples"]}) if m.kind is Kind.GRADIENT else m
         for m in view.messages
     )
-    assert JOINED in fitting(whole_suite(), dataclasses.replace(view, messages=same))[0]
-    assert JOINED not in fitting(whole_suite(), view)[0]
+    assert JOINED in fitting_attacks(whole_suite(), dataclasses.replace(view, messages=same))[0]
+    assert JOINED not in fitting_attacks(whole_suite(), view)[0]
 
 
 def test_cheap_attacks_come_first():
@@ -77,7 +77,7 @@ def test_cheap_attacks_come_first():
 
 def test_a_search_for_too_many_numbers_is_not_tried(monkeypatch):
     monkeypatch.setattr("leaktight.attacks.suite.MOST_REMEMBERED", 23)
-    chosen, untried = fitting(whole_suite(), view_of(toy_run(batch_size=2)))
+    chosen, untried = fitting_attacks(whole_suite(), view_of(toy_run(batch_size=2)))
     assert POSTERIOR not in chosen
     assert untried == {POSTERIOR: "24 numbers behind one message are too many for a search"}
 
@@ -87,13 +87,13 @@ def test_public_examples_make_the_prior_where_there_are_enough(monkeypatch):
     run = toy_run(batch_size=1, auxiliary=toy_batch(32))
     few = dataclasses.replace(run, auxiliary=toy_batch(31))
     assert [prior_of(view_of(each)) for each in (run, few)] == [Public(), Generic()]
-    assert [fitting(whole_suite(), view_of(each))[0][POSTERIOR].prior for each in (run, few)] == [Public(), Generic()]
+    assert [fitting_attacks(whole_suite(), view_of(each))[0][POSTERIOR].prior for each in (run, few)] == [Public(), Generic()]
 
 
 def test_labels_are_attacked_at_the_cut_by_who_does_not_have_the_model_before_it():
     suite = {name: whole_suite()[name] for name in ("gradient_norm", "clustering", "analytic")}
     assert suite["clustering"].layer == ALL
-    chosen, _ = fitting(suite, view_of(cut_run(batch_size=4), frozenset({Knows.DEFENCE}), "feature-party"))
+    chosen, _ = fitting_attacks(suite, view_of(cut_run(batch_size=4), frozenset({Knows.DEFENCE}), "feature-party"))
     assert {name: attack.layer for name, attack in chosen.items()} == {"gradient_norm": CUT, "clustering": CUT}
 
 

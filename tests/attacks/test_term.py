@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from leaktight.attacks import Consensus, GradientMatching, SearchGuardedLBFGS
-from leaktight.attacks.hypotheses import hypotheses
+from leaktight.attacks.hypotheses import guess_hypotheses
 from leaktight.attacks.search_engine import SearchEngine
 from leaktight.attacks.term import Candidate, GroupTerm, Term
 from leaktight.core.errors import InvalidValue
@@ -106,7 +106,7 @@ def test_candidates_that_must_agree_end_closer_together(observe):
         [(_, victims)] = plan.cases(view, view.exchanges(), stream(0))
         objective = plan.objective(victims, view)
         seen = []
-        problem = objective.problem(hypotheses(victims, 4, stream(0)))
+        problem = objective.problem(guess_hypotheses(victims, 4, stream(0)))
         engine = SearchEngine(problem, plan.search(4), lambda now, owners, points, seen=seen: seen.append(points))
         engine.run(plan.starts(objective, 4, stream(0)), 2)
         spreads.append(objective.layout.unpack(seen[-1])["examples"].view(2, 4, -1).std(1).mean())

@@ -8,7 +8,7 @@ import torch
 
 from leaktight.attacks.presets import preset
 from leaktight.attacks.replay import Replay
-from leaktight.attacks.suite import fitting, whole_suite
+from leaktight.attacks.suite import fitting_attacks, whole_suite
 from leaktight.captures import read_captures
 from leaktight.captures.capture import pack_tensors
 from leaktight.channels import deviations
@@ -102,7 +102,7 @@ def test_more_numbers_than_memory_can_hold_are_not_searched_for(recorded):
         plan = captured(folder)
         cell = next(cell for cell in plan.cells() if cell.purpose == "measure")
         run = cell.scenario.observe(cell.scenario.train(cell.defence, 0), cell.defence, asked(cell))
-        return fitting(whole_suite(), plan.probes["strongest"].threat.view(run))
+        return fitting_attacks(whole_suite(), plan.probes["strongest"].threat.view(run))
 
     chosen, untried = fit(40_000)
     assert list(chosen) == ["analytic", "scale-free"]

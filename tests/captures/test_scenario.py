@@ -71,7 +71,7 @@ def test_an_update_of_several_steps_is_replayed(recorded):
 @pytest.mark.parametrize("known", [{}, {"local_steps": 2}, {"local_steps": 2, "learning_rate": 0.1, "adaptive": True}])
 def test_an_update_of_unknown_steps_has_no_undefended_twin(recorded, known):
     one = scenario(recorded(steps=2, batch_size=1, **known), truth=True)
-    assert next(iter(observed(one, AsCaptured()).inside.values())).plain is None
+    assert next(iter(observed(one, AsCaptured()).truths.values())).plain is None
     with pytest.raises(Refusal, match="the number or size of local steps is unknown"):
         observed(one, Undefended())
 

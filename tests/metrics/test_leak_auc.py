@@ -14,7 +14,7 @@ from leaktight.core.attack import Labels, LabelScores, Scores
 from leaktight.core.errors import InvalidValue, Refusal
 from leaktight.core.random import stream
 from leaktight.metrics import LeakAUC, standard
-from leaktight.metrics.leak_auc import _step, resampled
+from leaktight.metrics.leak_auc import _step, quantile_interval
 from leaktight.metrics.null_auc import null_quantile
 from leaktight.testing.metrics import Trial, check_metric
 
@@ -202,13 +202,13 @@ def test_the_interval_covers_the_true_quantile_about_as_often_as_it_says():
     rng = torch.Generator().manual_seed(2)
     inside = 0
     for number in range(200):
-        low, high = resampled(torch.rand(40, generator=rng), 0.5, stream(number))
+        low, high = quantile_interval(torch.rand(40, generator=rng), 0.5, stream(number))
         inside += low <= 0.5 <= high
     assert 178 <= inside <= 199
 
 
 def test_many_steps_are_resampled_in_parts(monkeypatch):
     values = torch.rand(50, generator=torch.Generator().manual_seed(3))
-    whole = resampled(values, 0.95, stream(0))
+    whole = quantile_interval(values, 0.95, stream(0))
     monkeypatch.setattr("leaktight.metrics.leak_auc._DRAWS", 50 * 300)
-    assert resampled(values, 0.95, stream(0)) == whole
+    assert quantile_interval(values, 0.95, stream(0)) == whole

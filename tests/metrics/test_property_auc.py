@@ -12,7 +12,7 @@ from leaktight.core.attack import PropertyScores, Scores
 from leaktight.core.errors import InvalidValue, Refusal
 from leaktight.core.random import stream
 from leaktight.metrics import PropertyAuc, standard
-from leaktight.metrics.property_auc import held
+from leaktight.metrics.property_auc import has_property
 from leaktight.statistics.auc import delong
 from leaktight.testing.metrics import Trial, check_metric
 
@@ -63,7 +63,7 @@ def test_each_layer_is_that_of_scikit_learn_with_its_interval(truth):
 def test_one_example_is_enough_for_a_message_to_have_the_property(truth):
     readings = grade(scored([[0.9, 0.8, 0.1, 0.2]]), truth([[0, 0, 1], [1, 1, 1], [0, 0, 0], [0]]))
     assert [reading.value for reading in readings] == [1.0]
-    assert held(truth([[0, 1], [0, 0]])).tolist() == [True, False]
+    assert has_property(truth([[0, 1], [0, 0]])).tolist() == [True, False]
 
 
 def test_the_raw_examples_count_not_the_used_ones(truth):

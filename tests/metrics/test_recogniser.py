@@ -9,7 +9,7 @@ from leaktight.core.random import stream
 from leaktight.core.task import Batch
 from leaktight.data import Digits
 from leaktight.metrics import recogniser as module
-from leaktight.metrics.recogniser import nothing, recogniser
+from leaktight.metrics.recogniser import pictures_of_nothing, recogniser
 from leaktight.testing.conformance import own_randomness
 from leaktight.testing.seats import squares
 
@@ -34,7 +34,7 @@ def test_it_recognises_digits_that_it_has_not_seen(digits, known):
 
 def test_it_says_that_noise_and_digits_in_pieces_are_nothing(digits, known):
     rng = stream(7)
-    for pictures in (torch.rand(100, 1, 8, 8, generator=rng), nothing(digits.train.inputs[:200], rng)):
+    for pictures in (torch.rand(100, 1, 8, 8, generator=rng), pictures_of_nothing(digits.train.inputs[:200], rng)):
         assert (known.probabilities(pictures).argmax(1) == 10).float().mean() > 0.9
 
 
@@ -47,11 +47,11 @@ def test_what_a_screen_would_show_counts(digits, known):
 def test_it_follows_from_the_examples_and_the_seed_alone_and_is_made_once(monkeypatch):
     public = squares(30)
     monkeypatch.setattr(module, "STEPS", 20)
-    monkeypatch.setattr(module, "_made", {})
+    monkeypatch.setattr(module, "_recognisers", {})
     with own_randomness("recogniser"):
         one = recogniser(public)
     assert recogniser(Batch(public.inputs.clone(), public.labels.clone())) is one
-    monkeypatch.setattr(module, "_made", {})
+    monkeypatch.setattr(module, "_recognisers", {})
     again, other = recogniser(public), recogniser(public, seed=1)
     probabilities = [each.probabilities(public.inputs) for each in (one, again, other)]
     assert again is not one
@@ -61,20 +61,20 @@ def test_it_follows_from_the_examples_and_the_seed_alone_and_is_made_once(monkey
 
 def test_other_labels_make_another_one_and_old_ones_are_forgotten(monkeypatch):
     made = []
-    monkeypatch.setattr(module, "_made", {})
-    monkeypatch.setattr(module, "_learned", lambda public, seed: made.append(public) or len(made))
+    monkeypatch.setattr(module, "_recognisers", {})
+    monkeypatch.setattr(module, "_train", lambda public, seed: made.append(public) or len(made))
     public = squares(6)
     assert recogniser(public) == recogniser(public) == 1
     assert recogniser(Batch(public.inputs, public.labels.flip(0))) == 2
     for seed in range(1, 5):
         recogniser(public, seed=seed)
-    assert len(module._made) == 4
+    assert len(module._recognisers) == 4
     assert recogniser(public) == 7
 
 
 def test_it_learns_although_the_caller_needs_no_gradients(monkeypatch):
     monkeypatch.setattr(module, "STEPS", 3)
-    monkeypatch.setattr(module, "_made", {})
+    monkeypatch.setattr(module, "_recognisers", {})
     with torch.no_grad():
         found = recogniser(squares(9))
     assert not any(parameter.requires_grad for parameter in found.network.parameters())
@@ -84,7 +84,7 @@ def test_it_learns_although_the_caller_needs_no_gradients(monkeypatch):
 def test_pictures_of_nothing_are_the_images_in_pieces_and_smooth_noise(shape):
     images = torch.rand(9, *shape, generator=stream(0))
     before = images.clone()
-    found = nothing(images, stream(1))
+    found = pictures_of_nothing(images, stream(1))
     assert torch.equal(images, before)
     assert found.shape == images.shape
     for number in range(9):
@@ -98,12 +98,12 @@ def test_pictures_of_nothing_are_the_images_in_pieces_and_smooth_noise(shape):
 
 def test_pieces_are_squares_that_stay_whole():
     image = torch.arange(28.0 * 28).view(1, 1, 28, 28)
-    found = nothing(image.repeat(3, 1, 1, 1), stream(0))[2, 0]
+    found = pictures_of_nothing(image.repeat(3, 1, 1, 1), stream(0))[2, 0]
     tiles = {tuple(tile.flatten().tolist()) for tile in image[0, 0].unfold(0, 4, 4).unfold(1, 4, 4).flatten(0, 1)}
     assert {tuple(tile.flatten().tolist()) for tile in found.unfold(0, 4, 4).unfold(1, 4, 4).flatten(0, 1)} == tiles
 
 
 def test_colours_of_a_pixel_stay_together():
     image = torch.stack([torch.arange(64.0), torch.arange(64.0) + 100]).view(1, 2, 8, 8)
-    found = nothing(image, stream(0))[0].flatten(1)
+    found = pictures_of_nothing(image, stream(0))[0].flatten(1)
     assert torch.equal(found[1] - found[0], torch.full((64,), 100.0))

@@ -220,7 +220,8 @@ def test_an_owner_is_the_sender_of_the_nearest_reconstruction(ground_truths):
     guess = guessed([rows(0.1, 9.1), rows(5.1), rows(7.0)], ["a", "b", "a"])
     raw, used = TracingDistance().grade(guess, truth, stream(0))
     assert (raw.against, used.against) == ("raw", "used")
-    # 9.0 is nearest to a reconstruction of another message, but of the same participant; 4.0 to one of another participant.
+    # 9.0 is nearest to a reconstruction of another message, but of the same participant; 4.0 to one of another
+    # participant.
     assert raw.each == used.each == (0, 0, 0, 0, 1)
     assert (raw.name, raw.value, raw.n, raw.leaks) == ("tracing_distance", 0.2, 5, "low")
     assert raw.chance == pytest.approx(1 - 4 / 5)

@@ -10,7 +10,16 @@ from hypothesis import strategies as st
 
 from leaktight.core.errors import InvalidValue
 from leaktight.core.metric import Reading
-from leaktight.metrics.tradeoff import GREEN_BELOW, RED_ABOVE, Point, abscissa, calibrated, cap, cap_interval, region
+from leaktight.metrics.tradeoff import (
+    GREEN_BELOW,
+    RED_ABOVE,
+    Point,
+    abscissa,
+    calibrated_performance,
+    cap,
+    cap_interval,
+    region,
+)
 
 shares, distances = st.floats(0, 1), st.floats(0, 3)
 
@@ -27,7 +36,7 @@ def reading(value, half=None):
 
 @given(st.lists(st.tuples(shares, distances), min_size=1, max_size=8))
 def test_cap_is_the_mean_of_products(pairs):
-    products = [calibrated(*pair) for pair in pairs]
+    products = [calibrated_performance(*pair) for pair in pairs]
     found = cap([point(*pair) for pair in pairs])
     assert found == pytest.approx(sum(a * d for a, d in pairs) / len(pairs))
     assert min(products) - 1e-12 <= found <= max(products) + 1e-12

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from leaktight.core.errors import InvalidValue
 from leaktight.core.random import stream
-from leaktight.metrics.v_information import MOST, balanced, best_of, gains, t_interval, v_information
+from leaktight.metrics.v_information import MOST, balanced_mean, best_of, gains, t_interval, v_information
 
 
 def gaussians(count: int, seed: object, apart: float = 1.0) -> tuple[Tensor, Tensor]:
@@ -35,7 +35,8 @@ def logistic(seed: int, *, shuffled: bool = False) -> tuple[Tensor, Tensor]:
     kinds = []
     for part in ("fitted", "asked"):
         points, truth = gaussians(2000, (part, seed))
-        # Where nothing is to be told, a property is nobody's: neither of what is learned from nor of what is asked about.
+        # Where nothing is to be told, a property is nobody's: neither of what is learned from nor of what is asked
+        # about.
         kinds.append((points[:, None], truth[torch.randperm(2000, generator=stream(seed, part))] if shuffled else truth))
     (known, has), (others, asked) = kinds
     model = LogisticRegression().fit(known.numpy(), has.numpy())
@@ -46,7 +47,7 @@ def logistic(seed: int, *, shuffled: bool = False) -> tuple[Tensor, Tensor]:
 def test_the_true_posterior_has_the_information_of_the_integral(apart: float) -> None:
     points, truth = gaussians(40_000, "posterior", apart)
     worth = gains(torch.sigmoid(2 * points * apart), truth, edge=1e-12)
-    assert balanced(worth, truth).item() == pytest.approx(integrated(apart), abs=4 * worth.std().item() / 200)
+    assert balanced_mean(worth, truth).item() == pytest.approx(integrated(apart), abs=4 * worth.std().item() / 200)
 
 
 def test_a_logistic_family_reaches_the_posterior() -> None:
@@ -130,7 +131,7 @@ def test_choosing_among_guesses_is_not_rewarded() -> None:
     for seed in range(40):
         noise = 0.5 + 0.3 * (torch.rand(20, 60, generator=stream(seed, "noise"), dtype=torch.float64) - 0.5)
         families = gains(noise, truth)
-        largest.append(balanced(families, truth).amax().item())
+        largest.append(balanced_mean(families, truth).amax().item())
         chosen.append(best_of(families, truth, stream(seed, "halves")).item())
     low, _ = t_interval(largest)
     assert low is not None

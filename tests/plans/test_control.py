@@ -83,7 +83,7 @@ def test_the_same_stream_gives_the_same_noise_and_the_run_is_unchanged(run: Run)
 
 def test_a_tensor_of_zeros_stays_zero(run: Run) -> None:
     flat = run.transcript[1].map(torch.zeros_like)
-    null = nullify(Run((flat,), run.public, run.defence, {flat.key: run.inside[flat.key]}), stream(0))
+    null = nullify(Run((flat,), run.public, run.defence, {flat.key: run.truths[flat.key]}), stream(0))
     assert all(tensor.abs().sum() == 0 for tensor in null.transcript[0].tensors.values())
 
 

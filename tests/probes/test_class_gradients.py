@@ -19,7 +19,7 @@ from leaktight.data import RareDigit
 from leaktight.learning import Split
 from leaktight.models import MLP
 from leaktight.probes import ClassGradients
-from leaktight.probes.class_gradients import SHARES, described
+from leaktight.probes.class_gradients import SHARES, class_quantiles
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +29,7 @@ def run() -> Run:
     return scenario.observe(training, Undefended(), Observation("training", batch_size=128, victims=4, seed=0))
 
 
-def ground_truth(run: Run, rows: Tensor, labels: Tensor) -> GroundTruth:
+def inside(run: Run, rows: Tensor, labels: Tensor) -> GroundTruth:
     """Return one message of these rows behind these labels."""
     message = Message(Kind.CUT_GRADIENT, "label-party", "feature-party", 0, {"gradient": rows})
     batch = Batch(torch.zeros(len(rows), 1), labels)
@@ -38,7 +38,7 @@ def ground_truth(run: Run, rows: Tensor, labels: Tensor) -> GroundTruth:
 
 def test_quantiles_are_those_of_each_class(run: Run) -> None:
     rows = torch.tensor([[3.0, 4.0], [0.0, 2.0], [-1.0, 0.0], [0.0, -3.0]])
-    found = described(ground_truth(run, rows, torch.tensor([1, 1, 0, 0])))
+    found = class_quantiles(inside(run, rows, torch.tensor([1, 1, 0, 0])))
     assert found is not None
     negative, positive, below, above = found.view(8, len(SHARES))[:4]
     middle = SHARES.index(0.5)
@@ -53,11 +53,11 @@ def test_quantiles_are_those_of_each_class(run: Run) -> None:
 
 @pytest.mark.parametrize("label", [0, 1])
 def test_a_step_of_one_class_is_left_out(run: Run, label: int) -> None:
-    assert described(ground_truth(run, torch.ones(3, 2), torch.full((3,), label))) is None
+    assert class_quantiles(inside(run, torch.ones(3, 2), torch.full((3,), label))) is None
 
 
 def test_gradients_of_zero_have_no_direction(run: Run) -> None:
-    found = described(ground_truth(run, torch.zeros(4, 2), torch.tensor([0, 1, 0, 1])))
+    found = class_quantiles(inside(run, torch.zeros(4, 2), torch.tensor([0, 1, 0, 1])))
     assert found is not None
     norms, cosines, errors, slopes = found.view(4, 2, len(SHARES))
     assert norms.abs().max().item() == cosines.abs().max().item() == slopes.abs().max().item() == 0
@@ -93,9 +93,9 @@ def test_the_norm_is_the_error_times_the_slope(run: Run) -> None:
 
 
 def test_without_losses_there_are_no_factors(run: Run) -> None:
-    one = dataclasses.replace(ground_truth(run, torch.ones(4, 2), torch.tensor([0, 1, 0, 1])), losses=None)
+    one = dataclasses.replace(inside(run, torch.ones(4, 2), torch.tensor([0, 1, 0, 1])), losses=None)
     with pytest.raises(Refusal, match="needs the loss of each example"):
-        described(one)
+        class_quantiles(one)
 
 
 def test_a_run_without_cut_gradients_is_refused(run: Run) -> None:

@@ -6,7 +6,7 @@ import torch.nn.functional as F
 
 from leaktight.attacks import GradientMatching, SearchAdam, SearchLBFGS
 from leaktight.attacks import search_engine as engine_module
-from leaktight.attacks.hypotheses import hypotheses
+from leaktight.attacks.hypotheses import guess_hypotheses
 from leaktight.attacks.search_engine import SearchEngine
 from leaktight.core.errors import InvalidValue, Refusal
 from leaktight.core.random import stream
@@ -44,7 +44,7 @@ def test_values_are_the_cosine_of_the_candidate_at_that_moment(run):
     exchanges = view.exchanges()
     [(_, victims)] = ATTACK.cases(view, exchanges, rng)
     objective = ATTACK.objective(victims, view)
-    hypotheses(victims, 1, rng)
+    guess_hypotheses(victims, 1, rng)
     points = ATTACK.starts(objective, 1, rng)
     _, inputs, targets, _ = torch.func.vmap(objective.unpack)(points, victims.targets)
     found = paths(run)
@@ -75,7 +75,7 @@ def test_watching_changes_nothing_and_chunks_and_dropped_rows_are_put_in_place(r
     view = THREAT.view(run)
     [(_, victims)] = ATTACK.cases(view, view.exchanges(), stream(0))
     objective, seen = ATTACK.objective(victims, view), []
-    problem, starts = objective.problem(hypotheses(victims, 1, stream(1))), ATTACK.starts(objective, 1, stream(1))
+    problem, starts = objective.problem(guess_hypotheses(victims, 1, stream(1))), ATTACK.starts(objective, 1, stream(1))
     watched, alone = (
         SearchEngine(problem, ATTACK.search(), watch).run(starts, 3).points for watch in (lambda *now: seen.append(now), None)
     )

@@ -13,7 +13,7 @@ from leaktight.core.metric import Reading
 from leaktight.core.random import stream
 from leaktight.core.run import Run
 from leaktight.core.threat import Knows, ThreatModel
-from leaktight.metrics.property_auc import held
+from leaktight.metrics.property_auc import has_property
 from leaktight.metrics.v_information import MOST, v_information
 from leaktight.probes import VInformation
 from leaktight.testing import property_run, toy_run
@@ -82,7 +82,7 @@ def test_a_repeat_is_the_attack_scored_by_hand(run: Run) -> None:
     for repeat in range(2):
         guess = attack(view, stream(seed, "v_information", repeat))
         assert isinstance(guess, PropertyScores)
-        expected = v_information(guess.values, held([run.truth(key) for key in guess.keys]))
+        expected = v_information(guess.values, has_property([run.truth(key) for key in guess.keys]))
         for layer, value in zip(guess.layers, expected.tolist(), strict=True):
             assert found["v_information_logistic", layer].each[repeat] == pytest.approx(value)
 

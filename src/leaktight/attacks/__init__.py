@@ -1,16 +1,14 @@
-"""What an attacker does with messages: one file per idea, over one batched matching engine."""
+"""Attacks: what an attacker does with messages. One file per idea; all searches share one batched engine."""
 
 from leaktight.attacks.analytic import Analytic
 from leaktight.attacks.clustering import Clustering
 from leaktight.attacks.completion import Completion
 from leaktight.attacks.consensus import Consensus
-from leaktight.attacks.direction import Direction
+from leaktight.attacks.direction import Direction, FewHints, InnerProduct
 from leaktight.attacks.embedding_scores import EmbeddingAttack
-from leaktight.attacks.few_hints import FewHints
 from leaktight.attacks.gan import GanAttack
 from leaktight.attacks.gradient_norm import GradientNorm
 from leaktight.attacks.guarded_lbfgs import SearchGuardedLBFGS
-from leaktight.attacks.inner_product import InnerProduct
 from leaktight.attacks.label_attack import LabelAttack
 from leaktight.attacks.label_posterior import LabelPosterior
 from leaktight.attacks.label_reading import LabelReading

@@ -1,4 +1,4 @@
-"""Analytic recovery: what a linear layer saw, by algebra on its gradient alone, for one example or a batch."""
+"""Analytic recovery: algebra on a linear layer's gradient gives what the layer saw, for one example or a batch."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from torch import Tensor
 
 from leaktight.attacks.batch_reading import read_batch
 from leaktight.attacks.entry_law import entry_variances, visible_variances
-from leaktight.attacks.head_labels import labels_by_head
-from leaktight.attacks.label import can_read_labels, read_labels
+from leaktight.attacks.label_reading import can_read_labels, labels_by_head, read_labels
 from leaktight.attacks.linear_layer import LinearLayer, augment, first_linear_of_inputs
 from leaktight.attacks.peeling import NEAR
 from leaktight.attacks.rank_one import ROUNDING, RankOne, fit_rank_one
@@ -43,17 +42,18 @@ UNEVEN = 4.0
 class Analytic(Attack):
     r"""Read the examples off the first linear layer, without any search.
 
-    For z = W x + b and any loss, \(dL/dW = \delta x^T\) and \(dL/db = \delta\). One example is read off all rows at once, by total least
-    squares (`rank_one`): exact without noise, and with noise on every entry as good as the mean over all units. If the attacker knows the
-    defence, each entry counts by its law: noise by its variance, what a mask left out by the bound that this tells, and clipping not at
-    all. A batch is read by `peeling` and, for what that leaves, `spear`, where a ReLU follows on the layer. What they certify is marked
-    so; the others are answered by the rows of the gradient that mix fewest examples.
+    For z = W x + b and any loss, \(dL/dW = \delta x^T\) and \(dL/db = \delta\). One example is read off all rows at
+    once, by total least squares (`rank_one`): exact without noise, and with noise on every entry as good as the mean
+    over all units. If the attacker knows the defence, each entry counts by its law: noise by its variance, what a mask
+    left out by the bound that this tells, and clipping not at all. A batch is read by `peeling` and, for what that
+    leaves, `spear`, where a ReLU follows on the layer. What they certify is marked so; the others are answered by the
+    rows of the gradient that mix fewest examples.
 
-    A private loss changes nothing for one example; of a batch it takes the labels, and larger batches (about 12 instead of 16 behind 128
-    units) are read in part.
+    A private loss changes nothing for one example; of a batch it takes the labels, and larger batches (about 12 instead
+    of 16 behind 128 units) are read in part.
 
-    What it needs: a model whose body begins with a linear layer (after flattening), and that layer's gradient. Without the bias one
-    example is read up to a factor, which the range of pixels tells.
+    What it needs: a model whose body begins with a linear layer (after flattening), and that layer's gradient. Without
+    the bias one example is read up to a factor, which the range of pixels tells.
 
     Args:
         draws: how many draws SPEAR makes, at most, each time that peeling is stuck, at least 0.
@@ -64,7 +64,8 @@ class Analytic(Attack):
 
     Differs from the paper: total least squares for one row; see `peeling` and `spear`.
 
-    References: Aono et al. 2017, Eq. 4; Geiping et al. 2020, Proposition 3.1; Shariati and Meybodi 2026; Dimitrov et al. 2024.
+    References: Aono et al. 2017, Eq. 4; Geiping et al. 2020, Proposition 3.1; Shariati and Meybodi 2026; Dimitrov et
+        al. 2024.
     """
 
     kind: Literal["analytic"] = "analytic"
@@ -79,7 +80,7 @@ class Analytic(Attack):
         return frozenset({Knows.DEFENCE})
 
     def models(self, defence: Defence) -> bool:
-        """Model every defence that states what it does to gradients and messages; what becomes of an example before is not undone."""
+        """Model every defence that states its channel, unless it changes examples: such changes are not undone."""
         return defence.states_channel and "on_batch" not in defence.hooks()
 
     def run(self, view: View, rng: Stream) -> Reconstruction:
@@ -93,20 +94,22 @@ class Analytic(Attack):
         senders = [_Sender(view, exchange, name) for exchange in exchanges]
         if not senders or not all(sender.is_readable for sender in senders):
             raise Refusal(f"The analytic attack needs the gradients of `{name}` in every message. Not all of them are shared.")
-        read = [sender.read_one(rng) if sender.examples == 1 else sender.read_several(self.draws, rng) for sender in senders]
-        labels = tuple(one.labels for one in read)
-        known = not view.labels and any(bool((one >= 0).any()) for one in labels)
+        recoveries = [
+            sender.read_one(rng) if sender.examples == 1 else sender.read_several(self.draws, rng) for sender in senders
+        ]
+        labels = tuple(recovery.labels for recovery in recoveries)
+        known = not view.labels and any(bool((each >= 0).any()) for each in labels)
         return Reconstruction(
             keys=tuple(exchange.sent.key for exchange in exchanges),
-            inputs=tuple(_natural(view.task, one.seen) for one in read),
+            inputs=tuple(_natural(view.task, recovery.seen) for recovery in recoveries),
             labels=labels if known else None,
-            certified=tuple(one.certified for one in read),
+            certified=tuple(recovery.certified for recovery in recoveries),
         )
 
 
 @dataclasses.dataclass(frozen=True)
-class _Read:
-    """What the layer saw of each example behind a message, (examples, width); labels, -1 if unknown; which are certified."""
+class _Recovery:
+    """What the layer saw of each example, (examples, width), the labels, -1 if unknown, and which are certified."""
 
     seen: Tensor
     labels: Tensor
@@ -136,7 +139,7 @@ class _Sender:
         weight, bias = (wire in self.exchange.sent.tensors for wire in self.wires)
         return weight and (bias or (self.examples == 1 and self.layer.low is not None))
 
-    def read_one(self, rng: Stream) -> _Read:
+    def read_one(self, rng: Stream) -> _Recovery:
         """Read one example off all rows."""
         law, gradient = self._variances(), self._gradient()
         law = visible_variances(gradient) if law is None else law
@@ -145,19 +148,19 @@ class _Sender:
         label = self._label(seen, fit)
         labels = self._fill(torch.tensor([label]), rng)
         valid = bool(self.layer.outside(seen[None])[0] < NEAR) and _is_even(fit, gradient, law)
-        # Who does not know all that was done to a message believes it only if the network's own slopes are those of the reading.
-        told = label >= 0 if self.replay is None else self.replay.channel.complete
-        return _Read(seen[None, :-1], labels, torch.tensor([clear and valid and told]))
+        # An attacker who does not know the whole channel trusts a reading only if the network's own slopes confirm it.
+        sure = label >= 0 if self.replay is None else self.replay.channel.complete
+        return _Recovery(seen[None, :-1], labels, torch.tensor([clear and valid and sure]))
 
-    def read_several(self, draws: int, rng: Stream) -> _Read:
+    def read_several(self, draws: int, rng: Stream) -> _Recovery:
         """Read the examples of a batch."""
         law, rate = self._variances(), self._rate()
         noise = 0.0 if law is None else law.mean().sqrt().item() / abs(rate)
-        found = read_batch(self._gradient() / rate, self.layer, self.examples, draws, rng, public=self.public, noise=noise)
-        labels = found.labels
-        if bool(found.certified.all()) and not bool((labels >= 0).all()):
-            labels = labels_by_head(self.layer, found.seen, self._as_gradient())
-        return _Read(found.seen[:, :-1], self._fill(labels, rng), found.certified)
+        reading = read_batch(self._gradient() / rate, self.layer, self.examples, draws, rng, public=self.public, noise=noise)
+        labels = reading.labels
+        if bool(reading.certified.all()) and not bool((labels >= 0).all()):
+            labels = labels_by_head(self.layer, reading.seen, self._as_gradient())
+        return _Recovery(reading.seen[:, :-1], self._fill(labels, rng), reading.certified)
 
     def _as_gradient(self) -> dict[str, Tensor]:
         """Return what came as a gradient."""
@@ -176,7 +179,7 @@ class _Sender:
         return -float(sent.facts.get("learning_rate", 1.0)) if sent.kind is Kind.UPDATE else 1.0
 
     def _variances(self) -> Tensor | None:
-        """Return the variance of each entry by the defence's channel; None where no defence is known, or it leaves messages alone."""
+        """Return the variance of each entry by the known channel; None if there is none, or it changes nothing."""
         sent = self.exchange.sent.tensors
         if self.wires[1] not in sent:
             unknown = torch.full_like(self._gradient(), 1.0)
@@ -184,8 +187,8 @@ class _Sender:
             return unknown
         if self.replay is None or not (self.replay.channel.step or self.replay.channel.message):
             return None
-        found = entry_variances(self.replay, sent)
-        return augment(found[self.wires[0]], found[self.wires[1]])
+        variances = entry_variances(self.replay, sent)
+        return augment(variances[self.wires[0]], variances[self.wires[1]])
 
     def _label(self, seen: Tensor, fit: RankOne) -> int:
         """Return the label whose slopes are those of the gradient; -1 if none is, as under a private loss."""
@@ -200,7 +203,7 @@ class _Sender:
     def _fill(self, labels: Tensor, rng: Stream) -> Tensor:
         """Return labels with the unknown ones as they are read off the last layer, if they can be."""
         unknown = labels < 0
-        replay = self.replay or _replayed(self.task, self.exchange)
+        replay = self.replay or _replay_by_facts(self.task, self.exchange)
         sent = self.exchange.sent.tensors
         if not bool(unknown.any()) or replay is None or not can_read_labels(replay, sent):
             return labels
@@ -213,8 +216,8 @@ class _Sender:
         return filled
 
 
-def _replayed(task: Task, exchange: Exchange) -> Replay | None:
-    """Return the sender as its facts tell; None where they do not."""
+def _replay_by_facts(task: Task, exchange: Exchange) -> Replay | None:
+    """Return the sender as its public facts describe it; None where they do not."""
     if exchange.sent.kind is Kind.UPDATE and "local_steps" not in exchange.sent.facts:
         return None
     return Replay.of(task, exchange.sent)
@@ -222,7 +225,7 @@ def _replayed(task: Task, exchange: Exchange) -> Replay | None:
 
 def _replay(view: View, exchange: Exchange) -> Replay | None:
     """Return the sender with the channel of its defence; None if the attacker does not know it."""
-    replay = _replayed(view.task, exchange)
+    replay = _replay_by_facts(view.task, exchange)
     if view.defence is None or replay is None:
         return None
     return dataclasses.replace(replay, channel=view.defence.channel(view.task))
@@ -254,7 +257,7 @@ def _scale(fit: RankOne, layer: LinearLayer) -> tuple[Tensor, bool]:
 
 
 def _is_even(fit: RankOne, gradient: Tensor, law: Tensor | None) -> bool:
-    """Return whether the bias fits as well as the weights do, where all entries have one law: else something was done to it alone."""
+    """Return whether the bias fits as well as the weights, where all entries have one law; else it was changed."""
     if law is not None:
         return True
     left = (gradient.double() - torch.outer(fit.slopes, fit.seen)).square().mean(0).sqrt()

@@ -1,4 +1,4 @@
-"""Gradients of many batches at once: an example goes through the network once, however many batches it is in."""
+"""Gradients of many batches at once: an example passes the network once, however many batches it is in."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from leaktight.core.message import Tensors
 from leaktight.core.task import Batch, Task
 from leaktight.learning.gradient import gradient
 
-# Bytes: what layers put out for the examples of one pass, what is kept of all examples, what is averaged at once, and gradients that are
-# handed out at once. The last are few, so that they are still in the processor's cache for whoever takes them.
+# Bytes: what layers put out for the examples of one pass, what is kept of all examples, what is averaged at once, and
+# gradients that are handed out at once. The last are few, so that they are still in the processor's cache for whoever
+# takes them.
 PASSED, KEPT, AVERAGED, HANDED = 2**26, 2**29, 2**25, 2**22
 # Examples that a layer is tried on; and in how many batches an example must be, on average, to be worth its record.
 _TRIED, _WORTH = 8, 1.5
@@ -26,22 +27,24 @@ _kernel: Callable[..., Tensor] = conv2d_weight
 
 
 def batch_gradients(task: Task, parameters: Tensors, pool: Batch, members: Tensor) -> Iterator[dict[str, Tensor]]:
-    r"""Give the gradient of every batch's mean loss, some batches at a time, by the model's own names.
+    r"""Yield the gradient of every batch's mean loss, some batches at a time, by the model's own names.
 
-    The gradient of a batch is the mean of its examples' gradients, and batches that are drawn from one pool share their examples. So each
-    example is passed forward and backward once. Of a linear layer \(W a\) its input \(a_e\) and the slope \(s_e = \partial L_e / \partial W a_e\)
-    are kept, and a batch B of n gets
+    The gradient of a batch is the mean of its examples' gradients, and batches that are drawn from one pool share their
+    examples. So each example is passed forward and backward once. Of a linear layer \(W a\) its input \(a_e\) and the
+    slope \(s_e = \partial L_e / \partial W a_e\) are kept, and a batch B of n gets
 
     .. math:: \frac{\partial L_B}{\partial W} = \frac{1}{n} \sum_{e \in B} s_e a_e^T,
 
-    one matrix product for each batch. Of everything else the gradient of each example is kept, and one matrix product averages it for many batches.
+    one matrix product for each batch. Of everything else the gradient of each example is kept, and one matrix product
+    averages it for many batches.
 
-    A layer is treated so only if it is a plain `Linear` on rows or a plain `Conv2d`, is passed once, and gives on a few examples what autograd
-    gives; every other parameter takes `torch.func`, example by example. Where records would take more than 512 MB, or hardly an
-    example is in two batches, each batch takes a backward pass of its own.
+    A layer is treated so only if it is a plain `Linear` on rows or a plain `Conv2d`, is passed once, and gives on a few
+    examples what autograd gives; every other parameter takes `torch.func`, example by example. Where records would take
+    more than 512 MB, or hardly an example is in two batches, each batch takes a backward pass of its own.
 
     Args:
-        task: what is learned. Its model must treat each example by itself, as every defence and attack here takes it to.
+        task: what is learned. Its model must treat each example by itself, as every defence and attack here takes it
+            to.
         parameters: every parameter of the task's model, by the model's own names.
         pool: the examples.
         members: a row of positions in the pool for each batch.
@@ -61,20 +64,20 @@ def batch_gradients(task: Task, parameters: Tensors, pool: Batch, members: Tenso
     parameters = {name: tensor.detach() for name, tensor in parameters.items()}
     used, places = torch.unique(members.to(pool.labels.device), return_inverse=True)
     together = max(1, HANDED // sum(map(_bytes, parameters.values())))
-    kept = _collected(task, parameters, pool.take(used)) if places.numel() >= _WORTH * len(used) else None
-    if kept is None:
+    records = _collect(task, parameters, pool.take(used)) if places.numel() >= _WORTH * len(used) else None
+    if records is None:
         for rows in torch.split(used[places], together):
             each = [gradient(task, parameters, pool.take(row)).tensors for row in rows]
-            yield {name: torch.stack([one[name] for one in each]) for name in parameters}
+            yield {name: torch.stack([tensors[name] for tensors in each]) for name in parameters}
         return
-    averaged = sum(_bytes(parameters[name]) for name, record in kept.items() if isinstance(record, _Each))
+    averaged = sum(_bytes(parameters[name]) for name, record in records.items() if isinstance(record, _Each))
     for rows in torch.split(places, max(together, AVERAGED // max(1, averaged))):
         ones = torch.full(rows.shape, 1 / rows.shape[1], device=rows.device)
         weights = ones.new_zeros(len(rows), len(used)).scatter_add_(1, rows, ones)
-        means = {name: record.mean(weights) for name, record in kept.items() if isinstance(record, _Each)}
+        means = {name: record.mean(weights) for name, record in records.items() if isinstance(record, _Each)}
         for start in range(0, len(rows), together):
             few = slice(start, start + together)
-            products = {name: record.mean(rows[few]) for name, record in kept.items() if isinstance(record, _Outer)}
+            products = {name: record.mean(rows[few]) for name, record in records.items() if isinstance(record, _Outer)}
             yield {name: products[name] if name in products else means[name][few] for name in parameters}
 
 
@@ -86,8 +89,8 @@ class _Each:
 
     def mean(self, weights: Tensor) -> Tensor:
         """Return the mean for each batch, by the weight that each example has in it."""
-        found = weights.to(self.values.dtype) @ self.values.flatten(1)
-        return found.view(len(weights), *self.values.shape[1:])
+        means = weights.to(self.values.dtype) @ self.values.flatten(1)
+        return means.view(len(weights), *self.values.shape[1:])
 
     def total(self) -> Tensor:
         """Return the sum over all examples."""
@@ -113,50 +116,50 @@ class _Outer:
 _Record = _Each | _Outer
 
 
-def _collected(task: Task, parameters: Tensors, examples: Batch) -> dict[str, _Record] | None:
+def _collect(task: Task, parameters: Tensors, examples: Batch) -> dict[str, _Record] | None:
     """Return the record of every parameter; None if together they are too large."""
     trial = examples.take(torch.arange(min(_TRIED, len(examples)), device=examples.labels.device))
     layers, passed = _simple(task, parameters, trial)
-    kept = sum(
+    size_kept = sum(
         _bytes(tensor) for record in _records(task, parameters, layers, trial).values() for tensor in vars(record).values()
     )
-    if kept * len(examples) > KEPT * len(trial):
+    if size_kept * len(examples) > KEPT * len(trial):
         return None
     # A backward pass holds each output, its gradient, and about as much for what follows on it.
-    size = max(1, PASSED * len(trial) // (3 * passed + kept))
+    size = max(1, PASSED * len(trial) // (3 * passed + size_kept))
     parts = [
         _records(task, parameters, layers, examples.take(places))
         for places in torch.split(torch.arange(len(examples), device=examples.labels.device), size)
     ]
-    return {name: _joined([part[name] for part in parts]) for name in parameters}
+    return {name: _join([part[name] for part in parts]) for name in parameters}
 
 
 def _records(task: Task, parameters: Tensors, layers: Mapping[str, nn.Module], batch: Batch) -> dict[str, _Record]:
     """Return the record of every parameter for the examples of one pass."""
-    found: dict[str, _Record] = {}
+    records: dict[str, _Record] = {}
     with _Watch(layers) as watch:
         losses = task.loss(task.forward(parameters, batch.inputs), batch.labels)
     calls = {name: watch.calls[name][0] for name in layers}
     slopes = torch.autograd.grad(losses.sum(), [output for _, output in calls.values()]) if calls else ()
     for (name, (inputs, _)), slope in zip(calls.items(), slopes, strict=True):
-        found |= _of_layer(name, layers[name], inputs, slope)
-    rest = [name for name in parameters if name not in found]
-    return found | ({name: _Each(each) for name, each in _rest(task, parameters, rest, batch).items()} if rest else {})
+        records |= _of_layer(name, layers[name], inputs, slope)
+    rest = [name for name in parameters if name not in records]
+    return records | ({name: _Each(each) for name, each in _rest(task, parameters, rest, batch).items()} if rest else {})
 
 
 def _of_layer(name: str, layer: nn.Module, inputs: Tensor, slopes: Tensor) -> dict[str, _Record]:
     """Return what is kept of a simple layer."""
-    found: dict[str, _Record] = {}
+    records: dict[str, _Record] = {}
     if isinstance(layer, nn.Conv2d):
         shape, how = layer.weight.shape, (layer.stride, layer.padding, layer.dilation, layer.groups)
         # One call for each example: unfolding the inputs takes twice as long and ten times the memory.
         pairs = zip(torch.split(inputs, 1), torch.split(slopes, 1), strict=True)
-        found[f"{name}.weight"] = _Each(torch.stack([_kernel(one, shape, slope, *how) for one, slope in pairs]))
+        records[f"{name}.weight"] = _Each(torch.stack([_kernel(image, shape, slope, *how) for image, slope in pairs]))
     else:
-        found[f"{name}.weight"] = _Outer(slopes, inputs)
+        records[f"{name}.weight"] = _Outer(slopes, inputs)
     if layer.bias is not None:
-        found[f"{name}.bias"] = _Each(slopes.flatten(2).sum(2) if slopes.dim() > 2 else slopes)
-    return found
+        records[f"{name}.bias"] = _Each(slopes.flatten(2).sum(2) if slopes.dim() > 2 else slopes)
+    return records
 
 
 def _rest(task: Task, parameters: Tensors, names: Sequence[str], batch: Batch) -> dict[str, Tensor]:
@@ -168,12 +171,12 @@ def _rest(task: Task, parameters: Tensors, names: Sequence[str], batch: Batch) -
         return task.loss(outputs, label[None]).sum()
 
     own = {name: parameters[name] for name in names}
-    found: dict[str, Tensor] = vmap(grad(loss), in_dims=(None, 0, 0))(own, batch.inputs, batch.labels)
-    return found
+    gradients: dict[str, Tensor] = vmap(grad(loss), in_dims=(None, 0, 0))(own, batch.inputs, batch.labels)
+    return gradients
 
 
 def _simple(task: Task, parameters: Tensors, trial: Batch) -> tuple[dict[str, nn.Module], int]:
-    """Return the layers that a record is made of by hand, and how many bytes all watched layers put out for the trial."""
+    """Return the layers with a record made by hand, and how many bytes all watched layers put out for the trial."""
     owners = Counter(id(parameter) for _, parameter in task.model.named_parameters(remove_duplicate=False))
     layers = {
         name: layer
@@ -192,12 +195,12 @@ def _simple(task: Task, parameters: Tensors, trial: Batch) -> tuple[dict[str, nn
     }
     outputs = [output for _, output in once.values()]
     sought = [*outputs, *leaves.values()]
-    found = torch.autograd.grad(losses.sum(), sought, allow_unused=True, materialize_grads=True)
-    wanted = dict(zip(leaves, found[len(outputs) :], strict=True))
+    gradients = torch.autograd.grad(losses.sum(), sought, allow_unused=True, materialize_grads=True)
+    wanted = dict(zip(leaves, gradients[len(outputs) :], strict=True))
     fit = {}
-    for (name, (inputs, _)), slope in zip(once.items(), found[: len(outputs)], strict=True):
-        made = _of_layer(name, layers[name], inputs, slope)
-        if all(_close(record.total(), wanted[which]) for which, record in made.items()):
+    for (name, (inputs, _)), slope in zip(once.items(), gradients[: len(outputs)], strict=True):
+        records = _of_layer(name, layers[name], inputs, slope)
+        if all(_close(record.total(), wanted[which]) for which, record in records.items()):
             fit[name] = layers[name]
     return fit, passed
 
@@ -225,7 +228,8 @@ class _Watch:
 
     def _write(self, name: str) -> Callable[[nn.Module, tuple[Tensor, ...], Tensor], Tensor]:
         def hook(_: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> Tensor:
-            # Where no parameter asks for gradients, they start here. The network goes on with a copy, which it may change in place.
+            # Where no parameter asks for gradients, they start here. The network gets a copy, which it may change in
+            # place.
             output = output if output.requires_grad else output.detach().requires_grad_(True)
             self.calls[name].append((inputs[0].detach(), output))
             return output.clone()
@@ -233,13 +237,13 @@ class _Watch:
         return hook
 
 
-def _joined(parts: Sequence[_Record]) -> _Record:
+def _join(parts: Sequence[_Record]) -> _Record:
     fields = {field: torch.cat([vars(part)[field] for part in parts]) for field in vars(parts[0])}
     return type(parts[0])(**fields)
 
 
-def _close(one: Tensor, other: Tensor) -> bool:
-    return bool((one - other).norm() <= 1e-3 * other.norm())
+def _close(estimate: Tensor, exact: Tensor) -> bool:
+    return bool((estimate - exact).norm() <= 1e-3 * exact.norm())
 
 
 def _bytes(tensor: Tensor) -> int:

@@ -1,4 +1,4 @@
-"""What a linear layer saw of each example of a batch, read off its gradient: by peeling, then by SPEAR, then by the rows that mix least."""
+"""Batch reading: what a linear layer saw of each example, by peeling, then SPEAR, then the rows that mix least."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OUTSIDE = 0.05
 
 @dataclasses.dataclass(frozen=True)
 class BatchReading:
-    """What was read, for each example of a batch.
+    """What the layer saw of each example of a batch.
 
     Args:
         seen: what the layer saw, (examples, width + 1), the last entry 1; certified ones first.
@@ -56,7 +56,7 @@ def read_batch(
             peeled = peel(peeled, layer, public=False) if peeled.left == before else peeled
             if peeled.left and peeled.left == before:
                 split = _disentangle(peeled, layer, draws, rng)
-                peeled = _certified(peeled, split, layer, public=public)
+                peeled = _take_certified(peeled, split, layer, public=public)
             if peeled.left == before:
                 break
     seen = _refine(peeled, gradient)
@@ -68,9 +68,9 @@ def read_batch(
 
 def _samples(layer: LinearLayer, rng: Stream) -> Tensor:
     """Return vectors that a layer might see."""
-    drawn = torch.randn(8, layer.weight.shape[1], generator=rng, dtype=torch.float64)
-    drawn[:, -1] = 1
-    return drawn
+    vectors = torch.randn(8, layer.weight.shape[1], generator=rng, dtype=torch.float64)
+    vectors[:, -1] = 1
+    return vectors
 
 
 def _disentangle(peeled: Peeled, layer: LinearLayer, draws: int, rng: Stream) -> Disentangled | None:
@@ -80,8 +80,8 @@ def _disentangle(peeled: Peeled, layer: LinearLayer, draws: int, rng: Stream) ->
     return disentangle(spectrum, layer, starts @ layer.weight.T, draws, rng)
 
 
-def _certified(peeled: Peeled, split: Disentangled | None, layer: LinearLayer, *, public: bool) -> Peeled:
-    """Take out the examples of SPEAR that are certified: by the public loss each for itself, by any loss all together."""
+def _take_certified(peeled: Peeled, split: Disentangled | None, layer: LinearLayer, *, public: bool) -> Peeled:
+    """Take out SPEAR's certified examples: by the public loss each for itself, by any loss all together."""
     if split is None or not len(split.seen):
         return peeled
     labels = torch.full((len(split.seen),), -1)
@@ -100,9 +100,9 @@ def _refine(peeled: Peeled, gradient: Tensor) -> Tensor:
     """Return what was certified, by all rows at once where nothing else is behind the gradient."""
     if peeled.left or not len(peeled.seen):
         return peeled.seen
-    found: Tensor = torch.linalg.lstsq(peeled.slopes.T, gradient).solution
-    steady = ((found - peeled.seen).abs().amax(1) < FITS) & ((found[:, -1] - 1).abs() < FITS)
-    return torch.where(steady[:, None], found / found[:, -1:], peeled.seen)
+    solution: Tensor = torch.linalg.lstsq(peeled.slopes.T, gradient).solution
+    steady = ((solution - peeled.seen).abs().amax(1) < FITS) & ((solution[:, -1] - 1).abs() < FITS)
+    return torch.where(steady[:, None], solution / solution[:, -1:], peeled.seen)
 
 
 def _fill(peeled: Peeled, split: Disentangled | None, layer: LinearLayer) -> Tensor:
@@ -118,7 +118,7 @@ def _fill(peeled: Peeled, split: Disentangled | None, layer: LinearLayer) -> Ten
 
 
 def _purest(spectrum: Spectrum, rest: Tensor, layer: LinearLayer, count: int) -> Tensor:
-    """Return rows that mix fewest examples: of those in the box the ones at the corners, each farthest from the span of those before."""
+    """Return rows that mix fewest examples: in the box, each farthest from the span of those before."""
     matrix = spectrum.matrix if len(spectrum) else rest
     order = matrix[:, -1].abs().argsort(descending=True)
     matrix = matrix[order]

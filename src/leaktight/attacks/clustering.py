@@ -1,4 +1,4 @@
-"""Clustering: gradients fall into two groups by themselves, without any hint which is which."""
+"""Clustering: gradients fall into two groups by themselves; nothing says which group is which."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ _ITERATIONS = 100
 class Clustering(LabelAttack):
     r"""Split the gradients of a step in two along the line on which they spread most, without knowing any label.
 
-    In \(g_i = (\tilde p_i - y_i) \nabla h(a_i)\) positives and negatives lie on opposite sides of zero, as far as \(\nabla h\) points the
-    same way for all examples. The line is the leading eigenvector w of \(\sum_i g_i g_i^T\), not centred, for zero is what divides the
-    classes, and
+    In \(g_i = (\tilde p_i - y_i) \nabla h(a_i)\) positives and negatives lie on opposite sides of zero, as far as
+    \(\nabla h\) points the same way for all examples. The line is the leading eigenvector w of \(\sum_i g_i g_i^T\),
+    not centred, for zero is what divides the classes, and
 
     .. math:: r_i = \langle g_i, w \rangle .
 
-    An eigenvector has no sign, so which side is positive stays unknown, in each step anew: the reading is \(0.5 + |AUC - 0.5|\).
+    An eigenvector has no sign, so which side is positive stays unknown, in each step anew: the reading is \(0.5 + |AUC
+    - 0.5|\).
 
     Args:
         layer: `cut`; `first`, the first layer that learns; a layer's name; or `all`.
@@ -35,7 +36,8 @@ class Clustering(LabelAttack):
         >>> (scores > 0).tolist() in ([True, True, False, False], [False, False, True, True])
         True
 
-    Differs from the paper: It has no such attack; it speaks of the class of all methods that rest on the two distributions of gradients.
+    Differs from the paper: It has no such attack; it speaks of the class of all methods that rest on the two
+    distributions of gradients.
 
     References:
         Li et al., Label Leakage and Protection in Two-party Split Learning, 2021, Section 3.1.
@@ -50,10 +52,10 @@ class Clustering(LabelAttack):
 
     def score(self, rows: Tensor, hints: Hints) -> Tensor:
         """Return the places on the line."""
-        return rows @ leading(rows)
+        return rows @ leading_direction(rows)
 
 
-def leading(rows: Tensor) -> Tensor:
+def leading_direction(rows: Tensor) -> Tensor:
     """Return the unit vector along which rows are longest together, by power iteration on the smaller Gram matrix.
 
     Of more than 8 million entries, evenly spaced rows decide. Rows of zeros have no such vector: zeros come back.
@@ -62,7 +64,7 @@ def leading(rows: Tensor) -> Tensor:
         rows: one vector for each example.
 
     Example:
-        >>> leading(torch.tensor([[3.0, 0.0], [-4.0, 0.0], [0.0, 1.0]])).abs().tolist()
+        >>> leading_direction(torch.tensor([[3.0, 0.0], [-4.0, 0.0], [0.0, 1.0]])).abs().tolist()
         [1.0, 0.0]
     """
     if not rows.numel():
@@ -78,5 +80,5 @@ def leading(rows: Tensor) -> Tensor:
     for _ in range(_ITERATIONS):
         way = gram @ way
         way = way / way.norm().clamp_min(tiny)
-    found: Tensor = few.T @ way if wide else way
-    return found.div(found.norm().clamp_min(tiny))
+    direction: Tensor = few.T @ way if wide else way
+    return direction.div(direction.norm().clamp_min(tiny))

@@ -1,4 +1,4 @@
-"""The common model: how likely a message is under a guess, so that guesses of unlike attacks can be ranked without the truth."""
+"""The common model ranks the guesses of different attacks without the truth, by how likely each makes a message."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from leaktight.attacks.guarded_lbfgs import SearchGuardedLBFGS
-from leaktight.attacks.hypotheses import Hypotheses, hypotheses
+from leaktight.attacks.hypotheses import Hypotheses, guess_hypotheses
 from leaktight.attacks.matching import GradientMatching
 from leaktight.attacks.objective import EXAMPLES, LOGITS, Objective, floor
 from leaktight.attacks.search_engine import Named, Phase, Problem, Search, SearchEngine
@@ -25,16 +25,18 @@ from leaktight.core.threat import View
 from leaktight.priors import Prior
 
 SECRET_EVALUATIONS = 40
-"""How long secrets of the sender are searched for, with the guess held fixed."""
+"""How many evaluations the search for the sender's secrets takes; the guess stays fixed."""
 SURE_LOGIT = 10.0
 
 
 class CommonModel:
     """The posterior of examples under the known channel and a prior.
 
-    Guesses of different attacks minimise different things. Under one model each has one number, minus the logarithm of its posterior up to a
-    constant: what an attacker who has them all would choose by. Of several outcomes that an example may have had the best is taken, and
-    secrets of the sender are searched for with the guess held fixed.
+    Guesses of different attacks minimise different things. Under one model each has one number, minus the logarithm of
+    its posterior up to a
+    constant: what an attacker who has them all would choose by. Of several outcomes that an example may have had the
+        best is taken, and
+    secrets of the sender are searched while the guess stays fixed.
 
     Args:
         view: what the attacker sees; a defence that it does not know is taken for none.
@@ -58,26 +60,27 @@ class CommonModel:
             inputs: for each message the guessed examples, or None.
             labels: their labels, or None for those that are read off the message.
         """
-        found = torch.full((len(self.exchanges),), math.inf)
+        scores = torch.full((len(self.exchanges),), math.inf)
         for objective, places in self._groups:
-            asked = [(row, place) for row, (place,) in enumerate(places) if _fits(inputs[place], objective)]
-            if not asked:
+            guessed = [(row, place) for row, (place,) in enumerate(places) if _fits(inputs[place], objective)]
+            if not guessed:
                 continue
-            rows = torch.tensor([row for row, _ in asked], device=objective.device)
-            points, tried = _points(
-                objective, rows, [inputs[at] for _, at in asked], [labels[at] for _, at in asked], self._rng
+            rows = torch.tensor([row for row, _ in guessed], device=objective.device)
+            points, hypotheses = _points(
+                objective, rows, [inputs[at] for _, at in guessed], [labels[at] for _, at in guessed], self._rng
             )
-            values = _lowest(objective, points, rows, tried)
-            for (_, place), value in zip(asked, values.tolist(), strict=True):
-                found[place] = value if math.isfinite(value) else math.inf
-        return found
+            values = _lowest(objective, points, rows, hypotheses)
+            for (_, place), value in zip(guessed, values.tolist(), strict=True):
+                scores[place] = value if math.isfinite(value) else math.inf
+        return scores
 
     def explains(self, inputs: Sequence[Tensor | None], labels: Sequence[Tensor | None]) -> list[bool]:
         """Return for each message whether a guess gives it up to rounding, so that nothing is left to search for.
 
-        Never where anything is random or secret: a guess that leaves no more than the noise may still be far from the best one.
+        Never where anything is random or secret: a guess that leaves no more than the noise may still be far from the
+        best one.
         """
-        found = [False] * len(self.exchanges)
+        explained = [False] * len(self.exchanges)
         for objective, places in self._groups:
             channel = objective.replay.channel
             if channel.private_task or channel.outcomes or not channel.complete:
@@ -85,11 +88,11 @@ class CommonModel:
             for row, (place,) in enumerate(places):
                 guess = inputs[place]
                 if guess is not None and _fits(guess, objective):
-                    found[place] = _is_exact(objective, row, guess, labels[place])
-        return found
+                    explained[place] = _is_exact(objective, row, guess, labels[place])
+        return explained
 
     def at_truth(self, truth: Sequence[GroundTruth]) -> Tensor:
-        """Return the same number of the true examples, for metrics; NaN where the sender has secrets that a short search may have missed."""
+        """Return the score of the true examples, for metrics; NaN if there are secrets: a short search may miss them."""
         values = torch.full((len(truth),), math.nan)
         for objective, places in self._groups:
             for victim, (place,) in enumerate(() if objective.victims.secrets else places):
@@ -120,17 +123,17 @@ def _fits(inputs: Tensor | None, objective: Objective) -> bool:
 
 
 def _targets(objective: Objective, rows: Tensor, labels: Sequence[Tensor | None]) -> Tensor | None:
-    """Return label probabilities of some victims: a guess's own, else those that were read; None if there are neither."""
+    """Return label probabilities of some victims: the guess's own, else those that were read, else None."""
     known, classes = objective.victims.targets, objective.replay.task.classes
-    found = []
+    targets = []
     for row, own in zip(rows.tolist(), labels, strict=True):
         if own is not None and not own.is_floating_point() and own.shape == (objective.replay.examples,) and own.min() >= 0:
-            found.append(F.one_hot(own.to(objective.device), classes).float())
+            targets.append(F.one_hot(own.to(objective.device), classes).float())
         elif known is not None:
-            found.append(known[row])
+            targets.append(known[row])
         else:
             return None
-    return torch.stack(found)
+    return torch.stack(targets)
 
 
 def _points(
@@ -141,18 +144,18 @@ def _points(
     targets = _targets(objective, rows, labels)
     blank = torch.zeros(len(rows), objective.replay.examples, objective.replay.task.classes, device=objective.device)
     given = blank if targets is None else targets
-    guesses = torch.stack([one.to(objective.device) for one in inputs if one is not None])
+    guesses = torch.stack([guess.to(objective.device) for guess in inputs if guess is not None])
     z = torch.stack([objective.coordinates.encode(*pair) for pair in zip(guesses, given, strict=True)])
     logits = SURE_LOGIT * given if victims.targets is None else None
     secrets = {name: tensor[rows] for name, tensor in victims.secrets.items()}
-    tried = hypotheses(victims, 1, rng)
-    choices = [None if choice is None else choice[rows] for choice in tried.choices]
-    return objective.pack(z, logits, secrets), Hypotheses(choices, tried.heard[rows], None if logits is not None else given)
+    every = guess_hypotheses(victims, 1, rng)
+    choices = [None if choice is None else choice[rows] for choice in every.choices]
+    return objective.pack(z, logits, secrets), Hypotheses(choices, every.heard[rows], None if logits is not None else given)
 
 
-def _lowest(objective: Objective, points: Tensor, owners: Tensor, tried: Hypotheses) -> Tensor:
+def _lowest(objective: Objective, points: Tensor, owners: Tensor, hypotheses: Hypotheses) -> Tensor:
     """Return the objective at these points, with the best outcomes, and the best secrets that a short search finds."""
-    problem = objective.problem(tried)
+    problem = objective.problem(hypotheses)
     rows = torch.arange(len(points), device=points.device)
     if problem.revise is not None:
         problem = dataclasses.replace(problem, rows=problem.revise(points, owners, problem.rows))
@@ -161,23 +164,23 @@ def _lowest(objective: Objective, points: Tensor, owners: Tensor, tried: Hypothe
     )
     if not free:
         return SearchEngine(problem, Search(SearchGuardedLBFGS(), (Phase(0),))).values(points, owners, rows)
-    held, start = points[:, :-free], points[:, -free:]
+    fixed, start = points[:, :-free], points[:, -free:]
     search = Search(SearchGuardedLBFGS(history=10), (Phase(SECRET_EVALUATIONS),))
     own = {name: _rows_of(tensors, owners) for name, tensors in problem.own.items()}
-    return SearchEngine(_held(dataclasses.replace(problem, own=own), held), search).run(start, len(points)).objective
+    return SearchEngine(_freeze_first(dataclasses.replace(problem, own=own), fixed), search).run(start, len(points)).objective
 
 
 def _rows_of(tensors: Named, rows: Tensor) -> dict[str, Tensor]:
     return {name: tensor[rows] for name, tensor in tensors.items()}
 
 
-def _held(problem: Problem, held: Tensor) -> Problem:
-    """Return the problem of which the first unknowns of each row are held where they are."""
+def _freeze_first(problem: Problem, fixed: Tensor) -> Problem:
+    """Return the problem with the first unknowns of each row fixed."""
 
     def objective(point: Tensor, shared: Named, own: Named, row: Named, weight: Tensor) -> Tensor:
         return problem.objective(torch.cat([row["held"], point]), shared, own, row, weight)
 
-    return dataclasses.replace(problem, objective=objective, rows={**problem.rows, "held": held}, revise=None, project=None)
+    return dataclasses.replace(problem, objective=objective, rows={**problem.rows, "held": fixed}, revise=None, project=None)
 
 
 def model_of(view: View, prior: Prior, rng: Stream) -> CommonModel | None:

@@ -1,4 +1,4 @@
-"""Model completion: a few known labels teach the feature party a head of its own for its own bottom model."""
+"""Model completion: with a few known labels, the feature party trains a head for its own bottom model."""
 
 from __future__ import annotations
 
@@ -18,17 +18,20 @@ _ITERATIONS = 15
 class Completion(EmbeddingAttack):
     r"""Learn a head for the feature party's own bottom model from a few known labels, and score all other rows by it.
 
-    The head is a linear one on standardised activations \(z_i\), fitted to the known rows \(K\), then again to all rows with its own predictions
+    The head is a linear one on standardised activations \(z_i\), fitted to the known rows \(K\), then again to all rows
+    with its own predictions
     \(q_j\) in the place of labels that are not known, as often as `rounds` says:
 
     .. math:: \min_w \frac{1}{|K|} \sum_{i \in K} \ell(\langle w, z_i \rangle, y_i)
         + \frac{\lambda}{n} \sum_{j \notin K} \ell(\langle w, z_j \rangle, q_j) + \frac{\rho}{2} \|w\|^2
 
-    with the logistic loss and each class of the known rows weighted alike. Rows whose label is known are not scored. The baseline is the
-    same head on the initial bottom model: what a few labels and the features give without a gradient.
+    with the logistic loss and each class of the known rows weighted alike. Rows whose label is known are not scored.
+    The baseline is the same head on the initial bottom model: what a few labels and the features give without a
+    gradient.
 
     Args:
-        labels: how many known labels are used at most, half of each class, from the first messages on; more is stronger.
+        labels: how many known labels are used at most, half of each class, from the first messages on; more is
+            stronger.
         rounds: how often the head learns from its own predictions; 0 uses known labels alone.
         weight: \(\lambda\), of rows without a known label.
         penalty: \(\rho\), of the head's size.
@@ -40,8 +43,8 @@ class Completion(EmbeddingAttack):
         >>> bool(scores[1] > scores[3])
         True
 
-    Differs from the paper: Its head is a network trained by MixMatch; here a linear one that learns from its own predictions. Its active
-    variant, which lets the own learning rate grow, is not there.
+    Differs from the paper: Its head is a network trained by MixMatch; here a linear one that learns from its own
+    predictions. Its active variant, which lets the own learning rate grow, is not there.
 
     References:
         Fu et al., Label Inference Attacks Against Vertical Federated Learning, USENIX Security 2022.
@@ -85,7 +88,7 @@ class Completion(EmbeddingAttack):
 
 
 def _fit(rows: Tensor, targets: Tensor, weights: Tensor, penalty: float) -> Tensor:
-    """Return the head of least weighted logistic loss, by Newton's method; the last column, which is constant, is not penalised."""
+    """Return the head of least weighted logistic loss, by Newton's method; its constant term is not penalised."""
     ridge = torch.full((rows.shape[1],), penalty, dtype=rows.dtype)
     ridge[-1] = 1e-6
     head = rows.new_zeros(rows.shape[1])

@@ -20,25 +20,25 @@ Distance = Callable[[Tensors, Tensors], Tensor]
 SMALLEST_NORM = 1e-12
 
 
-def l2(found: Tensors, wanted: Tensors) -> Tensor:
+def l2(candidate: Tensors, observed: Tensors) -> Tensor:
     """Return the squared Euclidean distance over all tensors."""
-    return _total([(found[name] - wanted[name]).square().sum() for name in wanted])
+    return _total([(candidate[name] - observed[name]).square().sum() for name in observed])
 
 
-def l1(found: Tensors, wanted: Tensors) -> Tensor:
+def l1(candidate: Tensors, observed: Tensors) -> Tensor:
     """Return the sum of absolute differences over all tensors."""
-    return _total([(found[name] - wanted[name]).abs().sum() for name in wanted])
+    return _total([(candidate[name] - observed[name]).abs().sum() for name in observed])
 
 
-def cosine(found: Tensors, wanted: Tensors) -> Tensor:
+def cosine(candidate: Tensors, observed: Tensors) -> Tensor:
     """Return one minus the cosine of the whole gradients."""
-    inner = _total([(found[name] * wanted[name]).sum() for name in wanted])
-    return 1 - inner / (_norm(found, wanted) * _norm(wanted, wanted))
+    inner = _total([(candidate[name] * observed[name]).sum() for name in observed])
+    return 1 - inner / (_norm(candidate, observed) * _norm(observed, observed))
 
 
-def layer_cosine(found: Tensors, wanted: Tensors) -> Tensor:
+def layer_cosine(candidate: Tensors, observed: Tensors) -> Tensor:
     """Return one minus the cosine, averaged over tensors."""
-    each = [cosine({name: found[name]}, {name: wanted[name]}) for name in wanted]
+    each = [cosine({name: candidate[name]}, {name: observed[name]}) for name in observed]
     return _total(each) / len(each)
 
 

@@ -1,4 +1,4 @@
-"""Embedding scores: what all attacks share that tell positives from negatives by the feature party's own activations."""
+"""Embedding scores: the base of attacks that tell positives from negatives by the feature party's own activations."""
 
 from __future__ import annotations
 
@@ -22,16 +22,18 @@ from leaktight.core.threat import Knows, View
 class EmbeddingAttack(Attack):
     """Scores each row by the activations that the feature party's own bottom model makes of it.
 
-    The gradients that a feature party receives shape its bottom model until its outputs tell the classes apart, whatever noise is on each of
-    them. So labels are read off the activations of a step, which nobody has to send.
+    The gradients that a feature party receives shape its bottom model until its outputs tell the classes apart,
+    whatever noise is on each of them. So labels are read off the activations of a step, which nobody has to send.
 
-    Features tell of labels by themselves. What the same attack reaches with the bottom's initial parameters, which no gradient has
-    changed, is no leak: it is the features-only baseline, and the chance level.
+    Features reveal labels by themselves. What the same attack reaches with the bottom's initial parameters, which no
+    gradient has changed, is no leak: it is the features-only baseline, and the chance level.
 
-    Write `score`. After each pass the rows are scored anew by the parameters of its last step; the last word counts, nothing is added up.
+    Write `score`. After each pass the rows are scored anew by the parameters of its last step; the last word counts,
+    nothing is added up.
 
     Args:
-        bottom: `trained`, by the parameters of each step; `initial`, by those before the first, which must find no more than the features tell.
+        bottom: `trained`, by the parameters of each step; `initial`, by those before the first, which must find no more
+            than the features tell.
     """
 
     claims: ClassVar[frozenset[str]] = frozenset({"scores"})
@@ -61,15 +63,16 @@ class EmbeddingAttack(Attack):
     def run(self, view: View, rng: Stream) -> LabelScores:
         """Score the rows behind every cut gradient that somebody else sent."""
         messages = [message for message in view.of(Kind.CUT_GRADIENT) if message.sender != view.seat and message.tensors]
-        found = row_numbers(view, messages)
-        if found is None or "initial" not in view.memory:
+        numbers = row_numbers(view, messages)
+        if numbers is None or "initial" not in view.memory:
             raise Refusal(
-                f"{self.kind} needs the bottom model and its rows, which the feature party alone has. The seat is `{view.seat}`."
+                f"{self.kind} needs the bottom model and its rows, which the feature party alone has. The seat is "
+                f"`{view.seat}`."
             )
         if view.task.classes != 2:
             raise Refusal(f"{self.kind} tells two classes apart. Got {view.task.classes} classes instead.")
-        table = _Table.of(view, messages, *found)
-        known, labels = self._known(view, messages, found[0])
+        table = _Table.of(view, messages, *numbers)
+        known, labels = self._known_labels(view, messages, numbers[0])
         layer = [name for name, _ in view.task.model.body.named_children()][-1:]
         trained, initial = self._score(table, known, labels, self.bottom), self._score(table, known, labels, "initial")
         return LabelScores(
@@ -78,7 +81,7 @@ class EmbeddingAttack(Attack):
             tuple(layer) or ("bottom",),
             self.signed,
             initial[0],
-            RowScores(found[0], trained[1], initial[1], adds=False),
+            RowScores(numbers[0], trained[1], initial[1], adds=False),
         )
 
     def _score(self, table: _Table, known: Tensor, labels: Tensor, bottom: str) -> tuple[tuple[Tensor, ...], Tensor]:
@@ -86,9 +89,9 @@ class EmbeddingAttack(Attack):
         each = []
         for place, rows in enumerate(table.rows):
             # Known rows have activations in every step.
-            asked = torch.cat([rows, known])
-            positions = torch.arange(len(rows), len(asked))
-            scores = self.score(table.embed(asked, place, bottom), positions, labels)[: len(rows)]
+            indices = torch.cat([rows, known])
+            positions = torch.arange(len(rows), len(indices))
+            scores = self.score(table.embed(indices, place, bottom), positions, labels)[: len(rows)]
             scores[torch.isin(rows, known)] = torch.nan
             each.append(scores.double()[None])
         count = len(table.inputs)
@@ -100,20 +103,20 @@ class EmbeddingAttack(Attack):
         values[:, :, known] = torch.nan
         return tuple(each), values
 
-    def _known(self, view: View, messages: Sequence[Message], rows: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
-        """Return the rows whose labels are known and used, and the labels: of the first messages, as many of each class as there are."""
-        told: dict[int, int] = {}
+    def _known_labels(self, view: View, messages: Sequence[Message], rows: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+        """Return the rows whose labels are known and used, and these labels, from the first messages on."""
+        labels: dict[int, int] = {}
         if Knows.HINTS in self.needs:
             for message, own in zip(messages, rows, strict=True):
                 hints = view.hints[message.key]
                 order = [at for pair in zip(hints.of(1).tolist(), hints.of(0).tolist(), strict=False) for at in pair]
                 by_position = dict(zip(hints.positions.tolist(), hints.labels.tolist(), strict=True))
-                told |= {int(own[at]): by_position[at] for at in order}
-                if len(told) >= self.labels_used:
+                labels |= {int(own[at]): by_position[at] for at in order}
+                if len(labels) >= self.labels_used:
                     break
-            if len(set(told.values())) < 2:
+            if len(set(labels.values())) < 2:
                 raise Refusal(f"{self.kind} needs known examples of both classes. The hints of this view have not.")
-        chosen = dict(list(told.items())[: self.labels_used])
+        chosen = dict(list(labels.items())[: self.labels_used])
         return torch.tensor(list(chosen), dtype=torch.long), torch.tensor(list(chosen.values()), dtype=torch.long)
 
 
@@ -142,7 +145,7 @@ class _Table:
         """Return the activations of some rows by the parameters at one message, or by the initial ones."""
         parameters = self.view.memory["initial"] if bottom == "initial" else self.parameters[place]
         with torch.no_grad():
-            made: Tensor = functional_call(
+            activations: Tensor = functional_call(
                 self.view.task.model.body, dict(parameters), (self.inputs[rows.to(self.inputs.device)],)
             )
-        return made.flatten(1).cpu()
+        return activations.flatten(1).cpu()

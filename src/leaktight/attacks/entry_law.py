@@ -1,4 +1,4 @@
-"""The law of single entries: how far each number of a message may be from what one example's gradient would be, as its channel tells."""
+"""The law of single entries: how far a channel may move each number of a message from one example's gradient."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ ROUNDING = 1e-7
 def entry_variances(replay: Replay, sent: Tensors) -> dict[str, Tensor]:
     r"""Return the variance of each entry of a message around what was sent without chance, by tensor.
 
-    Clipping is a factor that all entries have in common, and drops out of any ratio. Laplace noise counts as Gaussian noise of its variance.
-    An entry that a mask left out is zero, and what it would have been lies within the smallest magnitude t that came: like any number
-    of which nothing but \(|m| \le t\) is known, it counts with variance \(t^2 / 3\).
+    Clipping is a factor that all entries have in common, and drops out of any ratio. Laplace noise counts as Gaussian
+    noise of its variance. An entry that a mask left out is zero, and what it would have been lies within the smallest
+    magnitude t that came: like any number of which nothing but \(|m| \le t\) is known, it counts with variance
+    \(t^2 / 3\).
 
     Args:
         replay: how the sender is modelled, with the channel of its defence.
@@ -37,9 +38,10 @@ def entry_variances(replay: Replay, sent: Tensors) -> dict[str, Tensor]:
 
 
 def visible_variances(gradient: Tensor) -> Tensor | None:
-    """Return the variance of each entry of one example's gradient as the message itself shows it; None if nothing was left out.
+    """Return the variance of each entry as the message itself shows it; None if nothing was left out.
 
-    Without a mask a zero has a whole row of zeros, of a unit that is not active, or a whole column, of an input that is zero.
+    Without a mask a zero has a whole row of zeros, of a unit that is not active, or a whole column, of an input that is
+    zero.
 
     Args:
         gradient: [dL/dW | dL/db], (units, width + 1).

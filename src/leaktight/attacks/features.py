@@ -1,4 +1,4 @@
-"""Features: what the first linear layer of a network saw, read off the gradient that was shared, whatever came after it."""
+"""Features: what the first linear layer saw, read off its shared gradient, whatever network follows."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from leaktight.attacks.batch_reading import read_batch
-from leaktight.attacks.head_labels import labels_by_head
+from leaktight.attacks.label_reading import labels_by_head
 from leaktight.attacks.linear_layer import LinearLayer, augment
 from leaktight.attacks.replay import Replay
 from leaktight.attacks.victims import Victims
@@ -19,7 +19,8 @@ from leaktight.core.task import Batch, Task
 from leaktight.learning.gradient import gradient
 from leaktight.priors import Coordinates
 
-# A reading counts as exact to this share of the features' size: less would make the search for examples stiff and gain nothing.
+# A reading counts as exact to this share of the features' size: less would make the search for examples stiff and gain
+# nothing.
 _BLUR = 0.01
 # On how many random examples a head is tried.
 _TRIED = 8
@@ -49,15 +50,17 @@ class Features:
 def read_features(victims: Victims, coordinates: Coordinates, readings: int, rng: Stream) -> Features | None:
     r"""Return what the first linear layer saw; None where it cannot be read.
 
-    For one example the layer's gradient is \(\delta x^T\) and that of its bias \(\delta\), for ANY loss and whatever network comes after, so
+    For one example the layer's gradient is \(\delta x^T\) and that of its bias \(\delta\), for ANY loss and whatever
+    network comes after, so
 
     .. math:: x_i = \frac{\sum_c \delta_c G_{ci}}{\sum_c \delta_c^2},
 
-    over the entries that were sent. For several examples behind a ReLU it is read by peeling and SPEAR (`batch_reading`); each example that
-    is certified can then be searched for by itself. For fewer examples than classes it is read off a head with cross entropy: with probabilities p
-    the gradient is \(D^T X\), \(D = (p - y) / n\), and p follows from X again; a private loss beside it leaves that as it is. This is solved by
-    Newton's method from several starts. Of
-    examples with the same label more than one solution may fit: each is a reading.
+    over the entries that were sent. For several examples behind a ReLU it is read by peeling and SPEAR
+    (`batch_reading`); each example that is certified can then be searched for by itself. For fewer examples than
+    classes it is read off a head with cross entropy: with probabilities p the gradient is \(D^T X\),
+    \(D = (p - y) / n\), and p follows from X again; a private loss beside it leaves that as it is. This is solved by
+    Newton's method from several starts. Of examples with the same label more than one solution may fit: each is a
+    reading.
 
     Args:
         victims: whose messages.
@@ -65,7 +68,8 @@ def read_features(victims: Victims, coordinates: Coordinates, readings: int, rng
         readings: how many to return, at least 1.
         rng: where the starts come from.
 
-    References: Zhu and Blaschko 2021, R-GAP, for one example; Geiping et al. 2020, proposition 3.1; Dimitrov et al. 2024, SPEAR.
+    References: Zhu and Blaschko 2021, R-GAP, for one example; Geiping et al. 2020, proposition 3.1; Dimitrov et al.
+    2024, SPEAR.
     """
     sighting, task = victims.sightings[0], victims.replay.task
     layer = first_linear(task, tuple(sighting.sent))
@@ -85,7 +89,7 @@ def read_features(victims: Victims, coordinates: Coordinates, readings: int, rng
 
 
 def first_linear(task: Task, names: tuple[str, ...]) -> str | None:
-    """Return the first linear layer of a model if its weight and bias are among what was sent and it sees one vector for each example."""
+    """Return the first linear layer if its weight and bias were sent and it sees one vector for each example."""
     for name, module in task.model.named_modules():
         if isinstance(module, nn.Linear):
             sent = all(task.wire(f"{name}.{part}") in names for part in ("weight", "bias"))
@@ -98,13 +102,13 @@ def first_linear(task: Task, names: tuple[str, ...]) -> str | None:
 
 
 def public_head(task: Task) -> str | None:
-    """Return the linear layer that goes out as the agreed model's head, by the task's own name; None if there is none."""
+    """Return the linear layer that goes out as the agreed model's head, by the task's own name, or None."""
     layers = (name for name, module in task.model.named_modules() if isinstance(module, nn.Linear) and module.bias is not None)
     return next((name for name in layers if task.wire(f"{name}.weight") == "head.weight"), None)
 
 
 def head_weight(task: Task) -> float | None:
-    r"""Return how many times the plain gradient of a public head a sender's is, whatever else it trains for; None if it is no multiple.
+    r"""Return by which factor a sender's head has the plain gradient, whatever else it trains for; None if by none.
 
     It is tried on random examples: the plain gradient of a linear head with cross entropy is \((p - y)^T X / n\).
 
@@ -112,7 +116,8 @@ def head_weight(task: Task) -> float | None:
         >>> from leaktight.core.local import Local
         >>> from leaktight.defences import ClassKeys, Polarization
         >>> from leaktight.testing.toys import toy_task
-        >>> head_weight(toy_task()), head_weight(Polarization(alpha1=0.5).on_task(toy_task(), Local("client-0", seed=0)))
+        >>> private = Polarization(alpha1=0.5).on_task(toy_task(), Local("client-0", seed=0))
+        >>> head_weight(toy_task()), head_weight(private)
         (1.0, 0.5)
         >>> head_weight(ClassKeys(dimensions=16).on_agree(toy_task())) is None
         True
@@ -146,8 +151,8 @@ def layer_inputs(task: Task, parameters: Tensors, inputs: Tensor, layer: str) ->
     return seen[0].flatten(1)
 
 
-def misfit(task: Task, layer: str) -> Callable[[Tensor, Tensors, Tensor, Tensor], Tensor]:
-    """Return how far the features of some examples are from those that were read: (inputs, parameters, values, spread) to a number."""
+def feature_misfit(task: Task, layer: str) -> Callable[[Tensor, Tensors, Tensor, Tensor], Tensor]:
+    """Return the distance of features from those that were read: (inputs, parameters, values, spread) to a number."""
 
     def value(inputs: Tensor, parameters: Tensors, values: Tensor, spread: Tensor) -> Tensor:
         return 0.5 * ((layer_inputs(task, parameters, inputs, layer) - values) / spread).square().sum()
@@ -181,14 +186,14 @@ def _read_hidden(victims: Victims, layer: str, weight: Tensor, bias: Tensor, rea
     for row in range(len(victims)):
         parameters = sighting.parameters if sighting.same else {n: t[row] for n, t in sighting.parameters.items()}
         linear = LinearLayer.of(replay.task, parameters, layer)
-        found = read_batch(augment(weight[row], bias[row]), linear, count, _DRAWS, rng, public=public)
-        labels = found.labels
-        if bool(found.certified.all()) and not bool((labels >= 0).all()):
-            labels = labels_by_head(linear, found.seen, {name: sent[row] / rate for name, sent in sighting.sent.items()})
+        reading = read_batch(augment(weight[row], bias[row]), linear, count, _DRAWS, rng, public=public)
+        labels = reading.labels
+        if bool(reading.certified.all()) and not bool((labels >= 0).all()):
+            labels = labels_by_head(linear, reading.seen, {name: sent[row] / rate for name, sent in sighting.sent.items()})
         targets = None if victims.targets is None else victims.targets[row].argmax(1).cpu()
-        order = _slots(labels, found.certified, targets)
-        values[row, order] = found.seen[:, :-1].to(values)
-        known[row, order] = found.certified.to(known.device)
+        order = _slots(labels, reading.certified, targets)
+        values[row, order] = reading.seen[:, :-1].to(values)
+        known[row, order] = reading.certified.to(known.device)
     if not bool(known.any()):
         return None
     scale = (values.square() * known[..., None]).sum((1, 2)) / (known.sum(1) * values.shape[2]).clamp(min=1)
@@ -198,7 +203,7 @@ def _read_hidden(victims: Victims, layer: str, weight: Tensor, bias: Tensor, rea
 
 
 def _slots(labels: Tensor, certified: Tensor, targets: Tensor | None) -> Tensor:
-    """Return the place of each example that was read in a batch whose labels are known: one with its label, if there is one left.
+    """Return the place of each example in a batch whose labels are known: one with its label, if one is left.
 
     Example:
         >>> _slots(torch.tensor([2, 0, -1]), torch.tensor([True, True, False]), torch.tensor([0, 1, 2])).tolist()
@@ -221,18 +226,18 @@ def _read_batch(
     count, classes = victims.replay.examples, task.classes
     if targets is None or count >= classes:
         return None
-    found = []
+    solutions = []
     for row in range(len(victims)):
         parameters = sighting.parameters if sighting.same else {n: t[row] for n, t in sighting.parameters.items()}
         head, shift = (parameters[f"head.{part}"].double() for part in ("weight", "bias"))
         z = torch.randn(readings * count, coordinates.width, generator=rng).to(victims.device)
-        drawn = coordinates.decode(z, targets[row].repeat(readings, 1)).clamp(0, 1)
+        examples = coordinates.decode(z, targets[row].repeat(readings, 1)).clamp(0, 1)
         with torch.no_grad():
-            seen = layer_inputs(task, parameters, drawn, layer).double()
+            seen = layer_inputs(task, parameters, examples, layer).double()
             starts = nn.functional.linear(seen, head, shift).view(readings, count, classes)
-        # A message that is not finite has no features: its search goes on with zeros, and the others' with theirs.
-        found.append(_solve(weight[row].double().nan_to_num(0.0, 0.0, 0.0), head, shift, targets[row].double(), starts))
-    values = torch.stack(found)
+        # A message that is not finite has no features: its search starts from zeros; the others are not affected.
+        solutions.append(_solve(weight[row].double().nan_to_num(0.0, 0.0, 0.0), head, shift, targets[row].double(), starts))
+    values = torch.stack(solutions)
     scale = values.square().mean((1, 2, 3)).sqrt()
     return Features(layer, values.float(), (_BLUR * scale)[:, None].expand(-1, values.shape[-1]).float())
 
@@ -257,9 +262,9 @@ def _solve(gradient: Tensor, head: Tensor, shift: Tensor, labels: Tensor, starts
             count * classes, dtype=starts.dtype, device=starts.device
         )
         step = torch.linalg.solve(square, -(jacobian.mT @ left[..., None]))[..., 0]
-        tried = mapped(logits + step)
-        better = tried.norm(dim=1) < left.norm(dim=1)
-        logits, left = torch.where(better[:, None], logits + step, logits), torch.where(better[:, None], tried, left)
+        residuals = mapped(logits + step)
+        better = residuals.norm(dim=1) < left.norm(dim=1)
+        logits, left = torch.where(better[:, None], logits + step, logits), torch.where(better[:, None], residuals, left)
         damping = torch.where(better, damping / 5, damping * 4).clamp(1e-14, 1e8)
         if bool((left.norm(dim=1) < _SOLVED * 1e-3).all()):
             break

@@ -8,7 +8,7 @@ import torch
 from pydantic import Field, SerializeAsAny
 from torch import Tensor
 
-from leaktight.attacks.gan_party import SCOPE, GanParty, drawn_samples, restored
+from leaktight.attacks.gan_party import SCOPE, GanParty, draw_samples, restore_generator
 from leaktight.core.attack import Attack, Principle, Samples
 from leaktight.core.defence import Defence
 from leaktight.core.draws import SeededDraws
@@ -24,21 +24,23 @@ from leaktight.models.generator import Generator
 
 
 class GanAttack(Attack):
-    r"""Take part in a training, and learn to make pictures of a class that others own.
+    r"""Take part in a training run, and learn to make pictures of a class that others own.
 
-    The attacker sits in a participant's seat while the model is trained. On each of its turns, with the parameters \(\theta\) that it is
-    handed, it
+    The attacker takes a participant's seat while the model is trained. On each of its turns, with the parameters
+    \(\theta\) that it is handed, it
 
     1. trains its generator G so that the shared model takes what it makes for the victim's class v,
 
        .. math:: \min_G \mathbb{E}_{z \sim U(-1, 1)^{d}} \left[ -\log p_\theta(v \mid G(z)) \right],
 
-       or, where a defence hides class scores behind keys, \(\min_G \mathbb{E}_z [ -\langle \phi_\theta(G(z)), \psi_{attack} \rangle ]\),
+       or, where a defence hides class scores behind keys,
+       \(\min_G \mathbb{E}_z [ -\langle \phi_\theta(G(z)), \psi_{attack} \rangle ]\),
     2. makes fakes, mixes those of the last rounds into its own examples under a class that nobody owns and trains
-       the shared model on both as the protocol asks. So the victim has to tell its examples from the fakes, and gives away more.
+       the shared model on both as the protocol asks. So the victim has to tell its examples from the fakes, and gives
+       away more.
 
-    The model needs a class for the fakes: give the scenario `spare_classes`, or name one that nobody owns. With class keys the attacker's
-    own key of that class is theirs.
+    The model needs a class for the fakes: give the scenario `spare_classes`, or name one that nobody owns. With class
+    keys the attacker's own key of that class is theirs.
 
     Args:
         victim_class: v, the class that it is after, from 0; none of its own.
@@ -47,16 +49,19 @@ class GanAttack(Attack):
         generator_steps: steps of the generator on each turn, at least 1; more is stronger and slower.
         batch_size: fakes for each step, at least 2.
         optimiser: how the generator follows its gradient; what it remembers lasts from turn to turn.
-        early_stop: end a turn's steps once the share of fakes that hit the target was as large in 15 steps in a row, in (0, 1]; lower is
-            quicker, None goes on. A fake hits if the victim's class has the largest score, or the attack key fits better than a random one.
+        early_stop: end a turn once the share of fakes that hit the target was this large in 15 steps in a row, in (0,
+            1]; lower is quicker, None never stops early. A fake hits if the victim's class has the largest score, or
+            the attack key fits better than a random one.
         fakes: how many fakes it makes on each turn, at least 2.
         kept_rounds: of how many turns fakes are kept to train on, at least 1.
-        class_key: what it knows of the victim's class key, where there are keys: `exact` it is, `distance` one that is \(\delta\) away from it, or
-            nothing, so that it tries a `random` one, or one `estimated` from what others' updates do to its fakes (`key_estimate`): stronger, but it
-            has no say in whose class that brings out. The first two need `keys`.
-        distance: \(\delta\), the Euclidean distance in (0, 2]; lower is stronger. \(\sqrt 2\) is what random keys are apart.
-        accomplices: further seats in which the same attack sits, each with a generator and a key of its own. Who estimates keys takes the
-            fakes of the others for somebody's class.
+        class_key: what it knows of the victim's class key, where there are keys: `exact` it is, `distance` one that is
+            \(\delta\) away from it, or nothing, so that it tries a `random` one, or one `estimated` from what others'
+            updates do to its fakes (`gan_target.estimate_key`): stronger, but it has no say in whose class that brings
+            out. The first two need `keys`.
+        distance: \(\delta\), the Euclidean distance in (0, 2]; lower is stronger. \(\sqrt 2\) is what random keys are
+            apart.
+        accomplices: further seats that the same attack takes, each with a generator and a key of its own. An attacker
+            who estimates keys mistakes the fakes of the others for somebody's class.
         samples: how many pictures it makes in the end, at least 2.
         pictures: how many it keeps of each round that is looked at, at least 1.
 
@@ -66,14 +71,16 @@ class GanAttack(Attack):
         >>> sorted(GanAttack(class_key="exact").needs)
         [<Knows.KEYS: 'keys'>]
 
-    Differs from the paper: The generator is trained by Adam and has batch norm; the paper does not say how, its public code takes SGD
-    at 0.001 and 200 steps of 256 on MNIST, with 2,000 fakes of 5 rounds. Which samples count as hits for the early stop is not said for
-    keys. Nobody estimates keys there. All attackers of the plain framework pass their fakes off as the same class. A turn has as many
-    steps as its honest owner's, so that one of whole epochs does not quite go through all fakes.
+    Differs from the paper: The generator is trained by Adam and has batch norm; the paper does not say how, its public
+    code takes SGD at 0.001 and 200 steps of 256 on MNIST, with 2,000 fakes of 5 rounds. Which samples count as hits for
+    the early stop is not said for keys. Nobody estimates keys there. All attackers of the plain framework pass their
+    fakes off as the same class. A turn has as many steps as its honest owner's, so that one of whole epochs does not
+    quite go through all fakes.
 
     References:
-        Hitaj, Ateniese and Perez-Cruz, Deep Models Under the GAN, CCS 2017, Algorithm 1; Sariyildiz, Cinbis and Ayday, Key Protected
-        Classification for Collaborative Learning, 2020, Algorithm 1 and section 5.3 (experiments I, II and III).
+        Hitaj, Ateniese and Perez-Cruz, Deep Models Under the GAN, CCS 2017, Algorithm 1; Sariyildiz, Cinbis and Ayday,
+        Key Protected Classification for Collaborative Learning, 2020, Algorithm 1 and section 5.3 (experiments I, II
+        and III).
     """
 
     kind: Literal["gan"] = "gan"
@@ -100,12 +107,12 @@ class GanAttack(Attack):
         return frozenset({Knows.KEYS}) if self.class_key in ("exact", "distance") else frozenset()
 
     def models(self, defence: Defence) -> bool:
-        """It models class keys where it estimates them; to be told them is something else."""
+        """It models class keys where it estimates them, not where the threat model grants them."""
         return self.class_key == "estimated" and isinstance(defence, ClassKeys)
 
     @property
     def active(self) -> bool:
-        """It sits in its seat while the model is trained."""
+        """It takes its seat while the model is trained."""
         return True
 
     def take(self, seat: Seat) -> Party:
@@ -117,14 +124,14 @@ class GanAttack(Attack):
         memory = view.memory.get(SCOPE, {})
         if "generator" not in memory:
             raise Refusal(
-                f"gan needs a generator that was trained from the seat `{view.seat}`. There is none; sit in a participant's seat."
+                f"gan needs a generator that was trained from the seat `{view.seat}`. There is none; take a participant's seat."
             )
-        generator = restored(self, view.task.shape, Local(view.seat, 0, memory=memory))
+        generator = restore_generator(self, view.task.shape, Local(view.seat, 0, memory=memory))
         rounds = sorted(map(int, memory["history"]))
         return Samples(
-            # What was learned is about everybody who trained along: the last round that the seat took part in stands for all.
+            # The generator learned from everybody who took part: the last round of this seat stands for all.
             keys=((all_but(view.seat), max(message.round for message in view.messages if message.sender == view.seat)),),
-            inputs=drawn_samples(generator, self.generator.noise, self.samples, SeededDraws(rng)).cpu(),
+            inputs=draw_samples(generator, self.generator.noise, self.samples, SeededDraws(rng)).cpu(),
             label=self.victim_class,
             history=torch.stack([memory["history"][str(number)] for number in rounds]).cpu(),
             rounds=tuple(rounds),

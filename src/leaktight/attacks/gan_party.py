@@ -1,4 +1,4 @@
-"""GAN party: the participant who makes pictures of somebody else's class with the shared model as a judge, and makes the others help."""
+"""GAN party: a participant who makes pictures of somebody else's class, judged by the shared model."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from leaktight.attacks.gan_target import ClassTarget, KeyTarget, Target
-from leaktight.attacks.key_estimate import key_estimate, left_behind
+from leaktight.attacks.gan_target import ClassTarget, KeyTarget, Target, estimate_key, parameters_left
 from leaktight.core.draws import Draws, public_draws
 from leaktight.core.errors import Refusal
 from leaktight.core.local import Local, Memory
@@ -38,15 +37,16 @@ STREAK = 15
 
 @dataclasses.dataclass
 class GanParty:
-    """A participant that follows the protocol with examples of its own making among its own.
+    """A participant that follows the protocol, with fakes among its own examples.
 
-    On each turn it trains its generator against the parameters that it was handed, makes fakes, and answers as an honest participant would who
-    also owned the fakes of the last rounds, under a label that nobody else uses. What it keeps from turn to turn is in the memory of its
-    seat alone: the generator, what its optimiser remembers, the fakes, pictures of some rounds, and estimates of a key if it makes some.
+    On each turn it trains its generator against the parameters that it was handed, makes fakes, and answers as an
+    honest participant would who also owned the fakes of the last rounds, under a label that nobody else uses. What it
+    keeps from turn to turn is in the memory of its seat alone: the generator, what its optimiser remembers, the fakes,
+    pictures of some rounds, and estimates of a key if it makes some.
 
     Args:
         attack: the settings.
-        seat: the seat, whose honest owner trains for it.
+        seat: its seat, whose honest owner trains for it.
     """
 
     attack: GanAttack
@@ -55,7 +55,7 @@ class GanParty:
     def __post_init__(self) -> None:
         self.fake_class = _fake_class(self.attack, self.seat)
         if not isinstance(self.seat.honest, Client):
-            raise Refusal(f"gan needs the seat of a federation's participant. Got that of {self.name}, which is no such.")
+            raise Refusal(f"gan needs the seat of a federation's participant. Got that of {self.name}, which is not one.")
         self.honest = self.seat.honest
 
     @property
@@ -69,16 +69,16 @@ class GanParty:
         local.begin(message.round)
         own = local.scope(SCOPE)
         parameters = self.seat.task.model_parameters(message.tensors)
-        generator = restored(self.attack, self.seat.task.shape, own)
+        generator = restore_generator(self.attack, self.seat.task.shape, own)
         target = self._aim(parameters, own)
         self._train(generator.to(self.seat.task.device), parameters, target, own)
         own.memory["generator"] = {name: tensor.detach().clone() for name, tensor in generator.state_dict().items()}
-        fakes = drawn_samples(generator, self.attack.generator.noise, self.attack.fakes, own.draws)
+        fakes = draw_samples(generator, self.attack.generator.noise, self.attack.fakes, own.draws)
         own.memory["fakes"] = torch.cat([own.memory.get("fakes", fakes[:0]), fakes])[-self.attack.kept_rounds * len(fakes) :]
         self._look(generator, message.round, own)
         sent = self._forger(own.memory["fakes"]).respond(message)
         own.memory.pop("left", None)
-        if self.attack.class_key == "estimated" and isinstance(target, KeyTarget) and (left := left_behind(message, sent)):
+        if self.attack.class_key == "estimated" and isinstance(target, KeyTarget) and (left := parameters_left(message, sent)):
             own.memory["left"] = left
         return sent
 
@@ -87,7 +87,7 @@ class GanParty:
         return self.honest.close()
 
     def _aim(self, parameters: Tensors, own: Local) -> Target:
-        """Return what this turn's fakes are to be taken for: the victim's class, or a key where the model tells no scores of classes."""
+        """Return what the model should take this turn's fakes for: the victim's class, or a key if it has no scores."""
         task = self.seat.task
         with torch.no_grad():
             outputs = task.forward(parameters, torch.zeros(1, *task.shape, device=task.device))
@@ -101,7 +101,7 @@ class GanParty:
     def _key(self, embedding: Tensor, parameters: Tensors, own: Local) -> Tensor:
         """Return the attack key, as far as the victim's is known or can be told; one at random where nothing is."""
         if self.attack.class_key in ("exact", "distance"):
-            exact = self._known().to(embedding)
+            exact = self._known_key().to(embedding)
             return (
                 exact if self.attack.class_key == "exact" else key_at_distance(exact, self.attack.distance, self._chance("key"))
             )
@@ -116,37 +116,38 @@ class GanParty:
         memory, task = own.memory, self.seat.task
         if "left" in memory:
             fakes = memory["fakes"][-self.attack.fakes :]
-            memory["estimate"] = key_estimate(
+            memory["estimate"] = estimate_key(
                 task, task.model_parameters(memory["left"]), parameters, fakes, memory.get("estimate")
             )
         elif "estimate" not in memory:
             raise Refusal(
-                "gan cannot tell what others did since its last turn where the server weighs answers, hides them in a sum, or has momentum. "
-                "Estimate keys under `round_robin`, or set `class_key` to `random`."
+                "gan cannot tell what others did since its last turn where the server weighs answers, hides them in a "
+                "sum, or has momentum. Estimate keys under `round_robin`, or set `class_key` to `random`."
             )
 
     def _chance(self, name: str) -> Draws:
         """Return draws that are the same on every turn."""
         return public_draws(self.seat.local.seed, self.seat.local.party, SCOPE, name)
 
-    def _known(self) -> Tensor:
-        found = [
+    def _known_key(self) -> Tensor:
+        keys = [
             secret
             for name, secret in sorted(self.seat.known.items())
             if name.startswith(f"{Knows.KEYS}/") and name.rpartition("/")[2] == str(self.attack.victim_class)
         ]
-        if not found:
+        if not keys:
             raise Refusal(
-                f"gan needs the key of class {self.attack.victim_class}. Nobody else has one; attack a class that is owned, or use a random key."
+                f"gan needs the key of class {self.attack.victim_class}. Nobody else has one; attack a class that is "
+                "owned, or use a random key."
             )
-        return found[0]
+        return keys[0]
 
     def _train(self, generator: nn.Module, parameters: Tensors, target: Target, own: Local) -> None:
         """Train the generator in place until its fakes are taken for the victim's class, or for as long as it may."""
         attack, task = self.attack, self.seat.task
         leaves = dict(generator.named_parameters())
         steps = attack.optimiser.over(leaves.values())
-        _recall(steps, leaves, own.memory.get("optimiser", {}))
+        _load_state(steps, leaves, own.memory.get("optimiser", {}))
         streak = 0
         for _ in range(attack.generator_steps):
             outputs = task.forward(
@@ -160,27 +161,27 @@ class GanParty:
             streak = streak + 1 if reached else 0
             if streak >= STREAK:
                 break
-        own.memory["optimiser"] = _remembered(steps, leaves)
+        own.memory["optimiser"] = _save_state(steps, leaves)
 
     def _look(self, generator: nn.Module, round: int, own: Local) -> None:
-        """Keep pictures of this round, from the same noise in all, and the estimate of a key, if the round is one of those to look at.
+        """Keep pictures of this round, always from the same noise, and the estimate of a key, if the round is sampled.
 
-        Rounds in between are forgotten as time goes on.
+        Rounds in between are forgotten over time.
         """
         apart = 1
         while round // apart >= LOOKS:
             apart *= 2
         history: Memory = own.memory.setdefault("history", {})
         estimates: Memory = own.memory.setdefault("estimates", {}) if "estimate" in own.memory else {}
-        for kept in (history, estimates):
-            for number in [name for name in kept if int(name) % apart]:
-                del kept[number]
+        for memory in (history, estimates):
+            for number in [name for name in memory if int(name) % apart]:
+                del memory[number]
         if round % apart == 0 and "estimate" in own.memory:
             estimates[str(round)] = own.memory["estimate"].clone()
         if round % apart == 0:
             draws = public_draws(own.seed, own.party, SCOPE, "pictures")
             # Batch norm needs a whole batch to look at.
-            pictures = drawn_samples(generator, self.attack.generator.noise, self.attack.batch_size, draws)
+            pictures = draw_samples(generator, self.attack.generator.noise, self.attack.batch_size, draws)
             history[str(round)] = pictures[: self.attack.pictures].clone()
 
     def _forger(self, fakes: Tensor) -> Client:
@@ -194,7 +195,7 @@ class GanParty:
 
 
 def _fake_class(attack: GanAttack, seat: Seat) -> int:
-    """Return the class that fakes are passed off as, after checking that it is another than the victim's, and neither is the attacker's own.
+    """Return the class of the fakes; refuse if it is the victim's, or if either class is the attacker's own.
 
     Pictures of a class of its own would show what it holds anyway, and count as somebody else's.
     """
@@ -202,22 +203,23 @@ def _fake_class(attack: GanAttack, seat: Seat) -> int:
     fake = classes - 1 if attack.fake_class is None else attack.fake_class
     if max(fake, victim) >= classes or fake == victim or {fake, victim} & set(seat.data.labels.tolist()):
         raise Refusal(
-            f"gan needs the victim's class and another one for its fakes, neither its own, among the model's {classes}. "
-            f"Got {victim} and {fake} instead; give the scenario `spare_classes`, or change `victim_class` or `fake_class`."
+            "gan needs the victim's class and another one for its fakes, neither its own, among the model's "
+            f"{classes}. Got {victim} and {fake} instead; give the scenario `spare_classes`, or change `victim_class` "
+            "or `fake_class`."
         )
     return fake
 
 
-def restored(attack: GanAttack, shape: tuple[int, ...], own: Local) -> nn.Module:
+def restore_generator(attack: GanAttack, shape: tuple[int, ...], own: Local) -> nn.Module:
     """Return the generator as its memory has it; a new one if there is none."""
-    made = attack.generator.build(shape, seed_of(own.seed, own.party, SCOPE, "generator"))
+    generator = attack.generator.build(shape, seed_of(own.seed, own.party, SCOPE, "generator"))
     if "generator" in own.memory:
-        made.load_state_dict(own.memory["generator"])
-    return made
+        generator.load_state_dict(own.memory["generator"])
+    return generator
 
 
 @torch.no_grad()
-def drawn_samples(generator: nn.Module, noise: int, count: int, draws: Draws) -> Tensor:
+def draw_samples(generator: nn.Module, noise: int, count: int, draws: Draws) -> Tensor:
     """Return so many samples of a generator."""
     images: Tensor = generator(_noise(count, noise, generator, draws))
     return images
@@ -228,7 +230,7 @@ def _noise(count: int, length: int, generator: nn.Module, draws: Draws) -> Tenso
     return (2 * draws.uniforms((count, length)) - 1).to(next(generator.parameters()).device)
 
 
-def _remembered(steps: torch.optim.Optimizer, leaves: dict[str, nn.Parameter]) -> Memory:
+def _save_state(steps: torch.optim.Optimizer, leaves: dict[str, nn.Parameter]) -> Memory:
     """Return what an optimiser remembers of each parameter, by name."""
     return {
         name: {key: value.detach().clone() for key, value in steps.state[leaf].items() if isinstance(value, Tensor)}
@@ -237,7 +239,7 @@ def _remembered(steps: torch.optim.Optimizer, leaves: dict[str, nn.Parameter]) -
     }
 
 
-def _recall(steps: torch.optim.Optimizer, leaves: dict[str, nn.Parameter], memory: Memory) -> None:
-    """Undo `_remembered`."""
-    for name, kept in memory.items():
-        steps.state[leaves[name]] = copy.deepcopy(kept)
+def _load_state(steps: torch.optim.Optimizer, leaves: dict[str, nn.Parameter], memory: Memory) -> None:
+    """Undo `_save_state`."""
+    for name, moments in memory.items():
+        steps.state[leaves[name]] = copy.deepcopy(moments)

@@ -15,7 +15,7 @@ LARGE = 5000
 """How many pairs of input and output a weight may have before it is pooled or dropped."""
 
 
-def pooled(tensors: Tensors) -> dict[str, Tensor]:
+def pool_layers(tensors: Tensors) -> dict[str, Tensor]:
     r"""Return for each layer a row of features for each message.
 
     Of absolute values \(|g|\), with o output units, i inputs and kernel positions k:
@@ -24,8 +24,9 @@ def pooled(tensors: Tensors) -> dict[str, Tensor]:
     - a dense matrix gives all \(|g_{oi}|\), or \(\max_o |g_{oi}|\) if \(o \cdot i > 5000\);
     - a vector or a single number (the weight of a normalisation) is taken as it is, and a bias is dropped.
 
-    A layer of which nothing would be left keeps what is largest for each input, \(\max_{o,k} |g_{oik}|\), or its bias if it has sent
-    no more than that, so that every layer that sent something has a feature. All layers together are the concatenation.
+    A layer of which nothing would be left keeps what is largest for each input, \(\max_{o,k} |g_{oik}|\), or its bias
+    if it has sent no more than that, so that every layer that sent something has a feature. All layers together are the
+    concatenation.
 
     Args:
         tensors: gradients or updates by wire name, messages along the first dimension; what was withheld is not there.
@@ -34,25 +35,26 @@ def pooled(tensors: Tensors) -> dict[str, Tensor]:
         By layer, in the order of the tensors, rows of the same order as the messages.
 
     Example:
-        >>> gradients = {"conv.weight": torch.randn(2, 8, 3, 5, 5), "conv.bias": torch.randn(2, 8), "head.weight": torch.randn(2, 10, 600)}
-        >>> {layer: tuple(rows.shape) for layer, rows in pooled(gradients).items()}
+        >>> gradients = {"conv.weight": torch.randn(2, 8, 3, 5, 5), "conv.bias": torch.randn(2, 8)}
+        >>> gradients |= {"head.weight": torch.randn(2, 10, 600)}
+        >>> {layer: tuple(rows.shape) for layer, rows in pool_layers(gradients).items()}
         {'conv': (2, 24), 'head': (2, 600)}
 
-    Differs from the paper: There large kernels are dropped even if their layer is the only one attacked, which leaves no feature. It has
-    no normalisation layers.
+    Differs from the paper: There large kernels are dropped even if their layer is the only one attacked, which leaves
+    no feature. It has no normalisation layers.
 
     References:
         Melis et al., Exploiting Unintended Feature Leakage in Collaborative Learning, 2019; the pooling is that of its
         published code.
     """
-    found: dict[str, Tensor] = {}
+    features: dict[str, Tensor] = {}
     for layer, parts in _layers(tensors).items():
-        kept = [rows for part in parts if (rows := _pooled(part)) is not None]
-        found[layer] = torch.cat(kept or [_largest(part) for part in parts], dim=1)
-    return found
+        rows_of_parts = [rows for part in parts if (rows := _pool_tensor(part)) is not None]
+        features[layer] = torch.cat(rows_of_parts or [_largest(part) for part in parts], dim=1)
+    return features
 
 
-def picked(tensors: Tensors, count: int, seed: int) -> dict[str, Tensor]:
+def pick_entries(tensors: Tensors, count: int, seed: int) -> dict[str, Tensor]:
     """Return for each layer the absolute values of some of its entries, always the same ones; all if there are fewer.
 
     Args:
@@ -62,22 +64,23 @@ def picked(tensors: Tensors, count: int, seed: int) -> dict[str, Tensor]:
 
     Example:
         >>> gradients = {"one.weight": torch.randn(2, 10, 6), "two.weight": torch.randn(2, 3)}
-        >>> {layer: tuple(rows.shape) for layer, rows in picked(gradients, 48, seed=0).items()}
+        >>> {layer: tuple(rows.shape) for layer, rows in pick_entries(gradients, 48, seed=0).items()}
         {'one': (2, 48), 'two': (2, 3)}
 
     References:
-        Mo et al., Layer-wise Characterization of Latent Information Leakage in Federated Learning, 2021, Fig. 6 (48 entries).
+        Mo et al., Layer-wise Characterization of Latent Information Leakage in Federated Learning, 2021, Fig. 6 (48
+        entries).
     """
-    found: dict[str, Tensor] = {}
+    features: dict[str, Tensor] = {}
     for layer, parts in _layers(tensors).items():
         rows = torch.cat([part.flatten(1) for part in parts], dim=1)
         chosen = torch.randperm(rows.shape[1], generator=stream(seed, "entries", layer))[:count]
-        found[layer] = rows[:, chosen.to(rows.device)].abs()
-    return found
+        features[layer] = rows[:, chosen.to(rows.device)].abs()
+    return features
 
 
 def _layers(tensors: Tensors) -> dict[str, list[Tensor]]:
-    """Return what each layer sent, messages first and at least one dimension beside; biases only where there is nothing else."""
+    """Return what each layer sent, messages first, with at least two dimensions; a bias only if nothing else came."""
     weights: dict[str, list[Tensor]] = defaultdict(list)
     biases: dict[str, list[Tensor]] = defaultdict(list)
     for name, tensor in tensors.items():
@@ -87,7 +90,7 @@ def _layers(tensors: Tensors) -> dict[str, list[Tensor]]:
     return {layer: weights.get(layer) or biases[layer] for layer in order}
 
 
-def _pooled(part: Tensor) -> Tensor | None:
+def _pool_tensor(part: Tensor) -> Tensor | None:
     """Return the features of one tensor; None for a kernel that is too large."""
     sizes = part.shape[1:]
     large = math.prod(sizes[:2]) > LARGE

@@ -13,18 +13,18 @@ from leaktight.core.threat import Hints
 class GradientNorm(LabelAttack):
     r"""Score each example by the length of its gradient, from the feature party's seat, without knowing any label.
 
-    The gradient at the cut is \(g_i = (\tilde p_i - y_i) \nabla h(a_i)\) with \(\tilde p_i\) the predicted probability of a positive. Where
-    positives are rare, a model is less sure of them throughout training, so that
+    The gradient at the cut is \(g_i = (\tilde p_i - y_i) \nabla h(a_i)\) with \(\tilde p_i\) the predicted probability
+    of a positive. Where positives are rare, a model is less sure of them throughout training, so that
 
     .. math:: r_i = \|g_i\|_2 = |\tilde p_i - y_i| \, \|\nabla h(a_i)\|_2
 
-    is larger for them. Where negatives are rare it is the other way round, and the score is \(-r_i\). Which class is rare is seldom a secret:
-    clicks and defaults are. An attacker who does not know it tells the two groups apart but not which is which; the reading then is
-    \(0.5 + |AUC - 0.5|\).
+    is larger for them. Where negatives are rare it is the other way round, and the score is \(-r_i\). Which class is
+    rare is seldom a secret: clicks and defaults are. An attacker who does not know it tells the two groups apart but
+    not which is which; the reading then is \(0.5 + |AUC - 0.5|\).
 
     Args:
-        rare: the class with fewer examples, as anyone knows beforehand: `positive`, `negative` or `unknown`. The wrong one gives an AUC
-            below a half.
+        rare: the class with fewer examples, as anyone knows beforehand: `positive`, `negative` or `unknown`. The wrong
+            one gives an AUC below a half.
         layer: `cut`; `first`, the first layer that learns; a layer's name; or `all`.
 
     Example:
@@ -34,10 +34,12 @@ class GradientNorm(LabelAttack):
         >>> GradientNorm().score(torch.tensor([[3.0, 4.0], [0.0, 1.0]]), nobody).tolist()
         [5.0, 1.0]
 
-    Differs from the paper: There positives are rare; the settings `negative` and `unknown` are ours. The published code scores a layer of one unit by its signed gradient; here by the length too.
+    Differs from the paper: There positives are rare; the settings `negative` and `unknown` are ours. The published code
+    scores a layer of one unit by its signed gradient; here by the length too.
 
     References:
-        Li et al., Label Leakage and Protection in Two-party Split Learning, 2021, Section 2.2 and, for layers before the cut, Fig. 2(b).
+        Li et al., Label Leakage and Protection in Two-party Split Learning, 2021, Section 2.2 and, for layers before
+        the cut, Fig. 2(b).
     """
 
     kind: Literal["gradient_norm"] = "gradient_norm"

@@ -16,16 +16,17 @@ from leaktight.attacks.optimiser import AdamState, SearchOptimiser
 class SearchGuardedLBFGS(SearchOptimiser):
     """L-BFGS with backtracking, each row by itself, all rows at once.
 
-    A trial point is accepted if the objective fell by a ten-thousandth of what the slope promised. Else the step is shortened to where a
-    parabola through what is known has its minimum, between a twentieth and a half of it, and tried again. After six vain trials a row
-    forgets its history and goes down the slope. If that fails too, or if the objective hardly falls although the slope promises more, as it
-    happens at the kinks of ReLU networks, the row goes on by Adam from the lowest point that it had. One evaluation is one trial.
+    A trial point is accepted if the objective fell by a ten-thousandth of what the slope promised. Else the step is
+    shortened to where a parabola through what is known has its minimum, between a twentieth and a half of it, and tried
+    again. After six vain trials a row forgets its history and goes down the slope. If that fails too, or if the
+    objective hardly falls although the slope promises more, as it happens at the kinks of ReLU networks, Adam takes the
+    row over from its lowest point. One evaluation is one trial.
 
     Args:
         learning_rate: the length of a step along the direction, above 0.
         history: how many pairs are remembered, at least 1. More pays where the law is narrow.
-        reach: how long a move may be, relative to the square root of the number of unknowns; in whitened coordinates that is how far the
-            truth is from the middle.
+        reach: how long a move may be, relative to the square root of the number of unknowns; in whitened coordinates
+            that is how far the truth is from the middle.
         adam: the learning rate of Adam where L-BFGS stalls; 0 lets such a row rest.
     """
 
@@ -98,9 +99,9 @@ class GuardedLbfgsState(LbfgsState):
 
     def revive(self, rows: Tensor, least: float) -> Tensor:
         """Go on by Adam where L-BFGS hardly moves although the quadratic model promises more than `least`."""
-        found = rows & ~self.stalled & (self.promise > least)
-        self._stall(found)
-        return found & self.stalled
+        revived = rows & ~self.stalled & (self.promise > least)
+        self._stall(revived)
+        return revived & self.stalled
 
     def _stall(self, rows: Tensor) -> None:
         if self.adam.learning_rate:
@@ -125,7 +126,7 @@ class GuardedLbfgsState(LbfgsState):
         moves = moves * (self.reach / length.clamp_min(1e-30)).clamp_max(1.0)
         return torch.where(resting[:, None], 0.0, moves), resting
 
-    def _curved(self, curvature: Tensor, change: Tensor) -> Tensor:
+    def _curves_up(self, curvature: Tensor, change: Tensor) -> Tensor:
         size: Tensor = torch.linalg.vector_norm(change, dim=1) * torch.linalg.vector_norm(self.last_moves, dim=1)
         return self._fell & self.lowest.isfinite() & (curvature > 1e-8 * size) & (size > 0)
 

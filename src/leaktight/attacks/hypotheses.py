@@ -1,4 +1,4 @@
-"""Hypotheses: what each candidate takes for true about what cannot be searched by descent, such as the outcome of a secret draw."""
+"""Hypotheses: what each candidate assumes where no gradient leads, such as the outcome of a secret draw."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ MOST_HYPOTHESES = 16
 
 @dataclasses.dataclass(frozen=True)
 class Hypotheses:
-    """What each row takes for true beside its point.
+    """What each row assumes, beside its point.
 
     Args:
         choices: for each message the outcome of each example, (rows, examples, outcomes); None where there are none.
-        heard: which of a victim's messages a row listens to at first, (rows, messages): one, where each has outcomes to be guessed.
+        heard: which of a victim's messages a row listens to at first, (rows, messages): one, where each has outcomes to
+            be guessed.
         targets: the label probabilities, (rows, examples, classes); None if they are searched for.
     """
 
@@ -38,11 +39,12 @@ def count_hypotheses(replays: Sequence[Replay]) -> int:
     return min(MOST_HYPOTHESES, max(counts, default=1))
 
 
-def hypotheses(victims: Victims, rows: int, rng: Stream, *, revised: bool = False) -> Hypotheses:
+def guess_hypotheses(victims: Victims, rows: int, rng: Stream, *, revised: bool = False) -> Hypotheses:
     """Return what the rows of each victim take for the outcomes of its examples, and for the order of its labels.
 
-    All combinations of outcomes if there are few, else draws. Where an update is unrolled step by step, labels that were read come in some
-    order of the steps: the first row of a victim takes them as they are, the others in orders drawn at random.
+    All combinations of outcomes if there are few, else draws. Where an update is unrolled step by step, labels that
+    were read come in some order of the steps: the first row of a victim takes them as they are, the others in orders
+    drawn at random.
 
     Args:
         victims: whose.
@@ -74,8 +76,8 @@ def _guess_outcomes(sighting: Sighting, victims: int, rows: int, rng: Stream) ->
         return None
     if len(outcomes) ** examples <= rows:
         every = torch.tensor(list(itertools.product(range(len(outcomes)), repeat=examples)))
-        picked = every.repeat(-(-rows // len(every)), 1)[:rows].repeat(victims, 1)
+        choices = every.repeat(-(-rows // len(every)), 1)[:rows].repeat(victims, 1)
     else:
         weights = torch.tensor([outcome.weight for outcome in outcomes])
-        picked = torch.multinomial(weights, victims * rows * examples, replacement=True, generator=rng).view(-1, examples)
-    return nn.functional.one_hot(picked, len(outcomes)).float().to(sighting.replay.task.device)
+        choices = torch.multinomial(weights, victims * rows * examples, replacement=True, generator=rng).view(-1, examples)
+    return nn.functional.one_hot(choices, len(outcomes)).float().to(sighting.replay.task.device)

@@ -1,4 +1,4 @@
-"""Label scores: what all attacks share that tell positives from negatives by cut gradients, row by row and layer by layer."""
+"""Label attacks: the base of attacks that tell positives from negatives by cut gradients, layer by layer."""
 
 from __future__ import annotations
 
@@ -26,17 +26,18 @@ _NONE = Hints(torch.empty(0, dtype=torch.long), torch.empty(0, dtype=torch.long)
 class LabelAttack(Attack):
     """Scores each example behind every cut gradient that was received, at one layer or at all of them.
 
-    Write `score`. The rows it gets are those of one step at one layer, flattened; tiny or huge ones are scaled first, so that no square
-    of them vanishes, and no score may rest on the scale of a batch. The gradient at a layer before the cut is what the feature party's own
-    backward pass makes of the one it received, so only its own seat has it; the cut gradient is also seen on the wire. An example whose
-    label was hinted and used is not scored.
+    Write `score`. The rows it gets are those of one step at one layer, flattened; tiny or huge ones are scaled first,
+    so that no square of them vanishes, and no score may rest on the scale of a batch. The gradient at a layer before
+    the cut is what the feature party's own backward pass makes of the one it received, so only its own seat has it; the
+    cut gradient is also seen on the wire. An example whose label was hinted and used is not scored.
 
-    A row at a layer before the cut depends on the feature party's own inputs too, through the slopes of the layers in between, and they may
-    tell of the label by themselves. So the attack also scores the message's own rows there, dealt out to the examples by chance: what that
-    reaches is no leak of the message, and the chance level of such a layer.
+    A row at a layer before the cut depends on the feature party's own inputs too, through the slopes of the layers in
+    between, and they may reveal the label by themselves. So the attack also scores the message's own rows there, dealt
+    out to the examples by chance: what that reaches is no leak of the message, and the chance level of such a layer.
 
-    The feature party knows which of its rows is where in each message. So from its seat the scores of a row in several messages are also
-    added up (see `RowTotals`), pass by pass, beside those of rows that were dealt out by chance. A row whose label was used is left out everywhere.
+    The feature party knows which of its rows is where in each message. So from its seat the scores of a row in several
+    messages are also added up (see `RowTotals`), pass by pass, beside those of rows that were dealt out by chance. A
+    row whose label was used is left out everywhere.
     """
 
     claims: ClassVar[frozenset[str]] = frozenset({"scores"})
@@ -51,15 +52,15 @@ class LabelAttack(Attack):
 
     @property
     def steady(self) -> bool:
-        """Whether the scores of every message have the same sign, be it known or not; else it is fixed by continuity."""
+        """Whether the scores of all messages have one sign, known or not; else it is fixed by continuity."""
         return False
 
     @abc.abstractmethod
     def score(self, rows: Tensor, hints: Hints) -> Tensor | None:
         """Return one score for each row; None if the hints are too few for any."""
 
-    def used(self, hints: Hints) -> Tensor:
-        """Return the positions of the hinted examples that are used, and so not scored: all, if the attack needs hints."""
+    def used_positions(self, hints: Hints) -> Tensor:
+        """Return the positions of hinted examples that are used, so not scored: all, if the attack needs hints."""
         return hints.positions if Knows.HINTS in self.needs else hints.positions[:0]
 
     @final
@@ -81,37 +82,37 @@ class LabelAttack(Attack):
         for place, message in enumerate(messages):
             [cut] = message.tensors.values()
             hints = view.hints.get(message.key, _NONE)
-            found = layers_of(view, message.round, cut, self.layer)
-            layers = tuple(found)
-            scores.append(self._scored(found.values(), hints))
+            gradients = layers_of(view, message.round, cut, self.layer)
+            layers = tuple(gradients)
+            scores.append(self._score_layers(gradients.values(), hints))
             if self.layer == CUT and totals is None:
                 continue
             dealt = cut[torch.randperm(len(cut), generator=rng).to(cut.device)]
             shuffled = layers_of(view, message.round, dealt, self.layer)
-            blind.append(self._scored(shuffled.values(), hints))
+            blind.append(self._score_layers(shuffled.values(), hints))
             if totals is not None:
-                totals.add(place, scores[-1], found.values(), blind[-1], shuffled.values(), self.used(hints))
+                totals.add(place, scores[-1], gradients.values(), blind[-1], shuffled.values(), self.used_positions(hints))
         passes = None if totals is None else totals.finish()
         return LabelScores(own, tuple(scores), layers, self.signed, tuple(blind) if self.layer != CUT else (), passes)
 
-    def _scored(self, layers: Iterable[Tensor], hints: Hints) -> Tensor:
+    def _score_layers(self, layers: Iterable[Tensor], hints: Hints) -> Tensor:
         scores = []
         for rows in layers:
-            found = self.score(_scaled(rows.flatten(1)), hints)
-            if found is None:
+            values = self.score(_rescale(rows.flatten(1)), hints)
+            if values is None:
                 scores.append(rows.new_full((len(rows),), torch.nan, dtype=torch.float64))
                 continue
             # What has no score would drop out of the measure unseen.
-            scored = found.double().index_fill(0, self.used(hints).to(found.device), 0.0)
+            scored = values.double().index_fill(0, self.used_positions(hints).to(values.device), 0.0)
             unscored = int(torch.isnan(scored).sum())
             if unscored:
                 raise Refusal(
                     f"{self.kind} must score every example but those it was told. {unscored} of {len(rows)} scores are NaN."
                 )
             scores.append(scored)
-        made = torch.stack(scores)
-        made[:, self.used(hints)] = torch.nan
-        return made
+        table = torch.stack(scores)
+        table[:, self.used_positions(hints)] = torch.nan
+        return table
 
 
 @dataclasses.dataclass
@@ -145,7 +146,7 @@ class _Totals:
         self.known[index[used.cpu()]] = True
         for side, values, layers in zip(self._sides, (scores, blind), (rows, dealt), strict=True):
             for layer, gradients in enumerate(layers):
-                side.add(layer, number, index, values[layer], _scaled(gradients.flatten(1)))
+                side.add(layer, number, index, values[layer], _rescale(gradients.flatten(1)))
 
     def finish(self) -> RowScores | None:
         if self._sides is None:
@@ -161,8 +162,8 @@ def layers_of(view: View, step: int, cut: Tensor, wanted: str) -> dict[str | Non
         view: what the attacker has.
         step: which step.
         cut: the gradient at the cut that goes back from there, a row for each example.
-        wanted: `cut`, the message itself; `first`, the first layer of the bottom that learns; `all`, the cut and then every layer
-            from the first on; or a layer's name.
+        wanted: `cut`, the message itself; `first`, the first layer of the bottom that learns; `all`, the cut and then
+            every layer from the first on; or a layer's name.
 
     Raises:
         Refusal: the seat has no bottom model, or the bottom no such layer.
@@ -172,7 +173,8 @@ def layers_of(view: View, step: int, cut: Tensor, wanted: str) -> dict[str | Non
     seen = view.memory.get("seen", {}).get(str(step))
     if seen is None:
         raise Refusal(
-            f"The layer `{wanted}` is known to the feature party alone, which has the model before the cut. The seat is `{view.seat}`."
+            f"The layer `{wanted}` is known to the feature party alone, which has the model before the cut. The seat "
+            f"is `{view.seat}`."
         )
     named = layer_gradients(view.task.model.body, seen["parameters"], seen["inputs"], cut)
     last = list(named)[-1]
@@ -193,8 +195,8 @@ def cosines(rows: Tensor, way: Tensor) -> Tensor:
         [0.800000011920929, 0.0]
     """
     # Rows are not made unit rows first: the copy would take twenty times as long as both sums.
-    found: Tensor = (rows @ way) / rows.norm(dim=1).clamp_min(torch.finfo(rows.dtype).tiny)
-    return found
+    cosine: Tensor = (rows @ way) / rows.norm(dim=1).clamp_min(torch.finfo(rows.dtype).tiny)
+    return cosine
 
 
 def mean_direction(rows: Tensor) -> Tensor:
@@ -207,7 +209,7 @@ def mean_direction(rows: Tensor) -> Tensor:
     return torch.nn.functional.normalize(rows, dim=1, eps=torch.finfo(rows.dtype).tiny).mean(0)
 
 
-def _scaled(rows: Tensor) -> Tensor:
+def _rescale(rows: Tensor) -> Tensor:
     """Return rows whose squares neither vanish nor overflow; a copy only where they would."""
     if not rows.numel():
         return rows

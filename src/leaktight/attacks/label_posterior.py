@@ -1,4 +1,4 @@
-"""Label posterior: how likely each row is positive, by what the defence states of its noise, over all messages together."""
+"""Label posterior: how likely each row is positive over all messages, by the noise that the defence states."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from leaktight.attacks.clustering import Clustering, leading
+from leaktight.attacks.clustering import Clustering, leading_direction
 from leaktight.attacks.row_totals import RowTotals, row_numbers, worth_adding
 from leaktight.core.attack import Attack, LabelScores, Principle, RowScores
 from leaktight.core.channel import Belief, Noise, push_all
@@ -30,19 +30,22 @@ _NOBODY = Hints(torch.empty(0, dtype=torch.long), torch.empty(0, dtype=torch.lon
 
 
 class LabelPosterior(Attack):
-    r"""Weigh for each row how likely each label is under the law that the defence states, for an attacker who knows the defence but no label.
+    r"""Weigh how likely each row is positive under the law that the defence states, without knowing any label.
 
-    In message t rows of class k have mean \(\mu_{tk}\) and the noise \(\Sigma_{tk}\) that the defence's `cut_channel` states for the clean rows and
-    labels that are held likely at the time; what it does not explain of the spread is that of the clean rows, \(s_t I\). With the unit
-    vector \(w_t\) along \(\mu_{t1} - \mu_{t0}\), or, where the stated noise lies along a direction, that in which the message spreads most,
+    In message t rows of class k have mean \(\mu_{tk}\) and the noise \(\Sigma_{tk}\) that the defence's `cut_channel`
+    states for the clean rows and labels that are likely at the time; what it does not explain of the spread is that of
+    the clean rows, \(s_t I\). With the unit vector \(w_t\) along \(\mu_{t1} - \mu_{t0}\), or, where the stated noise
+    lies along a direction, that in which the message spreads most,
 
     .. math:: z_{ti} = \frac{\langle w_t, \tilde g_{ti} \rangle - m_t}{\sqrt{\langle w_t, \bar\Sigma_t w_t \rangle + s_t}}, \qquad
         \log \frac{p(\tilde g_{ti} \mid 1)}{p(\tilde g_{ti} \mid 0)} = d \, z_{ti}
 
-    for classes d standard deviations apart with \(m_t\) in the middle, and of each row \(\log \frac{q_i}{1 - q_i} = \log \frac{p}{1 - p} + \sum_t d \, z_{ti}\): log
-    ratios add up over all passes in which the row was seen. Means, spreads, d and p follow from the \(q_i\), and these from them
-    (expectation and maximisation); means of a message rest on what all others say of its rows, and are smoothed over neighbouring messages.
-    The start, and with it the sign, is what `clustering` makes of the same messages, added up by continuity; which side is positive stays unknown.
+    for classes d standard deviations apart with \(m_t\) in the middle, and of each row
+    \(\log \frac{q_i}{1 - q_i} = \log \frac{p}{1 - p} + \sum_t d \, z_{ti}\): log ratios add up over all passes in which
+    the row was seen. Means, spreads, d and p follow from the \(q_i\), and these from them (expectation and
+    maximisation); means of a message rest on what all others say of its rows, and are smoothed over neighbouring
+    messages. The start, and with it the sign, is what `clustering` makes of the same messages, added up by continuity;
+    which side is positive stays unknown.
 
     Args:
         iterations: how often means and posteriors follow from each other, at least 1.
@@ -55,8 +58,8 @@ class LabelPosterior(Attack):
     Differs from the paper: It has no such attack; it bounds what any attack on one message can do.
 
     References:
-        Li et al., Label Leakage and Protection in Two-party Split Learning, 2021, Section 3.1; Dempster, Laird and Rubin, Maximum Likelihood
-        from Incomplete Data via the EM Algorithm, 1977.
+        Li et al., Label Leakage and Protection in Two-party Split Learning, 2021, Section 3.1; Dempster, Laird and
+        Rubin, Maximum Likelihood from Incomplete Data via the EM Algorithm, 1977.
     """
 
     kind: Literal["label_posterior"] = "label_posterior"
@@ -96,7 +99,7 @@ class LabelPosterior(Attack):
         if numbers is not None and worth_adding(rows, passes, layers=1):
             totals = RowScores(rows, _by_pass(ratios, rows, passes), _by_pass(blind, rows, passes))
         keys = tuple(message.key for message in messages)
-        return LabelScores(keys, tuple(found[None] for found in ratios), signed=False, passes=totals)
+        return LabelScores(keys, tuple(ratio[None] for ratio in ratios), signed=False, passes=totals)
 
     def _weigh(
         self, cuts: Sequence[Tensor], rows: Sequence[Tensor], passes: Sequence[int], defence: CutDefence | None
@@ -112,23 +115,23 @@ class LabelPosterior(Attack):
         share = torch.tensor(0.5, dtype=torch.float64)
         for _ in range(self.iterations):
             sums = torch.zeros(count, dtype=torch.float64)
-            for own, found in zip(rows, ratios, strict=True):
-                sums[own] += found
+            for own, ratio in zip(rows, ratios, strict=True):
+                sums[own] += ratio
             likely = [
-                torch.sigmoid(share.logit() + sums[own] - torch.where(several[own], found, 0.0))
-                for own, found in zip(rows, ratios, strict=True)
+                torch.sigmoid(share.logit() + sums[own] - torch.where(several[own], ratio, 0.0))
+                for own, ratio in zip(rows, ratios, strict=True)
             ]
             fits = _fits(cuts, likely)
-            places = [_places(*each, defence) for each in zip(cuts, likely, fits, first, strict=True)]
+            places = [_place_rows(*each, defence) for each in zip(cuts, likely, fits, first, strict=True)]
             gap = torch.stack([_gap(*each) for each in zip(places, likely, strict=True)]).mean().abs()
-            ratios = [(gap.clamp_min(_LEAST) * found).clamp(-_MOST, _MOST) for found in places]
+            ratios = [(gap.clamp_min(_LEAST) * ratio).clamp(-_MOST, _MOST) for ratio in places]
             share = torch.cat(likely).mean().clamp(*_SHARES)
         return ratios
 
 
 @dataclasses.dataclass(frozen=True)
 class _Fit:
-    """What is held likely of one message: the means of its two classes, and the mean square of an entry around them."""
+    """What is likely of one message: the means of its two classes, and the mean square of an entry around them."""
 
     means: Tensor
     spread: Tensor
@@ -143,7 +146,7 @@ class _Fit:
 
 
 def _fits(cuts: Sequence[Tensor], likely: Sequence[Tensor]) -> list[_Fit]:
-    """Return the fit of each message; means are smoothed over the messages before and after it, as models change slowly."""
+    """Return the fit of each message; means are smoothed over neighbouring messages, as models change slowly."""
     own = [_Fit.of(*each) for each in zip(cuts, likely, strict=True)]
     means = torch.stack([fit.means for fit in own])
     smooth = (_running(means) + _running(means.flip(0)).flip(0)) / 2
@@ -152,27 +155,27 @@ def _fits(cuts: Sequence[Tensor], likely: Sequence[Tensor]) -> list[_Fit]:
 
 def _running(values: Tensor) -> Tensor:
     """Return the running mean of values along the first dimension."""
-    total, weight, found = torch.zeros_like(values[0]), 0.0, []
+    total, weight, means = torch.zeros_like(values[0]), 0.0, []
     for value in values:
         total, weight = _MEMORY * total + value, _MEMORY * weight + 1
-        found.append(total / weight)
-    return torch.stack(found)
+        means.append(total / weight)
+    return torch.stack(means)
 
 
-def _places(cut: Tensor, likely: Tensor, fit: _Fit, start: Tensor, defence: CutDefence | None) -> Tensor:
-    """Return where each row of one message lies on the line that divides the classes, in standard deviations from the middle."""
+def _place_rows(cut: Tensor, likely: Tensor, fit: _Fit, start: Tensor, defence: CutDefence | None) -> Tensor:
+    """Return where each row lies on the line that divides the classes, in standard deviations from the middle."""
     laws, spread = _laws(cut, likely, fit, defence)
     way = torch.nn.functional.normalize(fit.means[1] - fit.means[0], dim=0)
     if any(law.along is not None for law in laws):
         # Noise along the line shows it better than the difference that it hides, but for its sign.
-        way = leading(cut)
+        way = leading_direction(cut)
         way = way * torch.sign((cut @ way) @ start)
     variance = sum(_along(law, way) for law in laws) / 2 + spread
     return (cut @ way - (fit.means @ way).mean()) / variance.sqrt()
 
 
 def _laws(cut: Tensor, likely: Tensor, fit: _Fit, defence: CutDefence | None) -> tuple[tuple[Noise, Noise], Tensor]:
-    """Return the law of the noise on each class, as the defence states it for clean rows that explain the message, and their spread."""
+    """Return the stated noise of each class, given clean rows that explain the message, and their spread."""
     width, hard = cut.shape[1], (likely > likely.mean()).long()
     labels = torch.cat([hard, torch.arange(2)])
     away = cut - fit.means[hard]
@@ -181,7 +184,7 @@ def _laws(cut: Tensor, likely: Tensor, fit: _Fit, defence: CutDefence | None) ->
     laws, spread = (Noise(), Noise()), fit.spread.mean().clamp_min(least)
     # First for rows that are their class's mean, then with as much spread around it as that noise leaves unexplained.
     for _ in range(2 if defence is not None else 0):
-        laws = _stated(defence, torch.cat([fit.means[hard] + shrink * away, fit.means]), labels)
+        laws = _class_noise(defence, torch.cat([fit.means[hard] + shrink * away, fit.means]), labels)
         sizes = torch.stack([_variance(law, cut) + _length(law, cut) / width for law in laws])
         left = (fit.spread - sizes).clamp_min(0.0)
         shrink = (left / fit.spread.clamp_min(least)).sqrt()[hard][:, None]
@@ -189,7 +192,7 @@ def _laws(cut: Tensor, likely: Tensor, fit: _Fit, defence: CutDefence | None) ->
     return laws, spread
 
 
-def _stated(defence: CutDefence | None, clean: Tensor, labels: Tensor) -> tuple[Noise, Noise]:
+def _class_noise(defence: CutDefence | None, clean: Tensor, labels: Tensor) -> tuple[Noise, Noise]:
     """Return the law of the noise on the last two rows, which are the means of the classes."""
     if defence is None:
         return Noise(), Noise()
@@ -224,10 +227,10 @@ def _gap(places: Tensor, likely: Tensor) -> Tensor:
 
 def _by_pass(ratios: Sequence[Tensor], rows: Sequence[Tensor], passes: Sequence[int]) -> Tensor:
     numbers = sorted(set(passes))
-    found = torch.full((1, len(numbers), 1 + max(int(own.max()) for own in rows)), torch.nan, dtype=torch.float64)
+    table = torch.full((1, len(numbers), 1 + max(int(own.max()) for own in rows)), torch.nan, dtype=torch.float64)
     for values, own, number in zip(ratios, rows, passes, strict=True):
-        found[0, numbers.index(number), own] = values
-    return found
+        table[0, numbers.index(number), own] = values
+    return table
 
 
 def _acting(defence: Defence) -> CutDefence | None:

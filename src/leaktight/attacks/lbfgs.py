@@ -1,17 +1,18 @@
 """L-BFGS over many rows at once, each with a history and a stopping rule of its own.
 
-The direction is computed from the compact form of the inverse Hessian (Byrd, Nocedal and Schnabel 1994, Theorem 2.2). With S the
-last steps, Y the last changes of the gradient, R the upper triangle of S'Y, D its diagonal and gamma = s'y / y'y of the newest pair,
+The direction is computed from the compact form of the inverse Hessian (Byrd, Nocedal and Schnabel 1994, Theorem 2.2).
+With S the last steps, Y the last changes of the gradient, R the upper triangle of S'Y, D its diagonal and gamma = s'y /
+y'y of the newest pair,
 
     H g = gamma g + S p + gamma Y q,   q = -R^-1 S'g,   p = R^-T (D + gamma Y'Y) R^-1 S'g - gamma R^-T Y'g
 
-which needs the long vectors in two batched products per step; the two-loop recursion would need four hundred small ones. Reading them
-costs as much as a small network: a step and its change lie side by side, so that one product serves both, and products with the newest
-change are differences of products with gradients.
+which needs the long vectors in two batched products per step; the two-loop recursion would need four hundred small
+ones. Reading them costs as much as a small network: a step and its change lie side by side, so that one product serves
+both, and products with the newest change are differences of products with gradients.
 
-R^-1 itself is kept. The inverse of an upper triangle has the inverse of every trailing triangle in it, so the oldest pair is
-dropped by clearing its row and column, and a new pair (s, y) adds the column -R^-1 S'y / s'y and the entry 1 / s'y. Nothing
-depends on where in a ring of slots a pair lies, so each row may be at another place.
+R^-1 itself is kept. The inverse of an upper triangle has the inverse of every trailing triangle in it, so the oldest
+pair is dropped by clearing its row and column, and a new pair (s, y) adds the column -R^-1 S'y / s'y and the entry 1 /
+s'y. Nothing depends on where in a ring of slots a pair lies, so each row may be at another place.
 """
 
 from __future__ import annotations
@@ -123,7 +124,7 @@ class LbfgsState(OptimiserState):
         """Remember the newest pair where it curves upwards, and return H g times a number."""
         curvature = torch.linalg.vecdot(change, self.last_moves)
         size = torch.linalg.vecdot(change, change)
-        rows = self._curved(curvature, change).nonzero()[:, 0]
+        rows = self._curves_up(curvature, change).nonzero()[:, 0]
         slots = self.pushed[rows] % self.size
         self.pairs[rows, slots] = torch.stack([self.last_moves, change], 1)[rows]
         self.gamma[rows] = (curvature / size)[rows]
@@ -142,7 +143,7 @@ class LbfgsState(OptimiserState):
         correction = torch.bmm(weights.view(-1, 1, 2 * used), pairs)
         return torch.addcmul(correction[:, 0], self.gamma[:, None], gradients, value=scale)
 
-    def _curved(self, curvature: Tensor, change: Tensor) -> Tensor:
+    def _curves_up(self, curvature: Tensor, change: Tensor) -> Tensor:
         """Return in which rows the newest pair curves upwards."""
         return curvature > self.curvature_tolerance
 

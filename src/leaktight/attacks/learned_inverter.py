@@ -1,26 +1,92 @@
-"""Learned inverter: learn from messages of one's own making what examples are behind a message, whatever was done to it."""
+"""Learned inverter: a regression from messages to examples, learned from messages that the attacker makes itself."""
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 from collections.abc import Sequence
 from typing import ClassVar, Literal
 
 import torch
+import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor
 
-from leaktight.attacks.message_sketch import Sketch
-from leaktight.attacks.ridge_inverter import Known, RidgeInverter
-from leaktight.attacks.shadow import Moment, group_by_moment, shadows
+from leaktight.attacks.ridge_inverter import KnownMessages, RidgeInverter
+from leaktight.attacks.shadow import Moment, group_by_moment, shadow_messages
 from leaktight.core.attack import Attack, Principle, Reconstruction
 from leaktight.core.defence import Defence
 from leaktight.core.errors import Refusal
-from leaktight.core.random import Stream, draw
+from leaktight.core.message import Tensors
+from leaktight.core.random import Stream, draw, stream
 from leaktight.core.task import Batch
 from leaktight.core.threat import Exchange, Knows, View
 from leaktight.defences.layer_guard import LayerGuard
 from leaktight.defences.withhold import Withhold
 from leaktight.priors.moments import class_means
+
+WIDTH = 8192
+"""How many numbers a sketch of the entries has, and one of their places; of a smaller message they are all kept."""
+
+_TINY = 1e-30
+
+
+@dataclasses.dataclass(frozen=True)
+class Sketch:
+    r"""A linear map of a message's direction, and of which of its entries are zero.
+
+    With g all entries of a message, \(m_i = [g_i \neq 0]\), and for every entry i a bucket h(i) and a sign s(i), draw
+    once,
+
+    .. math:: \Big( \sum_{h(i) = j} s(i) \frac{g_i}{\lVert g \rVert} \Big)_j, \qquad
+        \Big( \sum_{h(i) = j} s(i) \frac{m_i}{\lVert m \rVert} \Big)_j .
+
+    Inner products of sketches are those of the vectors, up to an error of about one over the root of their number.
+    Which entries were sent is information of its own: under top-k sharing it is all that is told about most of them.
+
+    Args:
+        names: the tensors that are looked at, by wire name.
+        seed: what buckets and signs derive from. Entries that are not finite numbers count as zero.
+        width: how many buckets there are.
+
+    Example:
+        >>> sketch = Sketch(("weight",), seed=0)
+        >>> sketch({"weight": torch.tensor([[3.0, 0.0, 4.0, 0.0]])}).tolist()
+        [[0.6000000238418579, 0.0, 0.800000011920929, 0.0, 0.7071067690849304, 0.0, 0.7071067690849304, 0.0]]
+
+    References: Charikar, Chen and Farach-Colton, Finding Frequent Items in Data Streams, 2002 (the count sketch).
+    """
+
+    names: Sequence[str]
+    seed: int
+    width: int = WIDTH
+
+    def __call__(self, tensors: Tensors) -> Tensor:
+        """Return a row for each message; messages are along the first dimension of every tensor."""
+        entries = torch.cat(
+            [tensors[name].detach().float().reshape(len(tensors[name]), -1) for name in self.names], 1
+        ).nan_to_num(0.0, 0.0, 0.0)
+        return torch.cat([self._hash(_unit(entries)), self._hash(_unit((entries != 0).float()))], 1)
+
+    def _hash(self, rows: Tensor) -> Tensor:
+        if rows.shape[1] <= self.width:
+            return rows
+        buckets, signs = _draw_buckets(rows.shape[1], self.width, self.seed)
+        return rows.new_zeros(len(rows), self.width).index_add_(1, buckets.to(rows.device), rows * signs.to(rows))
+
+
+@functools.lru_cache(maxsize=1)
+def _draw_buckets(entries: int, width: int, seed: int) -> tuple[Tensor, Tensor]:
+    """Return the bucket and the sign of each entry."""
+    rng = stream(seed, "sketch")
+    return torch.randint(width, (entries,), generator=rng), 2.0 * torch.randint(2, (entries,), generator=rng) - 1
+
+
+def _unit(rows: Tensor) -> Tensor:
+    # Divided by the largest first: the squares of tiny numbers would vanish.
+    scaled = rows / rows.abs().amax(1, keepdim=True).clamp_min(_TINY)
+    return F.normalize(scaled, dim=1, eps=_TINY)
+
 
 LEAST_PUBLIC = 10
 MOST_EXAMPLES = 16
@@ -32,27 +98,31 @@ HELD = 5
 
 
 class LearnedInverter(Attack):
-    r"""Reconstruct examples by what was learned from messages that the attacker made itself, with the real defence, from public examples.
+    r"""Reconstruct examples by a regression that was learned from messages of public examples under the real defence.
 
-    At the parameters \(\theta\) that victims were handed, the attacker plays participants who own public examples (`attacks.shadow`), with
+    At the parameters \(\theta\) that victims were handed, the attacker plays participants who own public examples
+    (`attacks.shadow`), with
     draws of noise and secrets of its own, and learns to invert their messages:
 
-    .. math:: \hat x = f(\phi(m)), \qquad f \text{ fitted to } \{(\phi(m_j), x_j)\}, \quad m_j \sim \text{message}(x_j; \theta).
+    .. math:: \hat x = f(\phi(m)), \qquad f \text{ fitted to } \{(\phi(m_j), x_j)\}, \quad
+        m_j \sim \text{message}(x_j; \theta).
 
-    \(\phi\) sketches the direction of a message and which of its entries came (`attacks.message_sketch`), f is a ridge regression that
-    guesses the labels first (`attacks.ridge_inverter`). The defence is in what it learns from, so one attack serves every defence: what
-    is noisy, cut out or private in a message is so in those that it learned from, and nothing has to be stated about it. How far it can be
-    relied upon is chosen on public examples that were held out.
+    \(\phi\) sketches the direction of a message and which of its entries came (`Sketch`), f is a ridge regression that
+    guesses the labels first (`attacks.ridge_inverter`). The defence is in what it learns from, so one attack serves
+    every defence: what is noisy, cut out or private in a message is so in those that it learned from, and nothing has
+    to be stated about it. How far it can be relied upon is chosen on public examples that were held out.
 
-    Public examples are varied. Half of them are mixed with another of their class, if they are images, and half are passed off under a label at random:
-    of what a message tells about an example nothing depends on the two going together.
+    Public examples are varied. Half of them are mixed with another of their class, if they are images, and half are
+    passed off under a label at random: of what a message tells about an example nothing depends on the two going
+    together.
 
-    Behind several examples the labels are guessed, and for each label the mean of its examples. Several local steps, and means of several
-    participants, are played as they are. It refuses more than 16 examples behind a message, or more than 16 different parameters.
+    Behind several examples the labels are guessed, and for each label the mean of its examples. Several local steps,
+    and means of several participants, are played as they are. It refuses more than 16 examples behind a message, or
+    more than 16 different parameters.
 
     Args:
-        messages: how many messages it makes for each set of parameters, at least 50; a part of it if there are several examples behind one.
-            More is stronger and slower, as the cube where it is large.
+        messages: how many messages it makes for each set of parameters, at least 50; a part of it if there are several
+            examples behind one. More is stronger and slower, as the cube where it is large.
         models_defence: whether its own messages go through the known defence. Else it learns from undefended ones.
 
     Example:
@@ -61,10 +131,11 @@ class LearnedInverter(Attack):
         >>> sorted(map(str, LearnedInverter().needs))
         ['auxiliary', 'defence']
 
-    Differs from the paper: It trains a neural network; with a few hundred public examples a regression by label read more in our trials, and
-    sooner. The variations of examples are ours.
+    Differs from the paper: It trains a neural network; with a few hundred public examples a regression by label read
+    more in our trials, and sooner. The variations of examples are ours.
 
-    References: Wu et al., Learning to Invert: Simple Adaptive Attacks for Gradient Inversion in Federated Learning, 2023.
+    References: Wu et al., Learning to Invert: Simple Adaptive Attacks for Gradient Inversion in Federated Learning,
+        2023.
     """
 
     kind: Literal["learned_inverter"] = "learned_inverter"
@@ -79,7 +150,7 @@ class LearnedInverter(Attack):
         return frozenset({Knows.AUXILIARY, Knows.DEFENCE} if self.models_defence else {Knows.AUXILIARY})
 
     def models(self, defence: Defence) -> bool:
-        """Model a defence that its own messages go through, if that is `memoryless`: the parties that it plays have no past."""
+        """Model a defence that its own messages go through, if it is `memoryless`: the played parties have no past."""
         if isinstance(defence, LayerGuard):
             return self.adapts_to(defence.guard)
         if isinstance(defence, Withhold):
@@ -95,16 +166,17 @@ class LearnedInverter(Attack):
         groups = group_by_moment(view, exchanges)
         if len(groups) > MOST_MOMENTS:
             raise Refusal(
-                f"learned_inverter learns anew for every set of parameters, at most {MOST_MOMENTS} times. Got {len(groups)} instead; attack fewer moments."
+                f"learned_inverter learns anew for every set of parameters, at most {MOST_MOMENTS} times. Got "
+                f"{len(groups)} instead; attack fewer moments."
             )
-        found: dict[int, tuple[Tensor, Tensor]] = {}
+        answers: dict[int, tuple[Tensor, Tensor]] = {}
         for moment, places in groups:
             inputs, labels = self._invert(view, public, moment, [exchanges[place] for place in places], rng)
-            found |= {place: (inputs[row], labels[row]) for row, place in enumerate(places)}
+            answers |= {place: (inputs[row], labels[row]) for row, place in enumerate(places)}
         return Reconstruction(
             keys=tuple(exchange.sent.key for exchange in exchanges),
-            inputs=tuple(found[place][0] for place in range(len(exchanges))),
-            labels=tuple(found[place][1] for place in range(len(exchanges))),
+            inputs=tuple(answers[place][0] for place in range(len(exchanges))),
+            labels=tuple(answers[place][1] for place in range(len(exchanges))),
         )
 
     def _invert(
@@ -123,15 +195,15 @@ class LearnedInverter(Attack):
         parts = [public.take(order[len(public) // HELD :]), public.take(order[: len(public) // HELD])]
         count = self.messages // min(examples, 4)
         counts = (count - count // HELD, count // HELD)
-        known: list[Known] = []
+        known: list[KnownMessages] = []
         for part, many, varies in zip(parts, counts, (True, False), strict=True):
-            chosen = _vary(part, many * examples, rng) if varies else part.take(_draw(part, many * examples, rng))
+            chosen = _vary(part, many * examples, rng) if varies else part.take(_draw_positions(part, many * examples, rng))
             members = torch.arange(many * examples).view(many, examples)
-            made = shadows(view.task, moment, chosen, members, rng, defence)
-            rows = torch.cat([Sketch(sent, seed)(messages) for messages in made])
-            known.append(Known(rows, chosen.inputs.flatten(1)[members], chosen.labels[members]))
+            played = shadow_messages(view.task, moment, chosen, members, rng, defence)
+            rows = torch.cat([Sketch(sent, seed)(messages) for messages in played])
+            known.append(KnownMessages(rows, chosen.inputs.flatten(1)[members], chosen.labels[members]))
         means = class_means(public.inputs.flatten(1), public.labels, view.task.classes, 0.0)
-        inverter = RidgeInverter(Known.join(known), means, held=counts[1])
+        inverter = RidgeInverter(KnownMessages.join(known), means, held_out=counts[1])
         seen = {name: torch.stack([exchange.sent.tensors[name] for exchange in group]) for name in sent}
         inputs, labels = inverter.answer(Sketch(sent, seed)(seen), examples)
         inputs = inputs.view(*labels.shape, *shape)
@@ -142,12 +214,13 @@ def _public(view: View) -> Batch:
     if view.auxiliary is None or len(view.auxiliary) < LEAST_PUBLIC:
         count = 0 if view.auxiliary is None else len(view.auxiliary)
         raise Refusal(
-            f"learned_inverter needs at least {LEAST_PUBLIC} public examples. Got {count} instead; add `auxiliary` to `knows` in the threat model."
+            f"learned_inverter needs at least {LEAST_PUBLIC} public examples. Got {count} instead; add `auxiliary` to "
+            "`knows` in the threat model."
         )
     return view.auxiliary
 
 
-def _draw(pool: Batch, count: int, rng: Stream) -> Tensor:
+def _draw_positions(pool: Batch, count: int, rng: Stream) -> Tensor:
     """Return positions in a pool, each as often as any other but for one time."""
     times = -(-count // len(pool))
     order = torch.cat([torch.randperm(len(pool), generator=rng) for _ in range(times)])
@@ -155,8 +228,8 @@ def _draw(pool: Batch, count: int, rng: Stream) -> Tensor:
 
 
 def _vary(pool: Batch, count: int, rng: Stream) -> Batch:
-    """Return so many examples like those of a pool, half of them mixed with another of their class, and half under a label at random."""
-    examples = pool.take(_draw(pool, count, rng))
+    """Return examples like those of a pool, half mixed with another of their class, half under a random label."""
+    examples = pool.take(_draw_positions(pool, count, rng))
     inputs, labels = examples.inputs.clone(), examples.labels.clone()
     if inputs.dim() == 4:
         partners = torch.empty_like(labels)
@@ -165,6 +238,6 @@ def _vary(pool: Batch, count: int, rng: Stream) -> Batch:
             partners[own] = draw((pool.labels == label).nonzero()[:, 0].cpu(), int(own.sum()), rng).to(partners)
         weights = torch.rand(count, generator=rng) * (torch.rand(count, generator=rng) < 0.5)
         inputs = torch.lerp(inputs, pool.inputs[partners], weights.to(inputs).view(-1, 1, 1, 1))
-    held = torch.unique(pool.labels)
-    others = held[torch.randint(len(held), (count,), generator=rng).to(held.device)]
+    classes = torch.unique(pool.labels)
+    others = classes[torch.randint(len(classes), (count,), generator=rng).to(classes.device)]
     return Batch(inputs, torch.where((torch.rand(count, generator=rng) < 0.5).to(labels.device), others, labels))

@@ -1,4 +1,4 @@
-"""A linear layer with bias as an attacker sees it: what it computes, and the gradient that was shared of it."""
+"""A linear layer with bias as an attacker sees it: what it computes, and its shared gradient."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from leaktight.core.task import Task
 class LinearLayer:
     r"""A layer z = W x + b of a known network, with the network behind it.
 
-    What it saw of an example is kept as \(y = (x, 1)\), so that z = V y with \(V = [W | b]\), and the gradient of a mean loss is
+    What it saw of an example is kept as \(y = (x, 1)\), so that z = V y with \(V = [W | b]\), and the gradient of a
+    mean loss is
 
     .. math:: M = [dL/dW \,|\, dL/db] = \sum_i c_i \, \delta_i y_i^T ,
 
@@ -59,19 +60,19 @@ class LinearLayer:
         return torch.equal(plain, cut)
 
     def slopes(self, seen: Tensor) -> Tensor:
-        """Return the gradient of the public loss at z for each label that an example may have, (examples, classes, units).
+        """Return the gradient of the public loss at z for each possible label, (examples, classes, units).
 
         Args:
             seen: what the layer sees of each example, y, (examples, width + 1).
         """
-        found = []
+        slopes = []
         with torch.enable_grad():
             z = self._activations(seen).requires_grad_()
             outputs = self._outputs(z)
             for label in range(self.task.classes):
                 labels = torch.full((len(seen),), label, device=z.device)
-                found.append(torch.autograd.grad(self.task.loss(outputs, labels).sum(), z, retain_graph=True)[0])
-        return torch.stack(found, 1).cpu().double()
+                slopes.append(torch.autograd.grad(self.task.loss(outputs, labels).sum(), z, retain_graph=True)[0])
+        return torch.stack(slopes, 1).cpu().double()
 
     def outside(self, seen: Tensor) -> Tensor:
         """Return how far each example lies outside the box of valid ones, at its worst entry; 0 where there is no box.

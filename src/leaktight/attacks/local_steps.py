@@ -18,7 +18,7 @@ _FIRST, _SECOND, _TINY = 0.9, 0.999, 1e-8
 
 @dataclasses.dataclass(frozen=True)
 class LocalSteps:
-    """The steps behind an update, as their public facts tell.
+    """The steps behind an update, by their public facts.
 
     Args:
         count: how many there are.
@@ -83,20 +83,23 @@ class LocalSteps:
         return {name: -self.learning_rate * self.count * _soft_sign(each) for name, each in gradient.items()}
 
     def split(self, examples: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
-        """Return the examples of each step: batches of one size as far as they go, as a loader makes them; else as even as can be.
+        """Return the examples of each step: batches of one size, as a loader makes them, or as even as can be.
 
         Example:
-            >>> [len(batch) for batch in LocalSteps(6).split(torch.zeros(100))], [len(batch) for batch in LocalSteps(4).split(torch.zeros(9))]
-            ([17, 17, 17, 17, 17, 15], [3, 2, 2, 2])
+            >>> [len(batch) for batch in LocalSteps(6).split(torch.zeros(100))]
+            [17, 17, 17, 17, 17, 15]
+            >>> [len(batch) for batch in LocalSteps(4).split(torch.zeros(9))]
+            [3, 2, 2, 2]
         """
         batches = examples.chunk(self.count, dim)
         return batches if len(batches) == self.count else examples.tensor_split(self.count, dim)
 
     def noise(self, noise: Noise, gradient: Tensor, step: int) -> Noise:
-        """Return the law of what noise on the gradient of one step adds to the update, as if later steps did not see it.
+        """Return the law of what noise on one step's gradient adds to the update, as if later steps did not see it.
 
-        Adam divides by the size of what it sees: noise far above the gradient moves a parameter by the learning rate, whatever its size. Noise
-        far below a steady gradient moves it less than the law says, which is an approximation on the wide side.
+        Adam divides by the size of what it sees: noise far above the gradient moves a parameter by the learning rate,
+        whatever its size. Noise far below a steady gradient moves it less than the law says, which is an approximation
+        on the wide side.
 
         Args:
             noise: on the gradient.

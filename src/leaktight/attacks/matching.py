@@ -14,17 +14,15 @@ from pydantic import Field, SerializeAsAny, model_validator
 from torch import Tensor
 
 from leaktight.attacks.distance import DISTANCES, Distance, DistanceName
-from leaktight.attacks.feature_start import start_at_features
 from leaktight.attacks.features import head_weight
-from leaktight.attacks.free_loss import draw_feature_gradients
-from leaktight.attacks.hypotheses import count_hypotheses, hypotheses
-from leaktight.attacks.initial import InitialName, class_means, initial
-from leaktight.attacks.label import can_read_labels, read_labels
+from leaktight.attacks.hypotheses import count_hypotheses, guess_hypotheses
+from leaktight.attacks.label_reading import can_read_labels, read_labels
 from leaktight.attacks.objective import Objective
 from leaktight.attacks.optimiser import SearchAdam, SearchOptimiser
-from leaktight.attacks.private_state import Played, drawn
+from leaktight.attacks.private_state import PlayedParty, draw_secrets
 from leaktight.attacks.replay import FEATURE_GRADIENT, SURROGATE, Replay
-from leaktight.attacks.search_engine import Found, Phase, Search, SearchEngine
+from leaktight.attacks.search_engine import Phase, Search, SearchEngine, SearchResult
+from leaktight.attacks.starting_point import InitialName, class_means, draw_feature_gradients, initial_points, start_at_features
 from leaktight.attacks.term import Match, Term
 from leaktight.attacks.truth import objective_at_truth
 from leaktight.attacks.victims import Sighting, Victims
@@ -44,73 +42,80 @@ START_SPREAD = 0.1
 
 
 class GradientMatching(Attack):
-    r"""Reconstruct examples by minimising misfit(message of the candidate, observed message) + prior(candidate) + further terms.
+    r"""Reconstruct examples by minimising misfit(candidate's message, observed message) + prior(candidate) + terms.
 
-    What it needs: the parameters that were sent, the message that came back, and for an update the local steps. All victims are
-    searched at once; the best restart is chosen by the objective, which the attacker can see.
+    What it needs: the parameters that were sent, the message that came back, and for an update the local steps. All
+    victims are searched at once; the best restart is chosen by the objective, which the attacker can see.
 
-    With `distance = "likelihood"` the attacker knows the defence, and the misfit is minus the logarithm of how likely the message is under
-    the defence's channel (`Defence.channel`): what is clipped, masked or noisy in the real message is so in the candidate's, what the
-    sender keeps to itself is searched too, and of what may have become of an example each possibility is tried. Together with a prior
-    that is normalised no weight is left to choose: the objective is the posterior of the examples. Set by hand are only the floor under
-    exact entries and the box; secrets and labels that are searched have no prior. Where a defence states nothing it is attacked as if it
-    were off.
+    With `distance = "likelihood"` the attacker knows the defence, and the misfit is minus the log likelihood of the
+    message under the defence's channel (`Defence.channel`). What is clipped, masked or noisy in the real message is so
+    in the candidate's. What the sender keeps secret is searched jointly with the examples. Where several things may
+    have become of an example, each is tried. With a normalised prior no weight is left to choose: the objective is the
+    posterior of the examples. Only the floor under exact entries and the box are set by hand; secrets and labels that
+    are searched have no prior. A defence that states nothing is attacked as if it were off.
 
     Args:
-        distance: `likelihood`; or, of an attacker who models no defence, `l2`, `l1`, `cosine` over the whole gradient, or `layer_cosine`
-            averaged over tensors.
-        messages: search behind `each` message by itself, or behind all messages of a sender that are known to be about the same
-            examples, `joined`: those of a participant with one batch.
-        update: an update of several steps is `unrolled`, or taken for one step at a `surrogate` point of its way, which is searched too:
-            cheaper by the number of steps, and less exact.
-        loss: `known`; or `free`: the gradient of the loss at the features is one more unknown, so that nothing needs to be known about a
-            private loss. Then what the body sent is matched; and what a linear head sent, where the attacker knows the defence and can tell
-            that it leaves that head the plain gradient, or so many times it.
-        layers: match the tensors of these layers only, by wire name without its last part; empty for all that came. Labels that are
-            `read` still come off the last layer.
+        distance: `likelihood`; or, of an attacker who models no defence, `l2`, `l1`, `cosine` over the whole gradient,
+            or `layer_cosine` averaged over tensors.
+        messages: search behind `each` message by itself, or behind all messages of a sender that are known to be about
+            the same examples, `joined`: those of a participant with one batch.
+        update: an update of several steps is `unrolled`, or treated as one step at a `surrogate` point on its way,
+            which is searched jointly: cheaper by the number of steps, and less exact.
+        loss: `known`; or `free`: the gradient of the loss at the features is one more unknown, so that nothing needs to
+            be known about a private loss. Then what the body sent is matched; and what a linear head sent, where the
+            attacker knows the defence and can tell that it leaves that head the plain gradient, or so many times it.
+        layers: match the tensors of these layers only, by wire name without its last part; empty for all that came.
+            Labels that are `read` still come off the last layer.
         prior: what examples look like; it owns the coordinates in which they are searched.
         terms: what else is minimised.
         descent: `adam`, `sgd`, `lbfgs` or `guarded_lbfgs`.
         iterations: at least 1; each is `inner` evaluations with L-BFGS.
-        initial: `randn`, `uniform`, `zeros`, `pattern` in the network's units, `class_means` of public examples, for labels that are given
-            or read first; `prior`: near the middle of a prior that has one; or `features`: at examples that give the features which
-            can be read off the gradient of the first linear layer; if there are several candidates, one starts at the prior.
+        initial: `randn`, `uniform`, `zeros`, `pattern` in the network's units, `class_means` of public examples, for
+            labels that are given or read first; `prior`: near the middle of a prior that has one; or `features`: at
+            examples that give the features which can be read off the gradient of the first linear layer; if there are
+            several candidates, one starts at the prior.
         restarts: candidates per victim, at least 1. More is stronger.
-        phases: in how many stretches to search. After each, half of the candidates of a victim are dropped, those with the higher objective.
-        widen: how many times wider than it is the law of the messages is taken in the first stretch; it narrows evenly to 1 in the last.
+        phases: in how many stretches to search. After each, half of the candidates of a victim are dropped, those with
+            the higher objective.
+        widen: how many times wider than it is the law of the messages is taken in the first stretch; it narrows evenly
+            to 1 in the last.
         sign: follow the sign of the gradient: `none`, `hard`, or `soft` (tanh, less and less bent over the search).
-        box: keep pixels of images in [0, 1]: by clipping where coordinates are pixels, else by a penalty on those outside.
+        box: keep pixels of images in [0, 1]: by clipping where coordinates are pixels, else by a penalty on those
+            outside.
         decay: learning rate schedule: `none`, `steps` (a tenth at 3/8, 5/8, 7/8), or `cosine` with 50 warm-up steps.
-        labels: `given` by the threat model, `joint`, as soft labels that are searched with the examples, `read` off the last layer
-            first, or read if they can be and else searched, `auto`.
+        labels: `given` by the threat model, `joint`, as soft labels that are searched with the examples, `read` off the
+            last layer first, or read if they can be and else searched, `auto`.
         stop: the distance at which a victim is done; not used with `likelihood`, whose level nobody knows before.
         settle: a candidate rests when ten evaluations lowered its objective by less than this; 0 for never.
         preset: whose settings these are.
 
-    An attacker that models a private task lets the defence make the participant's own task (`on_task`) with a `Local` of the attacker's.
-    The parameters that stay home and the floating tensors in memory (a private head, codes, keys) are then unknowns like pixels, one set
-    for all messages of a sender: each candidate starts at a draw of its own, and each secret is searched in units of the spread of these
-    draws, because in their natural units the search mends the secrets and leaves the image as it is. Codes of +1 and -1 are not held to
-    these values.
+    An attacker that models a private task lets the defence make the participant's own task (`on_task`) with a `Local`
+    of the attacker's. The parameters that stay home and the floating tensors in memory (a private head, codes, keys)
+    are then unknowns like pixels, one set for all messages of a sender: each candidate starts at a draw of its own, and
+    each secret is searched in units of the spread of these
+    draws: in their natural units the search would fit the secrets and leave the image as it is. Codes of +1 and -1 may
+        take other
+    values.
 
-    Where a defence changes examples before it trains on them, candidates stand for examples as they were before, so the guess is to be
-    scored against the raw batch. Where one outcome can stand for another (no flip of a flipped image for a flip) both match, and nothing
-    tells which was drawn.
+    Where a defence changes examples before it trains on them, candidates stand for examples as they were before, so the
+    guess is to be scored against the raw batch. Where one outcome can stand for another (no flip of a flipped image for
+    a flip) both match, and nothing tells which was drawn.
 
     Example:
         >>> GradientMatching(distance="l2", iterations=10)
         GradientMatching(kind='gradient_matching', distance='l2', ..., preset='')
 
-    Differs from the paper: victims are searched together, which changes no victim's result but for float order, unless the
-    defence is modelled and keeps secrets: their unit is the spread over the draws for all victims, so that a victim's search
-    depends a little on how many others there are. L-BFGS stops a victim at its own minimum, where the sources go on evaluating it. The best point of a search is answered, not the last.
-    Geiping's and the transformation search's attacks are given the labels by their sources; their presets read them off the
-    last layer, unless `labels = "given"` is set. The breaching presets weigh total variation by 0.1, their 0.2 at half scale.
+    Differs from the paper: victims are searched together, which changes no victim's result but for float order, unless
+    the defence is modelled and keeps secrets: their unit is the spread over the draws for all victims, so that a
+    victim's search depends a little on how many others there are. L-BFGS stops a victim at its own minimum, where the
+    sources keep evaluating it. The answer is the best point of a search, not the last. Geiping's and the transformation
+    search's attacks are given the labels by their sources; their presets read them off the last layer, unless
+    `labels = "given"` is set. The breaching presets weigh total variation by 0.1, their 0.2 at half scale.
 
-    References: Zhu et al. 2019, Deep Leakage from Gradients; Zhao et al. 2020, iDLG; Geiping et al. 2020, Inverting Gradients; Balunovic et
-        al. 2022, Bayesian Framework for Gradient Leakage (the posterior); Zhu, Yao and Blaschko 2023, Surrogate Model Extension; Fan et al.
-        2020, Algorithm 5, whose attacker does not know that a private loss exists; Gao et al. 2021, section 6, which leaves an
-        attacker who knows the transformations as future work.
+    References: Zhu et al. 2019, Deep Leakage from Gradients; Zhao et al. 2020, iDLG; Geiping et al. 2020, Inverting
+        Gradients; Balunovic et al. 2022, Bayesian Framework for Gradient Leakage (the posterior); Zhu, Yao and Blaschko
+        2023, Surrogate Model Extension; Fan et al. 2020, Algorithm 5, whose attacker does not know that a private loss
+        exists; Gao et al. 2021, section 6, which leaves an attacker who knows the transformations as future work.
     """
 
     kind: Literal["gradient_matching"] = "gradient_matching"
@@ -138,13 +143,13 @@ class GradientMatching(Attack):
 
     @property
     def needs(self) -> frozenset[Knows]:
-        """Labels, if they are to be given; the defence, for its channel; public examples, for a prior or a start made of them."""
-        asked = {
+        """Labels, if they are given; the defence, for its channel; public examples, for a prior or a start."""
+        wanted = {
             Knows.LABELS: self.labels == "given",
             Knows.DEFENCE: self.distance == LIKELIHOOD,
             Knows.AUXILIARY: self.initial == "class_means" or self.prior.needs_public,
         }
-        return frozenset(thing for thing, needed in asked.items() if needed)
+        return frozenset(thing for thing, needed in wanted.items() if needed)
 
     @model_validator(mode="after")
     def _starts_from_labels(self) -> GradientMatching:
@@ -157,21 +162,21 @@ class GradientMatching(Attack):
     def run(self, view: View, rng: Stream) -> Reconstruction:
         """Search the examples behind every gradient and update in view."""
         exchanges = view.exchanges()
-        found: dict[int, tuple[Tensor, Tensor, Tensor]] = {}
-        judged: list[tuple[Objective, list[tuple[int, ...]]]] = []
+        answers: dict[int, tuple[Tensor, Tensor, Tensor]] = {}
+        searched: list[tuple[Objective, list[tuple[int, ...]]]] = []
         for places, victims in self.cases(view, exchanges, rng):
             objective = self.objective(victims, view)
             inputs, labels, values = self._search(objective, rng)
-            judged.append((objective, places))
+            searched.append((objective, places))
             for row, about in enumerate(places):
-                found |= dict.fromkeys(about, (inputs[row], labels[row], values[row]))
-        order = [found[place] for place in range(len(exchanges))]
+                answers |= dict.fromkeys(about, (inputs[row], labels[row], values[row]))
+        order = [answers[place] for place in range(len(exchanges))]
         return Reconstruction(
             keys=tuple(exchange.sent.key for exchange in exchanges),
-            inputs=tuple(one[0] for one in order),
-            labels=None if self.labels == "given" else tuple(one[1] for one in order),
-            objective=torch.stack([one[2] for one in order]),
-            judge=lambda truth: _at_truth(judged, truth),
+            inputs=tuple(answer[0] for answer in order),
+            labels=None if self.labels == "given" else tuple(answer[1] for answer in order),
+            objective=torch.stack([answer[2] for answer in order]),
+            judge=lambda truth: _at_truth(searched, truth),
         )
 
     def models(self, defence: Defence) -> bool:
@@ -184,7 +189,7 @@ class GradientMatching(Attack):
         return self.messages == "joined"
 
     def cases(self, view: View, exchanges: Sequence[Exchange], rng: Stream) -> Iterator[tuple[list[tuple[int, ...]], Victims]]:
-        """Yield what can be searched at once: for each victim the places of the messages about it, and all of them as an objective takes them."""
+        """Yield victims that can be searched at once, with the places of the messages about each."""
         if not exchanges:
             raise Refusal("Gradient matching needs a shared gradient or update. The view holds none.")
         if not all(exchange.sent.tensors for exchange in exchanges):
@@ -210,13 +215,13 @@ class GradientMatching(Attack):
         victims = objective.victims
         rows = self._rows(victims)
         starts = self.starts(objective, rows, rng)
-        tried = hypotheses(victims, rows, rng, revised=self.phases > 1)
-        found = SearchEngine(objective.problem(tried), self.search(rows)).run(starts, len(victims))
-        targets = None if tried.targets is None else tried.targets[found.rows]
-        return *_answers(objective, found, targets), found.objective
+        hypotheses = guess_hypotheses(victims, rows, rng, revised=self.phases > 1)
+        result = SearchEngine(objective.problem(hypotheses), self.search(rows)).run(starts, len(victims))
+        targets = None if hypotheses.targets is None else hypotheses.targets[result.rows]
+        return *_answers(objective, result, targets), result.objective
 
     def _rows(self, victims: Victims) -> int:
-        """Return how many candidates each victim has: at least one for each outcome of its examples, as far as that goes."""
+        """Return how many candidates each victim has: at least one for each outcome of its examples, up to a limit."""
         return self.restarts * count_hypotheses([sighting.replay for sighting in victims.sightings])
 
     def objective(self, victims: Victims, view: View) -> Objective:
@@ -240,7 +245,7 @@ class GradientMatching(Attack):
         elif victims.starts is not None:
             z = objective.encode(victims.starts)
         else:
-            units = initial(self.initial, total * examples, task.shape, rng).to(objective.device)
+            units = initial_points(self.initial, total * examples, task.shape, rng).to(objective.device)
             shift, scale = (part.to(objective.device) for part in network_units(task.model.normalise, task.shape))
             z = objective.encode((units * scale + shift).view(total, examples, *task.shape))
         logits = torch.randn(total, examples, task.classes, generator=rng) if victims.targets is None else None
@@ -277,26 +282,27 @@ class GradientMatching(Attack):
     def _unknowns(self, victims: Victims, rng: Stream) -> Tensors:
         """Return where the search for further unknowns starts."""
         rows, replay = len(victims) * self._rows(victims), victims.replay
-        found: dict[str, Tensor] = {}
+        starts: dict[str, Tensor] = {}
         if replay.update == "surrogate":
-            found[SURROGATE] = torch.zeros(rows, device=victims.device)
+            starts[SURROGATE] = torch.zeros(rows, device=victims.device)
         if replay.loss == "free" and replay.matches_body:
-            found[FEATURE_GRADIENT] = draw_feature_gradients(victims, rows, rng)
-        return found
+            starts[FEATURE_GRADIENT] = draw_feature_gradients(victims, rows, rng)
+        return starts
 
     def _starts(self, replays: Sequence[Replay], targets: Tensor | None, view: View, rng: Stream) -> Tensor | None:
         if self.initial != "class_means" or targets is None:
             return None
         if view.auxiliary is None or not len(view.auxiliary):
             raise Refusal(
-                "A search can start at class means only where public examples are known. Add `auxiliary` to `knows` in the threat model."
+                "A search can start at class means only where public examples are known. Add `auxiliary` to `knows` in "
+                "the threat model."
             )
         # Rows go through the hypotheses in turn: each hypothesis gets every start.
         starts = class_means(view.auxiliary, targets.argmax(-1), self.restarts, rng)
         return starts.repeat_interleave(count_hypotheses(replays), 0)
 
     def _names_to_match(self, replay: Replay) -> tuple[str, ...]:
-        """Return the tensors of the chosen layers; of a free loss those of the body, and of a head that has the public loss alone."""
+        """Return the tensors of the chosen layers; with a free loss the body's, and those of a head with the public loss."""
         names = replay.names
         if self.loss == "free":
             parts = ("body.",) if replay.head_weight is None else ("body.", "head.")
@@ -330,16 +336,16 @@ class GradientMatching(Attack):
             return replays, {}
         owned = int(group[0].sent.facts.get("owned", replays[0].examples))
         rows = self.restarts * count_hypotheses(replays)
-        played, secrets = drawn(view.defence, view.task, owned, len(group) * rows, rng)
+        played, secrets = draw_secrets(view.defence, view.task, owned, len(group) * rows, rng)
         return [dataclasses.replace(replay, task=played.task, memory=played.memory) for replay in replays], secrets
 
     def _head_weight(self, view: View) -> float | None:
-        """Return how many times the plain gradient of the public head the senders' is, by playing one of them; 1 for all that is known."""
+        """Return by which factor the senders' head has the plain gradient, by playing one; 1 if nothing is known."""
         if self.distance != LIKELIHOOD or view.defence is None:
             return 1.0 if self.loss == "known" else None
         if self.loss == "known" and not view.defence.channel(view.task).private_task:
             return 1.0
-        return head_weight(Played.of(view.defence, view.task, 1, stream(0, "head weight")).task)
+        return head_weight(PlayedParty.of(view.defence, view.task, 1, stream(0, "head weight")).task)
 
     def _targets(self, replay: Replay, group: Sequence[Exchange], view: View, rng: Stream) -> Tensor | None:
         if self.labels == "joint" or (self.labels == "auto" and not can_read_labels(replay, group[0].sent.tensors)):
@@ -368,16 +374,16 @@ class GradientMatching(Attack):
         )
 
 
-def _answers(objective: Objective, found: Found, targets: Tensor | None) -> tuple[Tensor, Tensor]:
+def _answers(objective: Objective, result: SearchResult, targets: Tensor | None) -> tuple[Tensor, Tensor]:
     """Return the examples and labels that points stand for."""
-    each = [objective.unpack(point, None if targets is None else targets[row]) for row, point in enumerate(found.points)]
-    return torch.stack([one[1] for one in each]), torch.stack([one[2].argmax(-1) for one in each])
+    each = [objective.unpack(point, None if targets is None else targets[row]) for row, point in enumerate(result.points)]
+    return torch.stack([unpacked[1] for unpacked in each]), torch.stack([unpacked[2].argmax(-1) for unpacked in each])
 
 
-def _at_truth(judged: Sequence[tuple[Objective, list[tuple[int, ...]]]], truth: Sequence[GroundTruth]) -> Tensor:
+def _at_truth(searched: Sequence[tuple[Objective, list[tuple[int, ...]]]], truth: Sequence[GroundTruth]) -> Tensor:
     """Return the objective of the truth behind each message."""
     values = torch.full((len(truth),), math.nan)
-    for objective, places in judged:
+    for objective, places in searched:
         for victim, about in enumerate(places):
             values[list(about)] = objective_at_truth(objective, victim, [truth[place] for place in about])
     return values

@@ -1,15 +1,15 @@
-"""The objective of gradient matching: what the messages say about a candidate, what examples look like, and further terms."""
+"""The objective of gradient matching: the fit to the messages, the prior of the examples, and further terms."""
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
 
 from leaktight.attacks.hypotheses import Hypotheses
-from leaktight.attacks.layout import Layout
 from leaktight.attacks.replay import Replay
 from leaktight.attacks.search_engine import MEMORY, Named, Problem
 from leaktight.attacks.term import Candidate, Evidence, GroupTerm, Match, Term
@@ -17,9 +17,43 @@ from leaktight.attacks.victims import Victims
 from leaktight.core.message import Tensors
 from leaktight.priors import Coordinates
 
+
+@dataclasses.dataclass(frozen=True)
+class Layout:
+    """Where in a row's vector each unknown lies: one after the other, in this order.
+
+    Args:
+        shapes: the shape of each unknown, by name.
+
+    Example:
+        >>> layout = Layout({"pixels": (1, 2), "logits": (3,)})
+        >>> {name: part.tolist() for name, part in layout.unpack(torch.arange(5)).items()}
+        {'pixels': [[0, 1]], 'logits': [2, 3, 4]}
+    """
+
+    shapes: Mapping[str, tuple[int, ...]]
+
+    @property
+    def width(self) -> int:
+        """How many numbers a row has."""
+        return sum(map(math.prod, self.shapes.values()))
+
+    def pack(self, unknowns: Mapping[str, Tensor]) -> Tensor:
+        """Return the unknowns (rows, *shape) as vectors (rows, width)."""
+        return torch.cat([unknowns[name].reshape(-1, math.prod(shape)) for name, shape in self.shapes.items()], dim=1)
+
+    def unpack(self, points: Tensor) -> dict[str, Tensor]:
+        """Return the unknowns by name from vectors with any leading dimensions."""
+        parts = torch.split(points, [math.prod(shape) for shape in self.shapes.values()], dim=-1)
+        return {
+            name: part.reshape((*points.shape[:-1], *shape))
+            for (name, shape), part in zip(self.shapes.items(), parts, strict=True)
+        }
+
+
 EXAMPLES, LOGITS = "examples", "logits"
-# The standard deviation that an exact entry is given, as a share of the largest entry of its tensor. Float noise is less; the rest keeps
-# the objective's numbers and slopes within what single precision can carry.
+# The standard deviation that an exact entry is given, as a share of the largest entry of its tensor. Float noise is
+# less; the rest keeps the objective's numbers and slopes within what single precision can carry.
 FLOOR = 1e-4
 
 
@@ -99,10 +133,10 @@ class Objective:
         return self.layout.pack({name: tensor.to(self.device) for name, tensor in {**unknowns, **units}.items()})
 
     def encode(self, inputs: Tensor) -> Tensor:
-        """Return the coordinates of examples (rows, examples, *shape) in natural units, as many rows for each victim."""
+        """Return the coordinates of examples (rows, examples, *shape) in natural units, by victim."""
         targets = self._targets_of(len(inputs))
         pairs = zip(inputs.to(self.device), targets, strict=True)
-        return torch.stack([self.coordinates.encode(one, target) for one, target in pairs])
+        return torch.stack([self.coordinates.encode(examples, target) for examples, target in pairs])
 
     def messages(self, points: Tensor, owners: Tensor) -> dict[str, Tensor]:
         """Return what the senders would have sent at these points, one row for each; `owners` are the rows' victims."""
@@ -118,10 +152,10 @@ class Objective:
         wanted = {name: tensor[owners] for name, tensor in sighting.wanted.items()}
         places = (0, None if sighting.same else 0, 0, None if known is None else 0)
         with torch.no_grad():
-            found: dict[str, Tensor] = torch.func.vmap(message, in_dims=places)(
+            messages: dict[str, Tensor] = torch.func.vmap(message, in_dims=places)(
                 points, dict(parameters), wanted, None if known is None else known[owners]
             )
-        return found
+        return messages
 
     def _targets_of(self, rows: int) -> Tensor:
         known = self.victims.targets
@@ -138,31 +172,33 @@ class Objective:
     def _value(self, point: Tensor, shared: Named, own: Named, row: Named, weight: Tensor) -> Tensor:
         """Return the objective of one row."""
         z, inputs, targets, secrets = self.unpack(point, row.get("targets"))
-        seen, evidence = [], []
+        misfits, evidence = [], []
         for number, sighting in enumerate(self.victims.sightings):
             parameters = (shared if sighting.same else own)[f"parameters {number}"]
             wanted = own[f"wanted {number}"]
             evidence.append(Evidence(parameters, wanted, own[f"buffers {number}"]))
             choice = row.get(f"choice {number}")
             belief = sighting.replay(parameters, inputs, targets, secrets, choice, wanted)
-            seen.append(self.match(belief, wanted, own[f"floor {number}"]) + surprise(sighting.replay, choice))
+            misfits.append(self.match(belief, wanted, own[f"floor {number}"]) + surprise(sighting.replay, choice))
         if "heard" in row:
-            seen = [one * heard for one, heard in zip(seen, row["heard"].unbind(), strict=True)]
-        return weight * torch.stack(seen).sum() + self.plausibility(z, Candidate(inputs, targets, secrets, tuple(evidence)))
+            misfits = [misfit * heard for misfit, heard in zip(misfits, row["heard"].unbind(), strict=True)]
+        return weight * torch.stack(misfits).sum() + self.plausibility(z, Candidate(inputs, targets, secrets, tuple(evidence)))
 
     def _revise(self, points: Tensor, owners: Tensor, rows: Named) -> Named:
-        """Take for each example in each message the outcome that fits best where a row is now, and listen to all messages."""
+        """Assume for each example the outcome that fits best where a row is now, and listen to all messages."""
         revised = {**rows, "heard": torch.ones_like(rows["heard"])}
         for number, sighting in enumerate(self.victims.sightings):
             choice, count = rows[f"choice {number}"], len(sighting.replay.channel.outcomes)
             for example in range(self.replay.examples):
-                tried = []
+                choices = []
                 for outcome in range(count):
-                    one = choice.clone()
-                    one[:, example] = nn.functional.one_hot(torch.tensor(outcome), count).to(choice)
-                    tried.append(one)
-                misfits = torch.stack([self._misfits(number, points, owners, rows.get("targets"), one) for one in tried])
-                choice = torch.stack(tried)[misfits.argmin(0), torch.arange(len(points), device=points.device)]
+                    changed = choice.clone()
+                    changed[:, example] = nn.functional.one_hot(torch.tensor(outcome), count).to(choice)
+                    choices.append(changed)
+                misfits = torch.stack(
+                    [self._misfits(number, points, owners, rows.get("targets"), changed) for changed in choices]
+                )
+                choice = torch.stack(choices)[misfits.argmin(0), torch.arange(len(points), device=points.device)]
             revised[f"choice {number}"] = choice
         return revised
 
@@ -171,11 +207,11 @@ class Objective:
         sighting = self.victims.sightings[number]
 
         def misfit(
-            point: Tensor, parameters: Tensors, wanted: Tensors, floors: Tensors, target: Tensor | None, one: Tensor
+            point: Tensor, parameters: Tensors, wanted: Tensors, floors: Tensors, target: Tensor | None, chosen: Tensor
         ) -> Tensor:
             _, inputs, probabilities, secrets = self.unpack(point, target)
-            belief = sighting.replay(parameters, inputs, probabilities, secrets, one, wanted)
-            return self.match(belief, wanted, floors) + surprise(sighting.replay, one)
+            belief = sighting.replay(parameters, inputs, probabilities, secrets, chosen, wanted)
+            return self.match(belief, wanted, floors) + surprise(sighting.replay, chosen)
 
         wanted = {name: tensor[owners] for name, tensor in sighting.wanted.items()}
         floors = {name: floor(tensor) for name, tensor in wanted.items()}
@@ -184,10 +220,10 @@ class Objective:
         # In pieces that fit into memory, as the engine's own evaluations.
         size = max(1, MEMORY // self.bytes_per_row())
         with torch.no_grad():
-            found: Tensor = torch.func.vmap(misfit, in_dims=places, chunk_size=size)(
+            misfits: Tensor = torch.func.vmap(misfit, in_dims=places, chunk_size=size)(
                 points, parameters, wanted, floors, targets, choice
             )
-        return found.nan_to_num(math.inf)
+        return misfits.nan_to_num(math.inf)
 
     def plausibility(self, z: Tensor, candidate: Candidate) -> Tensor:
         """Return what a candidate costs whatever its message is."""
@@ -219,7 +255,8 @@ class Objective:
         model = self.replay.task.model
         parameters = sum(parameter.numel() for parameter in model.parameters())
         activations = _activations(model, self.replay.task.shape, self.device) * self.replay.examples
-        steps = sum(one.replay.steps.count if one.replay.update == "unrolled" else 1 for one in self.victims.sightings)
+        replays = [sighting.replay for sighting in self.victims.sightings]
+        steps = sum(replay.steps.count if replay.update == "unrolled" else 1 for replay in replays)
         per_example = self.replay.examples if self.replay.channel.example else 1
         return 48 * steps * (parameters * per_example + activations)
 
@@ -231,7 +268,7 @@ def floor(wanted: Tensor) -> Tensor:
 
 
 def surprise(replay: Replay, choice: Tensor | None) -> Tensor | float:
-    """Return minus the logarithm of how likely the outcomes are that examples are taken to have had, (examples, outcomes)."""
+    """Return minus the log probability of the outcomes that are assumed, (examples, outcomes)."""
     if choice is None:
         return 0.0
     weights = torch.tensor([outcome.weight for outcome in replay.channel.outcomes], device=choice.device)
@@ -239,12 +276,12 @@ def surprise(replay: Replay, choice: Tensor | None) -> Tensor | float:
 
 
 def outside(inputs: Tensor) -> Tensor:
-    """Return what pixels outside [0, 1] cost: nobody expects any, and a twentieth of the range is one standard deviation."""
+    """Return what pixels outside [0, 1] cost: a twentieth of the range is one standard deviation."""
     return (inputs - inputs.clamp(0, 1)).square().sum() / (2 * 0.05**2)
 
 
 def _spread(draws: Tensor) -> float:
-    """Return the standard deviation of a secret's draws: a search in such units moves small secrets and large ones alike."""
+    """Return the standard deviation of a secret's draws: in such units a search moves small and large secrets alike."""
     return draws.double().std(correction=0).item() or 1.0
 
 

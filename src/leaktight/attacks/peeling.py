@@ -1,4 +1,4 @@
-"""Peeling: the examples of a batch one after the other, each read off rows of the gradient where it is alone, and then taken out."""
+"""Peeling: read one example of a batch off rows of the gradient where it is alone, take it out, and repeat."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Peeled:
 
 @dataclasses.dataclass(frozen=True)
 class Spectrum:
-    """The rest of a gradient by its singular values, as far as they stand out of the noise.
+    """The singular values and vectors of what is left of a gradient, as far as they exceed the noise.
 
     Args:
         noise: the standard deviation of what each entry is off.
@@ -124,7 +124,7 @@ class Spectrum:
         return float(self.noise * len(self.left) ** 0.5 / self.values[-1])
 
     def weigh(self, slopes: Tensor, seen: Tensor) -> Tensor:
-        """Return the weight of each example in the gradient: what must be taken out of it to lower its rank, (examples,)."""
+        """Return the weight of each example, (examples,): taking out that much lowers the gradient's rank."""
         inner = ((seen @ self.right) / self.values * (slopes @ self.left)).sum(1)
         return 1 / torch.where(inner == 0, torch.inf, inner)
 
@@ -132,24 +132,26 @@ class Spectrum:
 def peel(peeled: Peeled, layer: LinearLayer, *, public: bool) -> Peeled:
     r"""Take all examples out of a gradient that can be read off rows of it, and are certified.
 
-    A row of \(M = \sum_i c_i \delta_i y_i^T\) where only one example is active is a multiple of y. So each row gives a candidate y with last
-    entry 1; rows that agree are read together. A candidate is certified
+    A row of \(M = \sum_i c_i \delta_i y_i^T\) where only one example is active is a multiple of y. So each row gives a
+    candidate y with last entry 1; rows that agree are read together. A candidate is certified
 
-    - by the public loss: its own slopes \(\delta\), for one of the labels, lie in the column space of M; and its rows have the bias gradient
-      \(c \delta\) for its weight c in the mean, or at least two of them agree. The label comes along.
-    - by any loss: at least two rows agree, and there are slopes in the column space of M that are zero where the candidate is not active,
-      and nowhere else.
+    - by the public loss: its own slopes \(\delta\), for one of the labels, lie in the column space of M; and its rows
+      have the bias gradient \(c \delta\) for its weight c in the mean, or at least two of them agree. The label comes
+      along.
+    - by any loss: at least two rows agree, and there are slopes in the column space of M that are zero where the
+      candidate is not active, and nowhere else.
 
-    Then \(c \delta y^T\) is taken out, which lowers the rank of M by one and leaves other examples alone in rows, until nothing new is
-    found. Noise is told by what M has beyond its rank. Where it makes readings worse than a thousandth of the box, none is certified.
+    Then \(c \delta y^T\) is taken out, which lowers the rank of M by one and leaves other examples alone in rows, until
+    nothing new is found. Noise is told by what M has beyond its rank. Where it makes readings worse than a thousandth
+    of the box, none is certified.
 
     Args:
         peeled: what was read before.
         layer: the layer, followed by a ReLU.
         public: whether the loss is the public one; else slopes are read off the gradient.
 
-    Differs from the paper: certificates test the slopes of all units instead of the candidate's own rows alone, as single precision and
-    noise ask for; an example may have another weight than the batch size says, as after clipping.
+    Differs from the paper: certificates test the slopes of all units instead of the candidate's own rows alone, as
+    single precision and noise ask for; an example may have another weight than the batch size says, as after clipping.
 
     References: Shariati and Meybodi 2026, gradient inversion as the decoding of LT codes.
     """
@@ -159,18 +161,18 @@ def peel(peeled: Peeled, layer: LinearLayer, *, public: bool) -> Peeled:
             return peeled
         seen, rows = candidates(spectrum, layer)
         certify = certify_by_loss if public else certify_by_zeros
-        found = certify(spectrum, layer, seen, rows, peeled.weight)
-        if not len(found.seen):
+        certified = certify(spectrum, layer, seen, rows, peeled.weight)
+        if not len(certified.seen):
             return peeled
-        new = _distinct(torch.cat([peeled.seen, found.seen]))[len(peeled.seen) :]
+        new = _distinct(torch.cat([peeled.seen, certified.seen]))[len(peeled.seen) :]
         if not bool(new.any()):
             return peeled
-        peeled = peeled.take(found.seen[new], found.slopes[new], found.labels[new], found.weight)
+        peeled = peeled.take(certified.seen[new], certified.slopes[new], certified.labels[new], certified.weight)
     return peeled
 
 
 def _distinct(seen: Tensor) -> Tensor:
-    """Return which vectors are not about the same as one before them: two readings of one example are taken out once."""
+    """Return which vectors differ from all before them, so that two readings of one example are taken out once."""
     apart = torch.cdist(seen, seen) / seen.norm(dim=1).clamp(min=1e-300)
     repeated: Tensor = (apart < SAME).tril(-1).any(1)
     return ~repeated
@@ -196,7 +198,7 @@ class Certified:
 
 
 def candidates(spectrum: Spectrum, layer: LinearLayer) -> tuple[Tensor, Tensor]:
-    """Return what rows say of an example that is alone in them, (candidates, width + 1), and the rows of each, (candidates, units).
+    """Return the examples that may be alone in rows, (candidates, width + 1), and these rows, (candidates, units).
 
     Those with most rows come first. A candidate lies in the box and is active at its own rows.
     """
@@ -215,7 +217,7 @@ def candidates(spectrum: Spectrum, layer: LinearLayer) -> tuple[Tensor, Tensor]:
     cosine = (units @ units.T).abs().clamp(max=1.0)
     reach = 1e-6 + 4 * spectrum.noise * (len(spectrum) + 1) ** 0.5 / size[places]
     alike = (2 - 2 * cosine).clamp(min=0).sqrt() < (reach[:, None] + reach).clamp(max=0.1)
-    found, groups, free = [], [], torch.ones(len(places), dtype=torch.bool, device=matrix.device)
+    readings, groups, free = [], [], torch.ones(len(places), dtype=torch.bool, device=matrix.device)
     for place in (alike.sum(1) * 1e6 + size[places] / size.max()).argsort(descending=True).tolist():
         if not free[place]:
             continue
@@ -226,9 +228,9 @@ def candidates(spectrum: Spectrum, layer: LinearLayer) -> tuple[Tensor, Tensor]:
         # All rows of one example at once: each is its y times a slope, so their weighted mean has the least noise.
         own = matrix[rows]
         mean = (own * own[:, -1:]).sum(0)
-        found.append(mean / mean[-1])
+        readings.append(mean / mean[-1])
         groups.append(rows)
-    return torch.stack(found), torch.stack(groups)
+    return torch.stack(readings), torch.stack(groups)
 
 
 def certify_by_loss(spectrum: Spectrum, layer: LinearLayer, seen: Tensor, rows: Tensor, weight: float) -> Certified:
@@ -264,7 +266,7 @@ def certify_by_loss(spectrum: Spectrum, layer: LinearLayer, seen: Tensor, rows: 
 
 
 def certify_by_zeros(spectrum: Spectrum, layer: LinearLayer, seen: Tensor, rows: Tensor, weight: float) -> Certified:
-    """Return the first candidate that no loss could deny, with slopes read off the gradient; nothing is known of its label.
+    """Return the first candidate that fits under any loss, with slopes read off the gradient; its label is unknown.
 
     One at a time: its slopes follow from the gradient that is left.
     """
@@ -282,7 +284,7 @@ def certify_by_zeros(spectrum: Spectrum, layer: LinearLayer, seen: Tensor, rows:
 
 
 def slopes_of_pattern(spectrum: Spectrum, z: Tensor) -> tuple[Tensor, float]:
-    """Return the slopes in the column space of a gradient that come closest to zero wherever z is negative, and how close that is.
+    """Return the slopes in a gradient's column space that come closest to zero where z is negative, and how close.
 
     How close is a share of their length; it is 1 where too few units are inactive to tell.
     """

@@ -1,4 +1,4 @@
-"""Played channels: what a defence that states nothing does to messages, learned by playing it, and undone as far as it can be."""
+"""Played channels: learn what an unstated defence does to messages by playing it, and undo what can be undone."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import torch
 from torch import Tensor
 
-from leaktight.attacks.shadow import Moment, group_by_moment, shadows
+from leaktight.attacks.shadow import Moment, group_by_moment, shadow_messages
 from leaktight.channels import StatedNoise
 from leaktight.core.channel import Channel, Noise
 from leaktight.core.defence import Defence
@@ -25,7 +25,7 @@ MOST_PLAYS = 2048
 MOST_NUMBERS = 1 << 27
 """How many numbers of outcomes are kept: half a gigabyte."""
 SAME = 1e-4
-"""How far two outcomes may be apart to count as one, as a share of their size: they are differences of rounded numbers."""
+"""How far two outcomes may be apart to count as one, as a share of their size: both are rounded."""
 COMPARED = 64
 """By how many entries outcomes are compared."""
 ALIKE = 4.0
@@ -33,7 +33,7 @@ ALIKE = 4.0
 
 
 @dataclasses.dataclass(frozen=True)
-class Played:
+class TensorChange:
     """What plays show about one tensor of a message.
 
     Args:
@@ -52,12 +52,12 @@ class Played:
         return left[left.flatten(1).norm(dim=1).argmin()]
 
 
-Shown = tuple[dict[str, Played], list[int]]
+MomentChanges = tuple[dict[str, TensorChange], list[int]]
 """What plays show about each tensor, and the places of the messages that it holds for."""
 
 
 class PlayedDefence(Defence):
-    """What is left of a defence after messages were cleaned of what plays show: noise of a known variance in each tensor.
+    """What remains of a defence once messages are cleaned of what plays show: noise of known variance per tensor.
 
     Args:
         variances: of each tensor, by wire name.
@@ -79,11 +79,11 @@ class PlayedDefence(Defence):
         return Channel(message=stages, complete=self.whole)
 
 
-def play(view: View, defence: Defence, rng: Stream) -> list[Shown]:
-    """Return what plays of a defence show about messages in view, for each moment with the places of the messages that answer it.
+def play(view: View, defence: Defence, rng: Stream) -> list[MomentChanges]:
+    """Play a defence, and return what that shows about the messages of each moment, with their places.
 
-    The attacker needs nothing but the defence: it plays it on examples at random, each several times, and compares with what would have been sent
-    without it.
+    The attacker needs nothing but the defence: it plays it on examples at random, each several times, and compares with
+    what would have been sent without it.
 
     Args:
         view: what the attacker sees.
@@ -97,21 +97,21 @@ def play(view: View, defence: Defence, rng: Stream) -> list[Shown]:
     return [(_Plays(view.task, moment, defence, rng).learn(), places) for moment, places in groups]
 
 
-def what_is_left(shown: Sequence[Shown]) -> PlayedDefence:
-    """Return what is left of a defence after messages were cleaned."""
-    parts = [part for played, _ in shown for part in played.items()]
+def remaining_defence(changes: Sequence[MomentChanges]) -> PlayedDefence:
+    """Return what remains of a defence once messages are cleaned."""
+    parts = [part for played, _ in changes for part in played.items()]
     variances = {name: max((p.variance for n, p in parts if n == name and p.added), default=0.0) for name, _ in parts}
     # Not by its constructor, which wants a kind: nobody writes it in a plan.
     return PlayedDefence.model_construct(variances=variances, whole=all(part.added for _, part in parts))
 
 
-def clean(view: View, shown: Sequence[Shown], left: PlayedDefence) -> View:
+def clean(view: View, changes: Sequence[MomentChanges], left: PlayedDefence) -> View:
     """Return the view with messages cleaned of what plays show, under a defence that states what is left."""
     exchanges = view.exchanges()
     if not {exchange.sent.key for exchange in exchanges} <= {message.key for message in view.messages}:
         raise Refusal("Only messages that the attacker has seen itself can be cleaned of what a defence adds.")
     tensors: dict[object, Tensors] = {}
-    for played, places in shown:
+    for played, places in changes:
         for place in places:
             sent = exchanges[place].sent
             tensors[sent.key] = {n: played[n].clean(t) if n in played else t for n, t in sent.tensors.items()}
@@ -134,11 +134,11 @@ class _Plays:
             )
         self.task, self.moment, self.defence, self.rng = task, moment, defence, rng
 
-    def learn(self) -> dict[str, Played]:
+    def learn(self) -> dict[str, TensorChange]:
         """Play the defence until it shows nothing new that may come again."""
         sizes, changes = self._changes(EXAMPLES, TIMES)
         known = {name: _outcomes(change, sizes[name]) for name, change in changes.items()}
-        again = {name: found for name, found in known.items() if found is not None and len(found) > 1}
+        again = {name: outcomes for name, outcomes in known.items() if outcomes is not None and len(outcomes) > 1}
         played = EXAMPLES * TIMES
         while again and played < MOST_PLAYS:
             _, more = self._changes(EXAMPLES * TIMES, 1)
@@ -147,16 +147,21 @@ class _Plays:
                 name: _distinct(torch.cat([before, more[name].flatten(0, 1)]), sizes[name]) for name, before in again.items()
             }
             known |= grown
-            again = {n: one for n, one in grown.items() if len(one) > len(again[n]) and one.numel() < MOST_NUMBERS}
-        return {name: _shown(change, known[name], sizes[name]) for name, change in changes.items()}
+            again = {n: rows for n, rows in grown.items() if len(rows) > len(again[n]) and rows.numel() < MOST_NUMBERS}
+        return {name: _summarise(change, known[name], sizes[name]) for name, change in changes.items()}
 
     def _changes(self, examples: int, times: int) -> tuple[dict[str, float], dict[str, Tensor]]:
-        """Return how large tensors are without the defence, and what it adds to them, (examples, times, *shape), of those that come in their shape."""
+        """Return the size of each tensor without the defence, and what it adds, (examples, times, *shape).
+
+        Tensors that come in another shape are left out.
+        """
         behind = self.moment.parties * self.moment.examples
         pool = _examples(self.task, examples * behind, self.rng)
         members = torch.arange(examples * behind).view(examples, behind)
-        without = _stack(shadows(self.task, self.moment, pool, members, self.rng))
-        sent = _stack(shadows(self.task, self.moment, pool, members.repeat_interleave(times, 0), self.rng, self.defence))
+        without = _stack(shadow_messages(self.task, self.moment, pool, members, self.rng))
+        sent = _stack(
+            shadow_messages(self.task, self.moment, pool, members.repeat_interleave(times, 0), self.rng, self.defence)
+        )
         shared = [name for name, tensor in without.items() if name in sent and sent[name].shape[1:] == tensor.shape[1:]]
         sizes = {name: max(float(without[name].abs().max()), float(sent[name].abs().max()), 1e-30) for name in shared}
         return sizes, {
@@ -167,10 +172,10 @@ class _Plays:
 def _examples(task: Task, count: int, rng: Stream) -> Batch:
     """Return examples at random, dark ones and bright ones, so that what depends on an example shows."""
     shape = (count, *task.shape)
-    drawn = torch.rand(shape, generator=rng) if len(task.shape) == 3 else torch.randn(shape, generator=rng)
+    inputs = torch.rand(shape, generator=rng) if len(task.shape) == 3 else torch.randn(shape, generator=rng)
     bright = torch.rand(count, generator=rng).view(-1, *(1,) * len(task.shape))
     labels = torch.randint(task.classes, (count,), generator=rng)
-    return Batch((drawn * bright).to(task.device), labels.to(task.device))
+    return Batch((inputs * bright).to(task.device), labels.to(task.device))
 
 
 def _stack(messages: Iterable[Mapping[str, Tensor]]) -> dict[str, Tensor]:
@@ -180,8 +185,8 @@ def _stack(messages: Iterable[Mapping[str, Tensor]]) -> dict[str, Tensor]:
 
 def _outcomes(changes: Tensor, size: float) -> Tensor | None:
     """Return the different things that were added to a tensor; None if nothing was added to two examples alike."""
-    found = _distinct(changes.flatten(0, 1), size)
-    return found if len(found) < sum(len(_distinct(own, size)) for own in changes) else None
+    distinct = _distinct(changes.flatten(0, 1), size)
+    return distinct if len(distinct) < sum(len(_distinct(own, size)) for own in changes) else None
 
 
 def _distinct(rows: Tensor, size: float) -> Tensor:
@@ -192,7 +197,7 @@ def _distinct(rows: Tensor, size: float) -> Tensor:
     return rows[~same.tril(-1).any(1)]
 
 
-def _shown(changes: Tensor, outcomes: Tensor | None, size: float) -> Played:
+def _summarise(changes: Tensor, outcomes: Tensor | None, size: float) -> TensorChange:
     """Return what plays show about one tensor.
 
     Args:
@@ -202,17 +207,17 @@ def _shown(changes: Tensor, outcomes: Tensor | None, size: float) -> Played:
     """
     rounding, nothing = (SAME * size) ** 2, torch.zeros_like(changes[0, :1])
     if outcomes is not None:
-        return Played(outcomes, 0.0, added=True)
+        return TensorChange(outcomes, 0.0, added=True)
     rows = changes.double().flatten(2)
     drawn = rows.var(1).mean(1)
     variance, count = float(drawn.mean()), rows.shape[0] * rows.shape[1]
     if variance <= rounding:
         # The same each time, and another for every example: no noise.
-        return Played(nothing, 0.0, added=False)
+        return TensorChange(nothing, 0.0, added=False)
     constant = rows.mean((0, 1))
     between = float((rows.mean(1) - constant).square().mean())
     added = bool(drawn.max() <= ALIKE * drawn.min()) and between <= 2 * variance / rows.shape[1]
     if not added:
-        return Played(nothing, variance, added=False)
+        return TensorChange(nothing, variance, added=False)
     offset = constant.view_as(nothing).to(nothing) if float(constant.square().mean()) > 2 * variance / count else nothing
-    return Played(offset, variance, added=True)
+    return TensorChange(offset, variance, added=True)

@@ -1,4 +1,4 @@
-"""Played models: how near a guess comes to a message when the real defence is played on it, where the defence states nothing."""
+"""Played models rank guesses by playing the real defence on them, where the defence states no channel."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor
 
-from leaktight.attacks.played_channel import Played, Shown
-from leaktight.attacks.shadow import group_by_moment, shadows
+from leaktight.attacks.played_channel import MomentChanges, TensorChange
+from leaktight.attacks.shadow import group_by_moment, shadow_messages
 from leaktight.core.defence import Defence
 from leaktight.core.message import Tensors
 from leaktight.core.random import Stream, stream
@@ -26,10 +26,10 @@ MOST_CLASSES = 16
 
 
 class PlayedModel:
-    r"""Rank guesses by what the defence makes of them: for attackers who know a defence that nobody has stated as a channel.
+    r"""Ranks guesses by what a known defence makes of them, if it states no channel.
 
-    A guess x is played k times with the same draws for every guess. With m the message, \(s_k\) the plays, both cleaned of what earlier plays showed, and
-    \(v_t\) the variance of what is drawn in tensor t,
+    A guess x is played k times with the same draws for every guess. With m the message, \(s_k\) the plays, both cleaned
+    of what earlier plays showed, and \(v_t\) the variance of what is drawn in tensor t,
 
     .. math:: \min_k \sum_t \lVert m_t - s_{k,t}(x) \rVert^2 / (2 v_t)
 
@@ -37,19 +37,19 @@ class PlayedModel:
 
     Args:
         view: what the attacker sees, with a known defence.
-        shown: what plays showed about its messages.
+        changes: what plays showed about its messages.
         rng: where the draws of plays come from.
     """
 
-    def __init__(self, view: View, defence: Defence, shown: Sequence[Shown], rng: Stream) -> None:
+    def __init__(self, view: View, defence: Defence, changes: Sequence[MomentChanges], rng: Stream) -> None:
         self.view, self.defence = view, defence
         self.exchanges = view.exchanges()
         self._seed = rng.initial_seed()
         self._moments = {place: moment for moment, places in group_by_moment(view, self.exchanges) for place in places}
-        self._shown = {place: played for played, places in shown for place in places}
+        self._changes = {place: played for played, places in changes for place in places}
 
     def score(self, inputs: Sequence[Tensor | None], labels: Sequence[Tensor | None]) -> Tensor:
-        """Return how far each message is from what its guess would have sent; infinite where there is no guess, or none that can be played.
+        """Return how far each message is from what its guess would have sent; infinite if no guess can be played.
 
         Args:
             inputs: for each message the guessed examples, or None.
@@ -72,15 +72,15 @@ class PlayedModel:
         moment = self._moments[place]
         if guess is None or len(guess) != moment.parties * moment.examples:
             return math.inf
-        tried = (self._distance(place, Batch(guess, one)) for one in _labels(guess, labels, self.view.task.classes))
-        return min(tried, default=math.inf)
+        distances = (self._distance(place, Batch(guess, assumed)) for assumed in _labels(guess, labels, self.view.task.classes))
+        return min(distances, default=math.inf)
 
     def _distance(self, place: int, batch: Batch) -> float:
-        message, played = self.exchanges[place].sent.tensors, self._shown[place]
+        message, played = self.exchanges[place].sent.tensors, self._changes[place]
         members = torch.arange(len(batch)).expand(PLAYS, -1)
         # The same draws for every guess, so that chance favours none.
         rng = stream(self._seed, "plays", place)
-        plays = shadows(self.view.task, self._moments[place], batch, members, rng, self.defence)
+        plays = shadow_messages(self.view.task, self._moments[place], batch, members, rng, self.defence)
         return min(_difference(message, {name: tensor[0] for name, tensor in play.items()}, played) for play in plays)
 
 
@@ -92,7 +92,7 @@ def _labels(guess: Tensor, labels: Tensor | None, classes: int) -> Iterator[Tens
         yield from torch.arange(classes).to(guess.device)[:, None]
 
 
-def _difference(message: Tensors, play: Tensors, played: dict[str, Played]) -> float:
+def _difference(message: Tensors, play: Tensors, played: dict[str, TensorChange]) -> float:
     """Return how far a play is from a message, each tensor in units of what is drawn in it."""
     total = 0.0
     for name, tensor in message.items():

@@ -21,13 +21,15 @@ PRESETS: dict[str, Attack] = {
 
 ABOUT: dict[str, str] = {
     "strongest": (
-        "Every attack that fits, without settings: exact algebra, a learned inverter where public examples are known, and searches that know the "
-        "defence; in split learning every attack on labels. Cheap attacks come first, expensive ones look at what is not read yet."
+        "Every attack that fits, without settings: exact algebra, a learned inverter where public examples are known, "
+        "and searches that know the defence; in split learning every attack on labels. Cheap attacks come first, "
+        "expensive ones look at what is not read yet."
     ),
     "analytic": "The attack by its defaults: no search.",
     "learned-inverter": (
-        "Ours, after Learning to Invert (Wu et al. 2023): a regression from messages to images, learned from messages that the attacker makes with the "
-        "real defence from public images. No search, and no knowledge of what the defence does; it only has to be played."
+        "Ours, after Learning to Invert (Wu et al. 2023): a regression from messages to images, learned from messages "
+        "that the attacker makes with the real defence from public images. No search, and no knowledge of what the "
+        "defence does; it only has to be played."
     ),
     **SEARCHES_ABOUT,
 }
@@ -43,8 +45,8 @@ def preset(name: str, **overrides: Any) -> Attack:
     """
     if name not in PRESETS:
         raise unknown("preset", name, PRESETS)
-    found = PRESETS[name]
+    attack = PRESETS[name]
     if not overrides:
-        return found
-    marked = {"preset": f"{name}*"} if isinstance(found, GradientMatching) else {}
-    return type(found).model_validate({**found.to_dict(), **marked, **overrides})
+        return attack
+    marked = {"preset": f"{name}*"} if isinstance(attack, GradientMatching) else {}
+    return type(attack).model_validate({**attack.to_dict(), **marked, **overrides})

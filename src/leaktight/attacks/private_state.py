@@ -1,8 +1,8 @@
-"""Secrets: what a participant keeps to itself under a defence, as unknowns of an attacker who knows the defence but not them.
+"""Private state: what a participant keeps secret under a defence, as unknowns of an attacker who knows the defence.
 
-The attacker plays the participant: it lets the public defence make a task for a `Local` of its own. What is then secret are the
-parameters that stay home and the floating tensors that the defence put into memory (codes, keys). Their values are the
-attacker's own draw, where a search for the true ones starts.
+The attacker plays the participant: it lets the public defence make a task for a `Local` of its own. What is then secret
+are the parameters that stay home and the floating tensors that the defence put into memory (codes, keys). Their values
+are the attacker's own draw, where a search for the true ones starts.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from leaktight.core.task import Task
 
 
 @dataclasses.dataclass(frozen=True)
-class Played:
+class PlayedParty:
     """A participant that the attacker plays itself.
 
     Args:
@@ -34,7 +34,7 @@ class Played:
     memory: Memory
 
     @classmethod
-    def of(cls, defence: Defence, public: Task, examples: int, rng: Stream) -> Played:
+    def of(cls, defence: Defence, public: Task, examples: int, rng: Stream) -> PlayedParty:
         """Let a defence make the task of a participant who owns so many examples, with secrets drawn from a stream."""
         local = Local("attacker", seed=int(torch.randint(1 << 62, (), generator=rng)))
         local.now.examples = examples
@@ -46,7 +46,9 @@ class Played:
         return private | {path: place[name].detach() for path, place, name in _places(self.memory)}
 
 
-def drawn(defence: Defence, public: Task, examples: int, rows: int, rng: Stream) -> tuple[Played, dict[str, Tensor]]:
+def draw_secrets(
+    defence: Defence, public: Task, examples: int, rows: int, rng: Stream
+) -> tuple[PlayedParty, dict[str, Tensor]]:
     """Return a participant as a defence makes it, and the secrets of so many draws, stacked along the first dimension.
 
     Args:
@@ -61,16 +63,16 @@ def drawn(defence: Defence, public: Task, examples: int, rows: int, rng: Stream)
         >>> from leaktight.learning import classification
         >>> from leaktight.models import MLP
         >>> task = classification(MLP().build((4,), classes=3, seed=0), (4,), 3)
-        >>> drawn(Undefended(), task, examples=1, rows=2, rng=torch.Generator())[1]
+        >>> draw_secrets(Undefended(), task, examples=1, rows=2, rng=torch.Generator())[1]
         {}
     """
-    played = Played.of(defence, public, examples, rng)
-    each = [played.secrets(), *(Played.of(defence, public, examples, rng).secrets() for _ in range(rows - 1))]
+    played = PlayedParty.of(defence, public, examples, rng)
+    each = [played.secrets(), *(PlayedParty.of(defence, public, examples, rng).secrets() for _ in range(rows - 1))]
     return played, {name: torch.stack([secrets[name] for secrets in each]) for name in each[0]}
 
 
 @contextmanager
-def holding(memory: Memory, secrets: Tensors) -> Iterator[None]:
+def replace_secrets(memory: Memory, secrets: Tensors) -> Iterator[None]:
     """Keep other values in memory inside the block, by path, and put the old ones back after."""
     before = {path: (place, name, place[name]) for path, place, name in _places(memory) if path in secrets}
     try:

@@ -11,9 +11,9 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from leaktight.attacks.gradient_features import picked, pooled
+from leaktight.attacks.gradient_features import pick_entries, pool_layers
 from leaktight.attacks.property_classifier import Family, fit
-from leaktight.attacks.shadow import Moment, moments, shadows
+from leaktight.attacks.shadow import Moment, moments, shadow_messages
 from leaktight.core.attack import Attack, Principle, PropertyScores
 from leaktight.core.defence import Defence
 from leaktight.core.errors import Refusal, did_you_mean
@@ -32,8 +32,8 @@ Features = Callable[[Tensors], dict[str, Tensor]]
 
 
 @dataclasses.dataclass(frozen=True)
-class Prepared:
-    """What the attacker has before it fits a classifier: gradients of its own whose property it knows, and messages to ask about.
+class PreparedFeatures:
+    """What a classifier learns from and is asked about: the attacker's own gradients, and messages.
 
     Args:
         keys: the messages.
@@ -55,7 +55,9 @@ class Prepared:
         """Fit a classifier for each row and ask it about every message."""
         values = []
         for label, layers in self.rows.items():
-            known, unknown = (torch.cat([found[layer] for layer in layers], dim=1) for found in (self.known, self.unknown))
+            known, unknown = (
+                torch.cat([features[layer] for layer in layers], dim=1) for features in (self.known, self.unknown)
+            )
             values.append(fit(classifier, known, self.positive, stream(self.seed, "classifier", label or ""))(unknown))
         return PropertyScores(self.keys, torch.stack(values), tuple(self.rows))
 
@@ -63,37 +65,43 @@ class Prepared:
 class PropertyInference(Attack):
     r"""Tell whether any example behind a message has a private property, from gradients of the attacker's own.
 
-    The attacker has public examples of which it knows who has the property. At all parameters \(\theta_t\) that it saw handed out it makes
-    gradients of batches with and without it, of the size of the victims' batches, and fits a classifier to features of them:
+    The attacker has public examples of which it knows who has the property. At all parameters \(\theta_t\) that it saw
+    handed out it makes gradients of batches with and without it, of the size of the victims' batches, and fits a
+    classifier to features of them:
 
-    .. math:: \hat p = f(\phi(g)), \qquad f \text{ fitted to } \{(\phi(\nabla L(B_j; \theta_t)), [B_j \text{ has the property}])\}.
+    .. math:: \hat p = f(\phi(g)), \qquad
+        f \text{ fitted to } \{(\phi(\nabla L(B_j; \theta_t)), [B_j \text{ has the property}])\}.
 
-    It is then asked about the messages that answered \(\theta_t\). A layer is attacked by the features of that layer alone. In a mean of several
-    participants' messages only one of them has the property, in the attacker's own as well. Updates are played step by step.
+    It is then asked about the messages that answered \(\theta_t\). A layer is attacked by the features of that layer
+    alone. In a mean of several participants' messages only one of them has the property, in the attacker's own as well.
+    Updates are played step by step.
 
     Args:
-        classifier: how it learns: `random_forest`, `network`, `logistic`, or `best` of the three on the attacker's own gradients.
+        classifier: how it learns: `random_forest`, `network`, `logistic`, or `best` of the three on the attacker's own
+            gradients.
         layers: `all` together; `each` by itself, and all together; or the names of some, which are then taken together.
-        gradients: how many gradients it learns from, at least 20, half of them with the property; more is stronger and slower. They
-            are spread evenly over the parameters in view, at least 2 at each.
-        mixed: of the batches with the property, a quarter is pure and of the others a share of 0.4, 0.6 or 0.8 has it; else all
-            are pure. Mixed is stronger against victims whose batches are.
-        models_defence: whether its own gradients go through the known defence, with noise and secrets of its own. Mostly stronger, as
-            then it learns from what it is asked about; the more noise there is, the more gradients that takes.
+        gradients: how many gradients it learns from, at least 20, half of them with the property; more is stronger and
+            slower. They are spread evenly over the parameters in view, at least 2 at each.
+        mixed: of the batches with the property, a quarter is pure and of the others a share of 0.4, 0.6 or 0.8 has it;
+            else all are pure. Mixed is stronger against victims whose batches are.
+        models_defence: whether its own gradients go through the known defence, with noise and secrets of its own.
+            Mostly stronger, as then it learns from what it is asked about; the more noise there is, the more gradients
+            that takes.
         entries: learn from so many entries of each layer, drawn once, instead of pooled features; None for those.
 
     Example:
         >>> print(PropertyInference(classifier="best", layers="each"))
         property_inference(classifier='best', layers='each')
 
-    Differs from the paper: It collects 16 gradients at each of some 3,000 rounds, from its own examples and the test set; here the number is a
-    setting and all come from the public examples. It observes the sum of all others' gradients where here it is their mean, which
-    features of unit length do not tell apart. Its batches are always mixed. `models_defence`, and updates of
-    several steps, are ours.
+    Differs from the paper: It collects 16 gradients at each of some 3,000 rounds, from its own examples and the test
+    set; here the number is a setting and all come from the public examples. It observes the sum of all others'
+    gradients where here it is their mean, which features of unit length do not tell apart. Its batches are always
+    mixed. `models_defence`, and updates of several steps, are ours.
 
     References:
-        Melis et al., Exploiting Unintended Feature Leakage in Collaborative Learning, 2019 (passive property inference); Mo et al., Layer-wise
-        Characterization of Latent Information Leakage in Federated Learning, 2021, sections 3.3 and 6.2, and Fig. 6 for `entries`.
+        Melis et al., Exploiting Unintended Feature Leakage in Collaborative Learning, 2019 (passive property
+        inference); Mo et al., Layer-wise Characterization of Latent Information Leakage in Federated Learning, 2021,
+        sections 3.3 and 6.2, and Fig. 6 for `entries`.
     """
 
     kind: Literal["property_inference"] = "property_inference"
@@ -112,7 +120,7 @@ class PropertyInference(Attack):
         return frozenset({Knows.AUXILIARY, Knows.DEFENCE} if self.models_defence else {Knows.AUXILIARY})
 
     def models(self, defence: Defence) -> bool:
-        """It learns from what is there, so layers left out are modelled always; else a defence that its own gradients go through.
+        """It models layers that are left out, and a defence that its own gradients go through.
 
         The parties that it plays have no past, so only a defence that says that it is `memoryless` is modelled.
         """
@@ -126,36 +134,37 @@ class PropertyInference(Attack):
         """Learn from gradients of the attacker's own, and score every message in view."""
         return self.prepare(view, rng).scores(self.classifier)
 
-    def prepare(self, view: View, rng: Stream) -> Prepared:
-        """Make gradients of the attacker's own, and features of them and of every message in view; any classifier can then be fitted."""
+    def prepare(self, view: View, rng: Stream) -> PreparedFeatures:
+        """Return features of the attacker's own gradients and of every message in view, for any classifier."""
         exchanges = view.exchanges()
         if not exchanges:
             raise Refusal(
-                f"{self.kind} needs a shared gradient or update. The view from `{view.seat}` holds none; a participant can tell those of "
-                "others at the stage `training`, if the server takes the plain mean and steps by updates or by SGD without momentum."
+                f"{self.kind} needs a shared gradient or update. The view from `{view.seat}` holds none; a participant "
+                "can tell those of others at the stage `training`, if the server takes the plain mean and steps by "
+                "updates or by SGD without momentum."
             )
         pool = _pool(view)
         seed = int(torch.randint(1 << 62, (), generator=rng))
         names = _common(exchanges)
-        taken = self._features(names, seed)
-        asked = _stacked([taken({name: exchange.sent.tensors[name][None] for name in names}) for exchange in exchanges])
-        rows = self._rows(list(asked))
-        learned, positive = self._learned(view, moments(view, exchanges), pool, taken, stream(seed, "shadows"))
-        return Prepared(tuple(exchange.sent.key for exchange in exchanges), rows, learned, positive, asked, seed)
+        extract = self._features(names, seed)
+        unknown = _stack([extract({name: exchange.sent.tensors[name][None] for name in names}) for exchange in exchanges])
+        rows = self._rows(list(unknown))
+        known, positive = self._learn_features(view, moments(view, exchanges), pool, extract, stream(seed, "shadows"))
+        return PreparedFeatures(tuple(exchange.sent.key for exchange in exchanges), rows, known, positive, unknown, seed)
 
     def _features(self, names: Sequence[str], seed: int) -> Features:
         """Return what makes features of stacked messages, by layer."""
 
-        def taken(tensors: Tensors) -> dict[str, Tensor]:
+        def extract(tensors: Tensors) -> dict[str, Tensor]:
             chosen = {name: tensors[name] for name in names}
-            found = pooled(chosen) if self.entries is None else picked(chosen, self.entries, seed)
-            if not all(torch.isfinite(rows).all() for rows in found.values()):
+            features = pool_layers(chosen) if self.entries is None else pick_entries(chosen, self.entries, seed)
+            if not all(torch.isfinite(rows).all() for rows in features.values()):
                 raise Refusal(
-                    f"{self.kind} needs finite messages. There are others: the training has diverged; take smaller steps."
+                    f"{self.kind} needs finite messages. There are others: the training run has diverged; take smaller steps."
                 )
-            return found
+            return features
 
-        return taken
+        return extract
 
     def _rows(self, layers: list[str]) -> dict[str | None, list[str]]:
         """Return which layers are taken together in each row of scores, by the row's name."""
@@ -170,24 +179,26 @@ class PropertyInference(Attack):
                 )
         return {" + ".join(self.layers): list(self.layers)}
 
-    def _learned(
-        self, view: View, seen: Sequence[Moment], pool: Batch, taken: Features, rng: Stream
+    def _learn_features(
+        self, view: View, seen: Sequence[Moment], pool: Batch, extract: Features, rng: Stream
     ) -> tuple[dict[str, Tensor], Tensor]:
         """Return the features of the attacker's own gradients, and which of them have the property."""
         pairs = max(len(seen), self.gradients // 2)
         shares = itertools.cycle(MIXTURES if self.mixed else (1.0,))
-        found, positive = [], []
+        features, positive = [], []
         for number, moment in enumerate(seen):
             half = pairs // len(seen) + (number < pairs % len(seen))
             members = torch.stack(
                 [*_batches(moment, pool, itertools.islice(shares, half), rng), *_batches(moment, pool, [0.0] * half, rng)]
             )
-            found += [
-                taken(sent)
-                for sent in shadows(view.task, moment, pool, members, rng, view.defence if self.models_defence else None)
+            features += [
+                extract(sent)
+                for sent in shadow_messages(
+                    view.task, moment, pool, members, rng, view.defence if self.models_defence else None
+                )
             ]
             positive += [True] * half + [False] * half
-        return _stacked(found), torch.tensor(positive)
+        return _stack(features), torch.tensor(positive)
 
 
 def _pool(view: View) -> Batch:
@@ -203,7 +214,8 @@ def _pool(view: View) -> Batch:
     share = view.auxiliary.properties.double().mean().item()
     if share in (0.0, 1.0):
         raise Refusal(
-            f"property_inference needs public examples with the property and without. {'All' if share else 'None'} of {len(view.auxiliary)} has it."
+            f"property_inference needs public examples with the property and without. {'All' if share else 'None'} of "
+            f"{len(view.auxiliary)} has it."
         )
     return view.auxiliary
 
@@ -217,14 +229,14 @@ def _common(exchanges: Sequence[Exchange]) -> list[str]:
 
 
 def _batches(moment: Moment, pool: Batch, shares: Iterable[float], rng: Stream) -> Iterator[Tensor]:
-    """Draw examples for one message for each share; those of the first participant have the property, as many as the share says."""
+    """Draw the examples of one message for each share: so many of the first participant's have the property."""
     properties = pool.properties if pool.properties is not None else torch.zeros(len(pool))
     own, others = (properties == 1).nonzero()[:, 0].cpu(), (properties == 0).nonzero()[:, 0].cpu()
     total = moment.parties * moment.examples
     for share in shares:
-        held = max(1, round(share * moment.examples)) if share else 0
-        yield torch.cat([draw(own, held, rng), draw(others, total - held, rng)])
+        count = max(1, round(share * moment.examples)) if share else 0
+        yield torch.cat([draw(own, count, rng), draw(others, total - count, rng)])
 
 
-def _stacked(parts: Sequence[dict[str, Tensor]]) -> dict[str, Tensor]:
+def _stack(parts: Sequence[dict[str, Tensor]]) -> dict[str, Tensor]:
     return {layer: torch.cat([part[layer] for part in parts]) for layer in parts[0]}

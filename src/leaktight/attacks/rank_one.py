@@ -32,19 +32,19 @@ class RankOne:
 def fit_rank_one(matrix: Tensor, precision: Tensor | None = None) -> RankOne:
     r"""Return the rank-one matrix next to this one.
 
-    For one example the gradient of z = W x + b is \([\delta x^T | \delta]\), under any loss: each row is a copy of \(y = (x, 1)\). Where
-    all entries have noise of one law, the best y is the leading right singular vector (total least squares). Where the law differs from
-    entry to entry, with precision P,
+    For one example the gradient of z = W x + b is \([\delta x^T | \delta]\), under any loss: each row is a copy of
+    \(y = (x, 1)\). Where all entries have noise of one law, the best y is the leading right singular vector (total
+    least squares). Where the law differs from entry to entry, with precision P,
 
     .. math:: \min_{\delta, y} \sum_{ij} P_{ij} (M_{ij} - \delta_i y_j)^2
 
-    is solved by turns from there. A precision of 0 leaves an entry out. Where the fit leaves more than this law says, the spread is that of
-    what it leaves.
+    is solved by turns from there. A precision of 0 leaves an entry out. Where the fit leaves more than this law says,
+    the spread is that of what it leaves.
 
     Args:
         matrix: [dL/dW | dL/db], (units, width + 1).
-        precision: 1 / variance of each entry; None if it is the same for all, at a level that nobody knows: it is then read off what
-            the fit leaves.
+        precision: 1 / variance of each entry; None if it is the same for all, at a level that nobody knows: it is then
+            read off what the fit leaves.
 
     Example:
         >>> fit = fit_rank_one(torch.tensor([[0.5, 1.0], [-1.0, -2.0]]).double())
@@ -74,8 +74,8 @@ def _leading(matrix: Tensor) -> Tensor:
     if matrix.shape[0] <= matrix.shape[1]:
         # By the smaller of the two squares: a layer may see many thousand numbers.
         slopes = torch.linalg.eigh(matrix @ matrix.T).eigenvectors[:, -1]
-        found: Tensor = matrix.T @ slopes
-        unit: Tensor = found / found.norm().clamp(min=1e-300)
+        seen: Tensor = matrix.T @ slopes
+        unit: Tensor = seen / seen.norm().clamp(min=1e-300)
         return unit
     vectors: Tensor = torch.linalg.eigh(matrix.T @ matrix).eigenvectors
     return vectors[:, -1]

@@ -1,4 +1,4 @@
-"""Replay: what a participant with these examples would have sent, as an attacker who knows its defence can tell. For one victim."""
+"""Replay: what a participant with given examples would have sent, for an attacker who knows its defence."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from leaktight.attacks.local_steps import LocalSteps
-from leaktight.attacks.private_state import holding
+from leaktight.attacks.private_state import replace_secrets
 from leaktight.channels import outward, push_examples
 from leaktight.core.channel import Belief, Channel, Noise, push_all
 from leaktight.core.errors import Refusal
@@ -18,7 +18,7 @@ from leaktight.core.message import Kind, Message, Tensors
 from leaktight.core.task import Task
 
 SURROGATE, FEATURE_GRADIENT = "surrogate point", "feature gradient"
-"""Unknowns beside the examples: where on the way of an update its one gradient is taken, and the private loss's gradient at the features."""
+"""Unknowns beside the examples: where an update's gradient is taken, and the loss's gradient at the features."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,11 +33,12 @@ class Replay:
         names: the tensors that were sent and are parameters, by wire name.
         memory: what a known defence keeps for the participant; the task's loss may read it.
         channel: what a known defence states.
-        update: an update of several steps is `unrolled`, or taken for one step along the gradient of all examples at a `surrogate` point
-            between the parameters before and after, which is searched too.
-        loss: whether the loss is `known`, or its gradient at the features is one more unknown (`free`), whatever private loss there is.
-        head_weight: how many times the plain gradient of the public head the sender's is; None if nobody can say. Then nothing of the head
-            is known under a free loss.
+        update: an update of several steps is `unrolled`, or treated as one step along the gradient of all examples at a
+            `surrogate` point between the parameters before and after, which is searched jointly.
+        loss: whether the loss is `known`, or its gradient at the features is one more unknown (`free`), whatever
+            private loss there is.
+        head_weight: how many times the plain gradient of the public head the sender's is; None if nobody can say. Then
+            nothing of the head is known under a free loss.
     """
 
     task: Task
@@ -61,7 +62,8 @@ class Replay:
         """Model the sender of a message by its public facts."""
         if message.kind is Kind.UPDATE and "local_steps" not in message.facts:
             raise Refusal(
-                "An update can be inverted only by an attacker who knows the local steps. Add `local_steps` to `knows` in the threat model."
+                "An update can be inverted only by an attacker who knows the local steps. Add `local_steps` to `knows` "
+                "in the threat model."
             )
         wires = task.wires()
         return cls(
@@ -85,16 +87,18 @@ class Replay:
 
         Args:
             parameters: what the participant was sent, by wire name.
-            inputs: (examples, *shape) in natural units, all local steps in order, as they were before the defence changed them.
+            inputs: (examples, *shape) in natural units, all local steps in order, as they were before the defence
+                changed them.
             targets: a probability for each class, (examples, classes).
             secrets: the participant's private parameters by name, what is in its memory by path, and other unknowns.
-            choice: (examples, outcomes), 1 for the outcome that each example is taken to have had; None where there are none.
+            choice: (examples, outcomes), 1 for the outcome that each example is taken to have had; None where there are
+                none.
             sent: the update that was sent; needed at a surrogate point.
         """
         secrets = secrets or {}
         start = self.task.model_parameters(parameters, secrets)
         used = self._change(inputs, choice)
-        with holding(self.memory, secrets):
+        with replace_secrets(self.memory, secrets):
             if self.kind is Kind.GRADIENT:
                 belief = self._gradient(start, used, targets, secrets)
             elif self.update == "surrogate":
@@ -107,7 +111,8 @@ class Replay:
         """Return the examples after the outcome that each is taken to have had."""
         if choice is None:
             return inputs
-        # Changes are made for pixels in [0, 1]. A candidate that is outside looks to them as if cut, and still knows its way back.
+        # Changes are made for pixels in [0, 1]. A candidate that is outside looks to them as if cut, and still knows
+        # its way back.
         pixels = inputs.detach().clamp(0, 1) + (inputs - inputs.detach())
         each = torch.stack([outcome.change(pixels) for outcome in self.channel.outcomes], 1)
         return (each * choice.view(*choice.shape, *(1,) * (inputs.dim() - 1))).sum(1)
@@ -120,7 +125,9 @@ class Replay:
         """Return what is known of the mean gradient, after what the defence does to each example's own."""
         if not self.channel.example:
             return Belief(self._mean(parameters, inputs, targets, secrets), examples=len(inputs))
-        each = torch.func.vmap(lambda one, target: self._mean(parameters, one[None], target[None], secrets))(inputs, targets)
+        each = torch.func.vmap(lambda example, target: self._mean(parameters, example[None], target[None], secrets))(
+            inputs, targets
+        )
         return push_examples(self.channel.example, each)
 
     def _mean(self, parameters: Tensors, inputs: Tensor, targets: Tensor, secrets: Tensors) -> dict[str, Tensor]:
@@ -130,13 +137,13 @@ class Replay:
         def loss(tensors: dict[str, Tensor]) -> Tensor:
             return self.task.loss(self.task.forward(tensors, inputs), targets).mean()
 
-        found: dict[str, Tensor] = torch.func.grad(loss)(dict(parameters))
-        return found
+        gradients: dict[str, Tensor] = torch.func.grad(loss)(dict(parameters))
+        return gradients
 
     def _free_mean(self, parameters: Tensors, inputs: Tensor, targets: Tensor, secrets: Tensors) -> dict[str, Tensor]:
         """Return the mean gradient of the body by that at the features, and of the head by the public loss."""
         body, head = ({n: t for n, t in parameters.items() if n.startswith(part)} for part in ("body.", "head."))
-        found: dict[str, Tensor] = {name: torch.zeros_like(tensor) for name, tensor in parameters.items()}
+        gradients: dict[str, Tensor] = {name: torch.zeros_like(tensor) for name, tensor in parameters.items()}
 
         def at_features(tensors: dict[str, Tensor]) -> Tensor:
             features = features_of(self.task, tensors, inputs)
@@ -148,10 +155,10 @@ class Replay:
             return (self.head_weight or 0.0) * self.task.loss(outputs, targets).mean()
 
         if self.matches_body:
-            found |= torch.func.grad(at_features)(body)
+            gradients |= torch.func.grad(at_features)(body)
         if self.head_weight is not None and head:
-            found |= torch.func.grad(at_outputs)(head)
-        return found
+            gradients |= torch.func.grad(at_outputs)(head)
+        return gradients
 
     def _unroll(self, start: Tensors, inputs: Tensor, targets: Tensor, secrets: Tensors) -> Belief:
         """Return what is known of an update, step by step."""
@@ -171,7 +178,7 @@ class Replay:
         return Belief({name: current[name] - start[name] for name in start}, noise, examples=self.examples)
 
     def _surrogate(self, start: Tensors, inputs: Tensor, targets: Tensor, secrets: Tensors, sent: Tensors) -> Belief:
-        """Return what is known of an update that is taken for one step along the gradient at a point on its way."""
+        """Return what is known of an update that is treated as one step along the gradient at a point on its way."""
         share = torch.sigmoid(secrets[SURROGATE])
         wire = {name: self.task.wire(name) for name in start}
         point = {n: t + share * sent[w] if (w := wire[n]) is not None and w in sent else t for n, t in start.items()}

@@ -1,4 +1,4 @@
-"""Row totals: scores of the same row in several messages, brought to one sign and one scale, so that they can be added up."""
+"""Row totals: the scores of a row over several messages, added up after they are brought to one sign and scale."""
 
 from __future__ import annotations
 
@@ -14,21 +14,22 @@ from leaktight.core.threat import View
 _MEMORY = 0.9
 _OFTEN = 1.5
 MOST_TOTALS = 2**26
-"""How many totals are kept at most: half a gigabyte. Beyond that, and where a row is seen less than 1.5 times on average, nothing is added up."""
+"""How many totals are kept at most: half a gigabyte. Beyond, or if rows come less than 1.5 times, there are none."""
 
 
 @dataclasses.dataclass
 class RowTotals:
     r"""The scores of one layer, message by message.
 
-    The scores of a message are brought to mean 0 and variance 1, as gradients shrink while a model learns. Where the sign of a message's
-    scores is by chance (that of an eigenvector, or of a single known gradient under noise), it is fixed by continuity: with \(g_i\) the rows
-    and \(z_i\) the scores, \(d = \sum_i z_i g_i\) is the direction along which they rank the rows. The message is turned round if
+    The scores of a message are brought to mean 0 and variance 1, as gradients shrink while a model learns. Where the
+    sign of a message's scores is by chance (that of an eigenvector, or of a single known gradient under noise), it is
+    fixed by continuity: with \(g_i\) the rows and \(z_i\) the scores, \(d = \sum_i z_i g_i\) is the direction along
+    which they rank the rows. The message is turned round if
 
     .. math:: \cos(d, \bar d) + \mathrm{corr}(z, t) < 0
 
-    with \(\bar d\) the running mean of the directions so far, which change slowly from step to step, and \(t\) what was added up before for the
-    same rows. In the end all are turned round if most of them were.
+    with \(\bar d\) the running mean of the directions so far, which change slowly from step to step, and \(t\) what was
+    added up before for the same rows. In the end all are turned round if most of them were.
 
     Args:
         layers: how many layers are scored.
@@ -71,9 +72,9 @@ class RowTotals:
 
     def finish(self, known: Tensor) -> Tensor:
         """Return what each pass says of each row, without the rows whose labels were told."""
-        found = torch.where((self._kept < 0)[:, None, None], -self.values, self.values)
-        found[:, :, known.cpu()] = torch.nan
-        return found
+        totals = torch.where((self._kept < 0)[:, None, None], -self.values, self.values)
+        totals[:, :, known.cpu()] = torch.nan
+        return totals
 
     def _sign(self, layer: int, index: Tensor, standard: Tensor, rows: Tensor) -> float:
         way = torch.nn.functional.normalize(standard @ rows.double(), dim=0)
@@ -104,7 +105,8 @@ def standardise(scores: Tensor) -> Tensor:
 def row_numbers(view: View, messages: Sequence[Message]) -> tuple[tuple[Tensor, ...], tuple[int, ...]] | None:
     """Return a number for each row behind each message, the same wherever the row is, and the pass of each message.
 
-    The feature party's own numbers are counted through anew, so that rows which were not seen take no place. None if the seat does not know them.
+    The feature party's own numbers are counted through anew, so that rows which were not seen take no place. None if
+    the seat does not know them.
 
     Args:
         view: what the attacker has.
@@ -112,15 +114,15 @@ def row_numbers(view: View, messages: Sequence[Message]) -> tuple[tuple[Tensor, 
     """
     seen = view.memory.get("seen", {})
     own = [seen.get(str(message.round), {}) for message in messages]
-    if not own or not all("rows" in one for one in own):
+    if not own or not all("rows" in step for step in own):
         return None
-    rows = [one["rows"].cpu() for one in own]
+    rows = [step["rows"].cpu() for step in own]
     _, numbers = torch.unique(torch.cat(rows), return_inverse=True)
-    return tuple(torch.split(numbers, [len(each) for each in rows])), tuple(int(one["pass"]) for one in own)
+    return tuple(torch.split(numbers, [len(each) for each in rows])), tuple(int(step["pass"]) for step in own)
 
 
 def worth_adding(rows: Sequence[Tensor], passes: Sequence[int], layers: int) -> bool:
-    """Return whether rows come again often enough to add up their scores, and the totals of all layers and passes fit into memory.
+    """Return whether rows come again often enough to add up their scores, and all totals fit into memory.
 
     Args:
         rows: the numbers of the rows of each message.

@@ -1,8 +1,9 @@
 """The search engine: minimise an objective over many rows at once.
 
-One row is one candidate of one victim. The objective is written for one row, mapped over rows, differentiated, and traced once into a
-flat graph of tensor operations, which runs without the cost of the transformations. Rows that have come to rest leave the batch; a row
-that meets a NaN ends alone. The engine knows nothing of gradients and messages: those are in the objective.
+One row is one candidate of one victim. The objective is written for one row, mapped over rows, differentiated, and
+traced once into a flat graph of tensor operations, which runs without the cost of the transformations. Rows that have
+come to rest leave the batch; a row that meets a NaN ends alone. The engine knows nothing of gradients and messages:
+those are in the objective.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ Named = Mapping[str, Any]
 """Tensors by name, or nested mappings of them."""
 Evaluate = Callable[..., tuple[Tensor, Tensor]]
 Watch = Callable[[int, Tensor, Tensor], None]
-"""Is told before each step how many there were, the victim of each row that still moves, and the rows' points."""
+"""Called before each step with the number of steps so far, the victim of each moving row, and the rows' points."""
 
 # How many bytes a chunk of rows may take, and after how many evaluations resting rows are dropped.
 MEMORY = 1 << 30
@@ -40,13 +41,16 @@ class Problem:
     """What is minimised.
 
     Args:
-        objective: (point, shared, own, row, weight) to the objective of one row; `weight` multiplies what the messages say.
+        objective: (point, shared, own, row, weight) to the objective of one row; `weight` multiplies what the messages
+            say.
         shared: what is the same for all rows.
         own: what each victim has of its own, stacked.
         rows: what each row has of its own, stacked: the hypothesis that it tries. Rows of a victim follow each other.
-        group: (points, owners) to what the rows of a victim say about each other, one number for each row; None if nothing.
+        group: (points, owners) to what the rows of a victim say about each other, one number for each row; None if
+            nothing.
         project: brings points back to where they may be.
-        revise: (points, owners, rows) to what the rows take for true after a phase, given what they took for true before and where they are.
+        revise: (points, owners, rows) to what the rows assume after a phase, given what they assumed before and where
+            they are.
         bytes_per_row: how much memory an evaluation of a row takes, about.
     """
 
@@ -67,7 +71,7 @@ class Phase:
     Args:
         evaluations: how many gradients of the objective a row may use.
         weight: what multiplies the messages' part of the objective: below 1 their law is taken wider than it is.
-        keep: how many rows of each victim go on to the next phase, those with the lowest objective.
+        keep: how many rows of each victim reach the next phase, those with the lowest objective.
     """
 
     evaluations: int
@@ -119,8 +123,8 @@ class Search:
 
 
 @dataclasses.dataclass(frozen=True)
-class Found:
-    """Rows of each victim, the best by the objective: their numbers among all rows, their points, and their objective."""
+class SearchResult:
+    """The best rows of each victim: their numbers among all rows, their points, and their objective."""
 
     rows: Tensor
     points: Tensor
@@ -133,7 +137,7 @@ class SearchEngine:
     Args:
         problem: what is minimised.
         search: how.
-        watch: who looks on; None for nobody.
+        watch: called before each step; None for nothing.
     """
 
     def __init__(self, problem: Problem, search: Search, watch: Watch | None = None) -> None:
@@ -141,16 +145,16 @@ class SearchEngine:
         self.tried = problem.rows
         self._graphs: dict[int, Evaluate] = {}
 
-    def run(self, points: Tensor, victims: int) -> Found:
+    def run(self, points: Tensor, victims: int) -> SearchResult:
         """Search from these points, as many consecutive ones for each victim, and return the best row of each.
 
         All rows are searched at once, as far as they fit into memory.
         """
-        found = self.race(points, victims)
-        best = _best(found.objective, victims, 1)
-        return Found(found.rows[best], found.points[best], found.objective[best])
+        result = self.race(points, victims)
+        best = _best(result.objective, victims, 1)
+        return SearchResult(result.rows[best], result.points[best], result.objective[best])
 
-    def race(self, points: Tensor, victims: int) -> Found:
+    def race(self, points: Tensor, victims: int) -> SearchResult:
         """Search from these points, and return all rows that the last phase keeps."""
         rows = torch.arange(len(points), device=points.device)
         owners = rows // (len(points) // victims)
@@ -163,12 +167,12 @@ class SearchEngine:
             if self.problem.revise is not None and number < last:
                 self._revise(points, owners, rows)
                 values = self.values(points, owners, rows)
-            kept = _best(values, victims, phase.keep)
-            points, values, owners, rows = points[kept], values[kept], owners[kept], rows[kept]
-        return Found(rows, points, values)
+            best = _best(values, victims, phase.keep)
+            points, values, owners, rows = points[best], values[best], owners[best], rows[best]
+        return SearchResult(rows, points, values)
 
     def _revise(self, points: Tensor, owners: Tensor, rows: Tensor) -> None:
-        """Let the rows take something else for true."""
+        """Let the rows assume something else."""
         if self.problem.revise is not None:
             revised = self.problem.revise(points, owners, _take(self.tried, rows))
             self.tried = {name: each.index_copy(0, rows, revised[name]) for name, each in self.tried.items()}
@@ -194,10 +198,10 @@ class SearchEngine:
     def _evaluate(self, points: Tensor, arguments: tuple[Any, ...]) -> Evaluate:
         """Return what evaluates this many rows; it is traced once."""
         if len(points) not in self._graphs:
-            self._graphs[len(points)] = self._traced(points, arguments)
+            self._graphs[len(points)] = self._trace(points, arguments)
         return self._graphs[len(points)]
 
-    def _traced(self, points: Tensor, arguments: tuple[Any, ...]) -> Evaluate:
+    def _trace(self, points: Tensor, arguments: tuple[Any, ...]) -> Evaluate:
         """Return (values, gradients) of all rows as one flat graph for exactly these shapes."""
         both = torch.func.grad_and_value(self.problem.objective)
         mapped = torch.func.vmap(both, in_dims=(0, None, 0, 0, None))
@@ -214,7 +218,8 @@ class SearchEngine:
                 gradients, values = gradients + further, values + each
             return values, gradients
 
-        # One mode for the shapes of all results: else tracing makes a new one for each, with a record of the whole call stack.
+        # One mode for the shapes of all results: else tracing makes a new one for each, with a record of the whole call
+        # stack.
         with tracing(TracingContext(FakeTensorMode())), AsColumns():
             graph = make_fx(plain)(points, *arguments)
         _drop_first_powers(graph)
@@ -223,14 +228,14 @@ class SearchEngine:
 
         def evaluate(*inputs: Any) -> tuple[Tensor, Tensor]:
             with torch.no_grad():
-                found: tuple[Tensor, Tensor] = graph(*inputs)
-            return found
+                result: tuple[Tensor, Tensor] = graph(*inputs)
+            return result
 
         return evaluate
 
     def _descend(self, phase: Phase, before: int, points: Tensor, owners: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
         """Search from these points; return each row's best point and its objective."""
-        found, lowest = points.clone(), points.new_full((len(points),), math.inf)
+        lowest_points, lowest = points.clone(), points.new_full((len(points),), math.inf)
         places = torch.arange(len(points), device=points.device)
         best, value = points, lowest.clone()
         done = torch.zeros(len(points), dtype=torch.bool, device=points.device)
@@ -259,7 +264,7 @@ class SearchEngine:
             points = choose(done, points, self._project(moved))
             done |= resting
             if evaluation % DROP_EVERY == DROP_EVERY - 1 and 2 * int(done.sum()) >= len(done):
-                found[places], lowest[places] = best, value
+                lowest_points[places], lowest[places] = best, value
                 left = (~done).nonzero()[:, 0]
                 if len(left) == 0:
                     break
@@ -269,8 +274,8 @@ class SearchEngine:
                 state.keep(left)
                 arguments = self._arguments(owners, rows, phase.weight)
                 evaluate = self._evaluate(points, arguments)
-        found[places], lowest[places] = best, value
-        return found, lowest
+        lowest_points[places], lowest[places] = best, value
+        return lowest_points, lowest
 
     def _project(self, points: Tensor) -> Tensor:
         return points if self.problem.project is None else self.problem.project(points)
@@ -287,7 +292,7 @@ class SearchEngine:
 
 
 def _drop_first_powers(graph: GraphModule) -> None:
-    """Replace x to the power of 1, which the derivative of a square has and which copies x, by x: a twentieth of an evaluation."""
+    """Replace x to the power of 1, which the derivative of a square copies, by x: a twentieth of an evaluation."""
     for node in graph.graph.nodes:
         if node.target is torch.ops.aten.pow.Tensor_Scalar and node.args[1] == 1:
             node.replace_all_uses_with(node.args[0])

@@ -1,4 +1,4 @@
-"""Presets of gradient matching: settings by the name of their source, because "Inverting Gradients" has a different default in every tool."""
+"""Presets of gradient matching, named by their source: "Inverting Gradients" has a different default in every tool."""
 
 from __future__ import annotations
 
@@ -78,12 +78,12 @@ SEARCHES_ABOUT: dict[str, str] = {
     "dlg2019": "Deep Leakage from Gradients (Zhu et al. 2019): images and soft labels are searched jointly by L-BFGS.",
     "idlg2020": "iDLG (Zhao et al. 2020): as `dlg2019`, but labels are read off the last layer first.",
     "fan2020": (
-        "The protocol of the secret polarization network (Fan et al. 2020, Algorithm 5): Deep Leakage with pattern initialisation, by an "
-        "attacker who does not know that a private loss exists."
+        "The protocol of the secret polarization network (Fan et al. 2020, Algorithm 5): Deep Leakage with pattern "
+        "initialisation, by an attacker who does not know that a private loss exists."
     ),
     "fan2020-adaptive": (
-        "Ours, no paper's: the attacker of `fan2020` who knows the defence. It is `posterior` with labels that are searched jointly, which a "
-        "private loss may hide, together with the private head and codes."
+        "Ours, no paper's: the attacker of `fan2020` who knows the defence. It is `posterior` with labels that are "
+        "searched jointly, which a private loss may hide, together with the private head and codes."
     ),
     "geiping2020": f"Inverting Gradients (Geiping et al. 2020) by the defaults of the published class. {_OWN_LABELS}",
     "geiping2020-cli": f"Inverting Gradients (Geiping et al. 2020) by the defaults of the published command line. {_OWN_LABELS}",
@@ -105,26 +105,29 @@ SEARCHES_ABOUT: dict[str, str] = {
         }.items()
     },
     "ats2021-adaptive": (
-        "Ours, no paper's: `posterior` from the mean public image of the class, against transformed images: each transformation that may have "
-        "been drawn is tried, and the best kept. It was `ats2021-adam-cosine` through the expected transformation, which ended below its start."
+        "Ours, no paper's: `posterior` from the mean public image of the class, against transformed images: each "
+        "transformation that may have been drawn is tried, and the best kept. It was `ats2021-adam-cosine` through "
+        "the expected transformation, which ended below its start."
     ),
     "posterior": (
-        "Ours, no paper's: searches for the most likely image under the known defence and a prior of images that needs no data. The defence's channel says "
-        "how likely a message is, noise, clipping, entries that were not sent and secrets included; no weight is chosen by hand. Guarded L-BFGS "
-        "in the prior's coordinates, from the features that the first linear layer shows and from the prior, raced. Its settings were chosen on "
-        "CIFAR-10 training images."
+        "Ours, no paper's: searches for the most likely image under the known defence and a prior of images that "
+        "needs no data. The defence's channel says how likely a message is, noise, clipping, entries that were not "
+        "sent and secrets included; no weight is chosen by hand. Guarded L-BFGS in the prior's coordinates, from the "
+        "features that the first linear layer shows and from the prior, raced. Its settings were chosen on CIFAR-10 "
+        "training images."
     ),
     "free-loss": (
-        "Ours, no paper's: `posterior` without any guess at what a private loss is. Its gradient at the features is one more unknown, in place of private "
-        "heads, codes and keys; a public head that the defence leaves alone is matched as well."
+        "Ours, no paper's: `posterior` without any guess at what a private loss is. Its gradient at the features is "
+        "one more unknown, in place of private heads, codes and keys; a public head that the defence leaves alone is "
+        "matched as well."
     ),
     "public-head": (
-        "Ours, no paper's: `posterior` by what the public head sent alone, which a private loss beside it does not touch: features and labels are "
-        "read off its gradient, and images searched that have them."
+        "Ours, no paper's: `posterior` by what the public head sent alone, which a private loss beside it does not "
+        "touch: features and labels are read off its gradient, and images searched that have them."
     ),
     "features-first": (
-        "Ours, no paper's: `posterior` with one candidate and few evaluations after the features of the first linear layer were inverted. For "
-        "large networks, where an evaluation is dear."
+        "Ours, no paper's: `posterior` with one candidate and few evaluations after the features of the first linear "
+        "layer were inverted. For large networks, where an evaluation is dear."
     ),
 }
 """What each preset is, for `leaktight explain`."""

@@ -73,13 +73,14 @@ def moments(view: View, exchanges: Sequence[Exchange]) -> list[Moment]:
 def group_by_moment(view: View, exchanges: Sequence[Exchange]) -> list[tuple[Moment, list[int]]]:
     """Return every moment as `moments` does, each with the places of the messages that answer it."""
     asked = {(message.receiver, message.round): message for message in view.of(Kind.PARAMETERS)}
-    found: dict[tuple[object, ...], tuple[Moment, list[int]]] = {}
+    groups: dict[tuple[object, ...], tuple[Moment, list[int]]] = {}
     prints: dict[tuple[int, ...], str] = {}
     for place, exchange in enumerate(exchanges):
         sent = exchange.sent
         if sent.kind is Kind.UPDATE and "local_steps" not in sent.facts:
             raise Refusal(
-                "The steps behind an update can be played only by an attacker who knows them. Add `local_steps` to `knows` in the threat model."
+                "The steps behind an update can be played only by an attacker who knows them. Add `local_steps` to "
+                "`knows` in the threat model."
             )
         others = sent.sender == all_but(view.seat)
         parties = (
@@ -88,22 +89,22 @@ def group_by_moment(view: View, exchanges: Sequence[Exchange]) -> list[tuple[Mom
         facts = {
             name: sent.facts[name] for name in ("local_steps", "learning_rate", "momentum", "adaptive") if name in sent.facts
         }
-        made = Moment(exchange.parameters, sent.kind, parties, int(sent.facts["examples"]) // parties, facts)
+        moment = Moment(exchange.parameters, sent.kind, parties, int(sent.facts["examples"]) // parties, facts)
         same = tuple(map(id, exchange.parameters.values()))
-        prints[same] = prints.get(same) or _print(exchange.parameters)
-        form = (prints[same], made.kind, parties, made.examples, *sorted(facts.items()))
-        found.setdefault(form, (made, []))[1].append(place)
-    return list(found.values())
+        prints[same] = prints.get(same) or _digest(exchange.parameters)
+        form = (prints[same], moment.kind, parties, moment.examples, *sorted(facts.items()))
+        groups.setdefault(form, (moment, []))[1].append(place)
+    return list(groups.values())
 
 
-def shadows(
+def shadow_messages(
     task: Task, moment: Moment, pool: Batch, members: Tensor, rng: Stream, defence: Defence | None = None
 ) -> Iterator[dict[str, Tensor]]:
-    r"""Give the messages that a moment's participants would have sent for chosen examples, some at a time, by wire name.
+    r"""Yield the messages that a moment's participants would have sent for chosen examples, some at a time.
 
-    Undefended gradients come all at once. An update, or what a defence makes of a message, is played one by one by an honest `Client` with a
-    `Local` of the attacker's own: new secrets, new noise and an empty memory each time, so what a defence remembers of earlier rounds
-    is not modelled.
+    Undefended gradients come all at once. An update, or what a defence makes of a message, is played one by one by an
+    honest `Client` with a `Local` of the attacker's own: new secrets, new noise and an empty memory each time, so what
+    a defence remembers of earlier rounds is not modelled.
 
     Args:
         task: the public task.
@@ -117,18 +118,18 @@ def shadows(
         Messages stacked along the first dimension.
     """
     if moment.kind is Kind.GRADIENT and (defence is None or isinstance(defence, Undefended)):
-        for found in batch_gradients(task, task.model_parameters(moment.parameters), pool, members):
-            yield task.outward(found)
+        for gradients in batch_gradients(task, task.model_parameters(moment.parameters), pool, members):
+            yield task.outward(gradients)
         return
     for row in members:
         sent = [
-            _played(task, moment, pool.take(own.to(pool.labels.device)), rng, defence or Undefended())
+            _play(task, moment, pool.take(own.to(pool.labels.device)), rng, defence or Undefended())
             for own in torch.split(row, moment.examples)
         ]
         yield {name: torch.stack([each[name] for each in sent]).mean(0, keepdim=True) for name in sent[0]}
 
 
-def _played(task: Task, moment: Moment, data: Batch, rng: Stream, defence: Defence) -> Tensors:
+def _play(task: Task, moment: Moment, data: Batch, rng: Stream, defence: Defence) -> Tensors:
     """Return what one participant sends that owns exactly the examples of one message."""
     client = Client(
         name="attacker",
@@ -144,10 +145,10 @@ def _played(task: Task, moment: Moment, data: Batch, rng: Stream, defence: Defen
     return client.respond(Message(Kind.PARAMETERS, "server", client.name, 0, moment.parameters)).tensors
 
 
-def _print(parameters: Tensors) -> str:
+def _digest(parameters: Tensors) -> str:
     """Return what two sets of parameters have in common only if all their values are the same."""
-    made = hashlib.sha256()
+    digest = hashlib.sha256()
     for name in sorted(parameters):
-        made.update(name.encode())
-        made.update(parameters[name].detach().cpu().contiguous().numpy().tobytes())
-    return made.hexdigest()
+        digest.update(name.encode())
+        digest.update(parameters[name].detach().cpu().contiguous().numpy().tobytes())
+    return digest.hexdigest()

@@ -1,4 +1,4 @@
-"""SPEAR: the examples of a batch together, by the zeros that a ReLU leaves in the slopes of each, for any loss."""
+"""SPEAR: all examples of a batch together, by the zeros that a ReLU leaves in the slopes of each, for any loss."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CHUNK = 512
 WIDTHS = tuple(0.1 * 0.01 ** (step / 9) for step in range(10))
 """What counts as about zero while a direction is fitted, step by step: the cosine of a unit's row with it."""
 BLURRED = 0.02
-"""How large zeros may be for noise, as the cosine of a unit's row with a direction, for anything to be found by them."""
+"""How large zeros may be under noise, as the cosine of a unit's row with a direction; above, SPEAR finds nothing."""
 INDEPENDENT = 1e-4
 """How much of a direction must lie outside of the span of others."""
 TILTS = (4.0, 2.0, 0.0)
@@ -32,7 +32,8 @@ class Disentangled:
     Args:
         seen: what the layer saw of each, (examples, width + 1), the last entry 1; best first.
         slopes: the slopes of each times its weight in the mean, (examples, units).
-        agreement: for each the share of units that are silent by its slopes and by its own activation alike: 1 is a certificate.
+        agreement: for each the share of units that are silent by its slopes and by its own activation alike: 1 is a
+            certificate.
     """
 
     seen: Tensor
@@ -43,15 +44,16 @@ class Disentangled:
 def disentangle(spectrum: Spectrum, layer: LinearLayer, starts: Tensor, draws: int, rng: Stream) -> Disentangled | None:
     r"""Split a gradient of b examples behind a ReLU into those of each; None if too few directions are found.
 
-    The gradient is \(M = U S R\) with b columns in U, and the slopes of each example are \(\delta_i = U q_i\) for some q, zero at units
-    where it is not active: about half of them. Directions q come from draws of b - 1 units that are set to zero, and from the
-    units where a start is not active. Those with many more zeros than they were made with are kept. Of these the basis with most zeros is
-    chosen greedily, and then one direction at a time is exchanged for another as long as that raises
+    The gradient is \(M = U S R\) with b columns in U, and the slopes of each example are \(\delta_i = U q_i\) for some
+    q, zero at units where it is not active: about half of them. Directions q come from draws of b - 1 units that are
+    set to zero, and from the units where a start is not active. Those with many more zeros than they were made with are
+    kept. Of these the basis with most zeros is chosen greedily, and then one direction at a time is exchanged for
+    another as long as that raises
 
     .. math:: \lambda = \frac{1}{b m} \left| \{ (i, j) : (\delta_{ij} = 0) = (z_{ij} \le 0) \} \right| ,
 
-    where z are the activations of the examples that the basis implies: \(Q^{-1} S R\), scaled so that the last entry, which the bias
-    saw, is 1. Only rank and zeros are used, so that a private loss changes nothing.
+    where z are the activations of the examples that the basis implies: \(Q^{-1} S R\), scaled so that the last entry,
+    which the bias saw, is 1. Only rank and zeros are used, so that a private loss changes nothing.
 
     Args:
         spectrum: of the gradient.
@@ -60,8 +62,8 @@ def disentangle(spectrum: Spectrum, layer: LinearLayer, starts: Tensor, draws: i
         draws: how many draws of units.
         rng: where they come from.
 
-    Differs from the paper: directions also come from starts; draws are fitted anew to the units where they are smallest; the basis is
-    chosen by its zeros first, by \(\lambda\) in the second stage alone.
+    Differs from the paper: directions also come from starts; draws are fitted anew to the units where they are
+    smallest; the basis is chosen by its zeros first, by \(\lambda\) in the second stage alone.
 
     References: Dimitrov et al. 2024, SPEAR: Exact Gradient Inversion of Batches in Federated Learning.
     """
@@ -123,12 +125,12 @@ class _Pool:
 
 def _silent(left: Tensor, activations: Tensor) -> Tensor:
     """Return for each start the direction that is smallest where it is not active."""
-    found = []
+    directions = []
     for z in activations:
         rows = left[z < 0]
         if len(rows) >= left.shape[1]:
-            found.append(torch.linalg.eigh(rows.T @ rows).eigenvectors[:, 0])
-    return torch.stack(found) if found else left.new_zeros(0, left.shape[1])
+            directions.append(torch.linalg.eigh(rows.T @ rows).eigenvectors[:, 0])
+    return torch.stack(directions) if directions else left.new_zeros(0, left.shape[1])
 
 
 def _null(left: Tensor, chance: Tensor, draws: int, rng: Stream) -> Tensor:
@@ -143,7 +145,7 @@ def _null(left: Tensor, chance: Tensor, draws: int, rng: Stream) -> Tensor:
 
 
 def _sparsen(left: Tensor, directions: Tensor) -> Tensor:
-    """Return directions near these with more zeros, by least squares in which what is about zero counts more and more."""
+    """Return nearby directions with more zeros, by least squares that weigh near zeros more and more."""
     for width in WIDTHS:
         weights = 1 / ((directions @ left.T).square() + width**2)
         directions = torch.linalg.eigh((weights[:, :, None] * left).mT @ left).eigenvectors[:, :, 0]
@@ -154,29 +156,29 @@ def _best(pool: _Pool, spectrum: Spectrum, layer: LinearLayer) -> Disentangled |
     basis = _greedy(pool.directions, len(spectrum))
     if basis is None:
         return None
-    found = _polish(_examples(pool.directions[basis], pool.blur, spectrum, layer), pool.blur, spectrum, layer)
+    split = _polish(_examples(pool.directions[basis], pool.blur, spectrum, layer), pool.blur, spectrum, layer)
     for _ in range(len(spectrum)):
-        if _is_certain(found):
+        if _is_certain(split):
             break
-        better = _exchange(basis, found, pool, spectrum, layer)
+        better = _exchange(basis, split, pool, spectrum, layer)
         if better is None:
             break
-        basis, found = better[0], _polish(better[1], pool.blur, spectrum, layer)
-    order = found.agreement.argsort(descending=True, stable=True)
-    return Disentangled(found.seen[order], found.slopes[order], found.agreement[order])
+        basis, split = better[0], _polish(better[1], pool.blur, spectrum, layer)
+    order = split.agreement.argsort(descending=True, stable=True)
+    return Disentangled(split.seen[order], split.slopes[order], split.agreement[order])
 
 
-def _polish(found: Disentangled, blur: float, spectrum: Spectrum, layer: LinearLayer) -> Disentangled:
-    """Return the examples with each direction fitted anew to all units where its example is not active, if they agree as well."""
-    chosen = _silent(spectrum.left, found.seen @ layer.weight.T)
+def _polish(split: Disentangled, blur: float, spectrum: Spectrum, layer: LinearLayer) -> Disentangled:
+    """Return the examples after fitting each direction to all units where it is inactive, if they agree as well."""
+    chosen = _silent(spectrum.left, split.seen @ layer.weight.T)
     if len(chosen) < len(spectrum) or torch.linalg.svdvals(chosen)[-1] < INDEPENDENT:
-        return found
+        return split
     polished = _examples(chosen, blur, spectrum, layer)
-    return polished if polished.agreement.sum() >= found.agreement.sum() else found
+    return polished if polished.agreement.sum() >= split.agreement.sum() else split
 
 
-def _is_certain(found: Disentangled | None) -> bool:
-    return found is not None and bool((found.agreement == 1).all())
+def _is_certain(split: Disentangled | None) -> bool:
+    return split is not None and bool((split.agreement == 1).all())
 
 
 def _greedy(directions: Tensor, size: int) -> list[int] | None:
@@ -210,24 +212,24 @@ def _examples(chosen: Tensor, blur: float, spectrum: Spectrum, layer: LinearLaye
 
 
 def _exchange(
-    basis: list[int], found: Disentangled, pool: _Pool, spectrum: Spectrum, layer: LinearLayer
+    basis: list[int], split: Disentangled, pool: _Pool, spectrum: Spectrum, layer: LinearLayer
 ) -> tuple[list[int], Disentangled] | None:
     """Return the best basis with one direction exchanged, of those that agree worst; None if none is better."""
     others = [other for other in range(min(len(pool.directions), 16 * len(basis))) if other not in basis]
-    best, total = None, found.agreement.sum().item() + 1e-9
-    for place in found.agreement.argsort()[:4].tolist():
-        if found.agreement[place] == 1 or not others:
+    best, total = None, split.agreement.sum().item() + 1e-9
+    for place in split.agreement.argsort()[:4].tolist():
+        if split.agreement[place] == 1 or not others:
             continue
-        tried = torch.tensor([[*basis[:place], other, *basis[place + 1 :]] for other in others])
-        chosen = pool.directions[tried]
-        kept = torch.linalg.svdvals(chosen)[:, -1] > INDEPENDENT
-        if not bool(kept.any()):
+        bases = torch.tensor([[*basis[:place], other, *basis[place + 1 :]] for other in others])
+        chosen = pool.directions[bases]
+        independent = torch.linalg.svdvals(chosen)[:, -1] > INDEPENDENT
+        if not bool(independent.any()):
             continue
-        results = _examples(chosen[kept], pool.blur, spectrum, layer)
+        results = _examples(chosen[independent], pool.blur, spectrum, layer)
         totals = results.agreement.sum(1)
         winner = int(totals.argmax())
         if totals[winner] > total:
             total = totals[winner].item() + 1e-9
             own = Disentangled(results.seen[winner], results.slopes[winner], results.agreement[winner])
-            best = tried[kept][winner].tolist(), own
+            best = bases[independent][winner].tolist(), own
     return best

@@ -6,21 +6,21 @@ from typing import ClassVar, Literal
 
 from torch import Tensor
 
-from leaktight.attacks.clustering import leading
+from leaktight.attacks.clustering import leading_direction
 from leaktight.attacks.embedding_scores import EmbeddingAttack
 from leaktight.core.attack import Principle
 
 
 class Spectral(EmbeddingAttack):
-    r"""Split the feature party's activations in two along the line on which they spread most, without a label and without looking at a gradient.
+    r"""Split the feature party's activations in two along the line on which they spread most; no label, no gradient.
 
-    A bottom model that has learned to tell two classes apart puts them in different places. With activations \(a_i\), their mean \(\bar a\)
-    and the leading right singular vector w of the rows \(a_i - \bar a\),
+    A bottom model that has learned to tell two classes apart puts them in different places. With activations \(a_i\),
+    their mean \(\bar a\) and the leading right singular vector w of the rows \(a_i - \bar a\),
 
     .. math:: r_i = \langle a_i - \bar a, w \rangle .
 
-    Noise on gradients does not stop it: what the model learns through the noise is what the activations tell. A singular vector has no sign, so which side is
-    positive stays unknown: the reading is \(0.5 + |AUC - 0.5|\).
+    Noise on gradients does not stop it: what the model learns through the noise is what the activations tell. A
+    singular vector has no sign, so which side is positive stays unknown: the reading is \(0.5 + |AUC - 0.5|\).
 
     Args:
         bottom: `trained`; or `initial`, the features-only baseline.
@@ -32,8 +32,8 @@ class Spectral(EmbeddingAttack):
         >>> (scores > 0).tolist() in ([True, True, False, False], [False, False, True, True])
         True
 
-    Differs from the paper: It scores by the distance to two cluster centres; here by the place on the line, which ranks the same for two. The
-    features-only baseline is ours.
+    Differs from the paper: It scores by the distance to two cluster centres; here by the place on the line, which ranks
+    the same for two. The features-only baseline is ours.
 
     References:
         Sun et al., Label Leakage and Protection from Forward Embedding in Vertical Federated Learning, 2022.
@@ -51,4 +51,4 @@ class Spectral(EmbeddingAttack):
     def score(self, embeddings: Tensor, known: Tensor, labels: Tensor) -> Tensor:
         """Return the places on the line."""
         centred = embeddings - embeddings.mean(0)
-        return centred @ leading(centred)
+        return centred @ leading_direction(centred)

@@ -1,4 +1,4 @@
-"""The strongest attacker: a fixed suite of attacks without settings, cheap ones first, and one answer for each message."""
+"""The strongest attacker: a fixed suite of attacks without settings, cheap ones first; one answer per message."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from pydantic import SerializeAsAny
 from torch import Tensor
 
 from leaktight.attacks.common_model import CommonModel, model_of
-from leaktight.attacks.played_channel import clean, play, what_is_left
+from leaktight.attacks.played_channel import clean, play, remaining_defence
 from leaktight.attacks.played_model import PlayedModel
-from leaktight.attacks.suite import fitting, prior_of, whole_suite
+from leaktight.attacks.suite import fitting_attacks, prior_of, whole_suite
 from leaktight.core.attack import Attack, Ensemble, Guess, LabelScores, Reconstruction
 from leaktight.core.channel import Channel
 from leaktight.core.defence import Defence, Undefended
@@ -23,34 +23,40 @@ from leaktight.core.threat import Knows, View
 
 
 class Strongest(Attack):
-    """Try every attack that fits, and answer what is most likely under one common model: for auditors who do not want to choose.
+    """Try every attack that fits, and answer what is most likely under one common model. There is nothing to choose.
 
-    There is nothing to set: which attacks fit follows from the messages, the first layer, the defence's channel and what the threat model
-    grants. From gradients and updates: `analytic`; `learned_inverter`, if public examples are granted; the searches `posterior` (also over
-    several messages about the same examples), `free-loss` and `public-head` where the loss is private, and one by direction alone where a
-    defence does not state its channel in full. In split learning: the attacks on labels.
+    Which attacks fit follows from the messages, the first layer, the defence's channel and
+    what the threat model grants. From gradients and updates: `analytic`; `learned_inverter`, if public examples are
+    granted; the searches `posterior` (also over several messages about the same examples), `free-loss` and
+    `public-head` where the loss is private, and one by direction alone where a defence does not state its channel in
+    full. In split learning: the attacks on labels.
 
-    A known defence that states nothing of its channel is played on examples at random: what it adds to every message, or draws from few
-    outcomes, is taken off the messages, and noise of a law of its own in each tensor is modelled (`played_channel`).
+    A known defence that states nothing of its channel is played on examples at random: what it adds to every message,
+    or draws from few outcomes, is taken off the messages, and noise of a law of its own in each tensor is modelled
+    (`played_channel`).
 
-    Cheap attacks run on all messages. Expensive ones run on those that are not yet read: no attack has proven its answer, and no guess
-    gives a message without randomness up to rounding. Where there is no defence every attack runs on every message, for its failure is
-    evidence about a defence only if it works without one.
+    Cheap attacks run on all messages. Expensive ones run on those that are not yet read: no attack has proven its
+    answer, and no guess gives a message without randomness up to rounding. Where there is no defence every attack runs
+    on every message, for its failure is evidence about a defence only if it works without one.
 
-    The answer for each message is a proven guess if there is one, else the guess with the highest posterior under the known channel and
-    the prior that public examples make, or without these a prior of pictures that needs no data. Where plays do not tell the channel
-    in full, it is the guess that the played defence turns into what is next to the message. An attacker has nothing else to choose by. In split learning the first attack answers that models the defence: `label_posterior`, wherever it runs.
+    The answer for each message is a proven guess if there is one, else the guess with the highest posterior under the
+    known channel and the prior that public examples make, or without these a prior of pictures that needs no data.
+    Where plays do not tell the channel in full, it is the guess that the played defence turns into what is next to the
+    message. An attacker has nothing else to choose by. In split learning the first attack answers that models the
+    defence: `label_posterior`, wherever it runs.
 
     Args:
         members: the attacks to try, by name, in order; empty for all that there are. A budget writes its list here.
-        left_out: attacks that are not tried, by name, each with the reason. A budget writes what it cannot pay for here.
+        left_out: attacks that are not tried, by name, each with the reason. A budget writes what it cannot pay for
+            here.
 
     Example:
         >>> Strongest().member("analytic").principle
         'algebra'
 
-    References: Croce and Hein 2020, Reliable Evaluation of Adversarial Robustness with an Ensemble of Diverse Parameter-free Attacks, whose
-        suite without settings this follows; Carlini et al. 2019, On Evaluating Adversarial Robustness.
+    References: Croce and Hein 2020, Reliable Evaluation of Adversarial Robustness with an Ensemble of Diverse
+        Parameter-free Attacks, whose suite without settings this follows; Carlini et al. 2019, On Evaluating
+        Adversarial Robustness.
     """
 
     kind: Literal["strongest"] = "strongest"
@@ -84,19 +90,19 @@ class Strongest(Attack):
 
     def run(self, view: View, rng: Stream) -> Ensemble:
         """Try the attacks one after the other, and choose."""
-        chosen, untried = fitting(self.suite(), view)
+        chosen, untried = fitting_attacks(self.suite(), view)
         untried = {**untried, **self.left_out}
         if not view.exchanges():
             return self._scores(view, chosen, untried, rng)
         cascade = _Cascade(view, rng)
         for name, attack in chosen.items():
-            asked = cascade.asked(attack)
-            if not asked:
+            keys = cascade.messages_for(attack)
+            if not keys:
                 untried[name] = "every message was read before"
                 continue
             try:
                 cascade.add(
-                    name, attack, attack(cascade.view_of(attack).only(asked), stream(rng.initial_seed(), "member", name))
+                    name, attack, attack(cascade.view_of(attack).only(keys), stream(rng.initial_seed(), "member", name))
                 )
             except Refusal as refusal:
                 untried[name] = str(refusal)
@@ -107,18 +113,18 @@ class Strongest(Attack):
 
     def _scores(self, view: View, chosen: Mapping[str, Attack], untried: dict[str, str], rng: Stream) -> Ensemble:
         """Let every label attack score the rows of split learning; the first that models the defence answers."""
-        found: dict[str, Guess] = {}
+        guesses: dict[str, Guess] = {}
         for name, attack in chosen.items():
             try:
-                found[name] = attack(view, stream(rng.initial_seed(), "member", name))
+                guesses[name] = attack(view, stream(rng.initial_seed(), "member", name))
             except Refusal as refusal:
                 untried[name] = str(refusal)
-        scores = {name: guess for name, guess in found.items() if isinstance(guess, LabelScores)}
+        scores = {name: guess for name, guess in guesses.items() if isinstance(guess, LabelScores)}
         if not scores:
             raise Refusal(f"No attack of the suite fits. {next(iter(untried.values()), '')}")
         defence = view.defence or Undefended()
         best = next((name for name in scores if chosen[name].adapts_to(defence)), next(iter(scores)))
-        return Ensemble(scores[best].keys, scores[best], found, untried)
+        return Ensemble(scores[best].keys, scores[best], guesses, untried)
 
 
 class _Cascade:
@@ -138,21 +144,21 @@ class _Cascade:
         defence = self.view.defence
         if defence is not None and defence.is_public and defence.channel(self.view.task) == Channel(complete=False):
             try:
-                shown = play(self.view, defence, stream(seed, "plays"))
-                left = what_is_left(shown)
-                self.cleaned = clean(self.view, shown, left)
+                changes = play(self.view, defence, stream(seed, "plays"))
+                left = remaining_defence(changes)
+                self.cleaned = clean(self.view, changes, left)
                 if not left.whole:
-                    return PlayedModel(self.view, defence, shown, stream(seed, "played model"))
+                    return PlayedModel(self.view, defence, changes, stream(seed, "played model"))
             except Refusal:
                 # What cannot be played is attacked as if it were off.
                 self.cleaned = self.view
         return model_of(self.cleaned, prior_of(self.view), stream(seed, "common model"))
 
     def view_of(self, attack: Attack) -> View:
-        """Return what an attack is shown: messages cleaned of what plays show, but to one that plays the defence itself."""
+        """Return what an attack sees: cleaned messages, or the real ones if it plays the defence itself."""
         return self.view if attack.principle == "learned" else self.cleaned
 
-    def asked(self, attack: Attack) -> list[MessageKey]:
+    def messages_for(self, attack: Attack) -> list[MessageKey]:
         """Return the messages that an attack is to look at."""
         everything = attack.simple or self.view.defence is None or isinstance(self.view.defence, Undefended)
         return [key for key in self.keys if everything or key not in self.read]
@@ -160,7 +166,8 @@ class _Cascade:
     def add(self, name: str, attack: Attack, guess: Guess) -> None:
         """Take down what an attack guessed.
 
-        A proof is one of the example that was trained on. Where a defence changes examples first, only who models it speaks of the original.
+        A proof is one of the example that was trained on. Where a defence changes examples first, only who models it
+        speaks of the original.
         """
         self.members[name] = guess
         if not isinstance(guess, Reconstruction):
@@ -195,19 +202,21 @@ class _Cascade:
     def answer(self) -> Reconstruction:
         """Return the best guess for each message."""
         keys = tuple(key for key in self.keys if key in self.best)
-        found = [self.best[key] for key in keys]
+        answers = [self.best[key] for key in keys]
         # An answer without labels of its own comes with those that another attack read.
-        labels = [self.labels.get(key) if one[2] is None else one[2] for key, one in zip(keys, found, strict=True)]
+        labels = [self.labels.get(key) if answer[2] is None else answer[2] for key, answer in zip(keys, answers, strict=True)]
         judge = None
         if self.model is not None and keys == self.keys:
             judge = self.model.at_truth
         return Reconstruction(
             keys=keys,
-            inputs=tuple(one[1] for one in found),
+            inputs=tuple(answer[1] for answer in answers),
             labels=tuple(label for label in labels if label is not None)
             if all(label is not None for label in labels)
             else None,
-            objective=torch.tensor([one[0][1] for one in found]) if self.model is not None else None,
+            objective=torch.tensor([answer[0][1] for answer in answers]) if self.model is not None else None,
             judge=judge,
-            certified=tuple(torch.zeros(len(one[1]), dtype=torch.bool) if one[3] is None else one[3].bool() for one in found),
+            certified=tuple(
+                torch.zeros(len(answer[1]), dtype=torch.bool) if answer[3] is None else answer[3].bool() for answer in answers
+            ),
         )

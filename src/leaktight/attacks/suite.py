@@ -1,4 +1,4 @@
-"""The suite: which attacks the strongest attacker has, in the order in which it tries them, and which of them fit a view."""
+"""The suite: the attacks of the strongest attacker, in order, and which of them fit a view."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ FREE_LOSS, PUBLIC_HEAD = "free-loss", "public-head"
 MOST_REMEMBERED, MOST_SEARCHED = 1 << 19, 1 << 22
 """How many numbers a search may have that remembers its last steps, and one that does not: a few gigabytes each."""
 LEAST_MESSAGES, MOST_LEARNED = 200, 2.0
-"""From how many messages an inverter learns at least, and how many times its usual number at most: its cost grows as the cube."""
+"""The fewest messages that an inverter learns from, and the largest factor on its usual number: cost is cubic."""
 
 
 @functools.cache
 def whole_suite() -> dict[str, Attack]:
-    """Return every attack of the suite by name, in the order in which they are tried: cheap ones first, and the one that answers first for labels."""
+    """Return every attack of the suite by name, cheap ones first; of label attacks the one that answers first."""
     posterior, by_direction = SEARCHES[POSTERIOR], SEARCHES["ats2021-adam-cosine"]
     by_gradient = (LabelPosterior(), GradientNorm(rare="unknown", layer=ALL), Direction(layer=ALL), Clustering(layer=ALL))
     labels = (*by_gradient, Spectral(), Completion(), Surrogate())
@@ -53,12 +53,13 @@ def whole_suite() -> dict[str, Attack]:
     }
 
 
-def fitting(suite: Mapping[str, Attack], view: View) -> tuple[dict[str, Attack], dict[str, str]]:
+def fitting_attacks(suite: Mapping[str, Attack], view: View) -> tuple[dict[str, Attack], dict[str, str]]:
     """Return the attacks of a suite that fit a view, in order, and why others that would fit cannot be tried.
 
     Args:
         suite: the attacks by name.
-        view: what the attacker sees: gradients and updates, from which examples are read, or cut gradients, from which labels are.
+        view: what the attacker sees: gradients and updates, from which examples are read, or cut gradients, from which
+            labels are.
     """
     about = "inputs" if view.exchanges() else "scores"
     channel = Channel(complete=False) if view.defence is None else view.defence.channel(view.task)
@@ -90,12 +91,12 @@ def _most(attack: Attack) -> float:
 
 
 def prior_of(view: View) -> Prior:
-    """Return what an attacker with this view believes examples to look like: as public ones, if it has enough of them."""
+    """Return the prior of an attacker with this view: public examples, if it has enough of them."""
     return Public() if view.auxiliary is not None and len(view.auxiliary) >= LEAST else Generic()
 
 
 def _seat(attack: Attack, view: View) -> Attack:
-    """Return an attack as it can be made with a view: by the best prior there is, and at the cut alone by who does not have the model before it."""
+    """Return an attack as a view allows it: with the best prior; at the cut alone if the seat has no bottom model."""
     if isinstance(attack, GradientMatching) and isinstance(attack.prior, Generic):
         return attack.model_copy(update={"prior": prior_of(view)})
     if isinstance(attack, LabelAttack) and attack.layer == ALL and not view.memory.get("seen"):
@@ -104,7 +105,7 @@ def _seat(attack: Attack, view: View) -> Attack:
 
 
 def scale(suite: Mapping[str, Attack], factor: float) -> dict[str, Attack]:
-    """Return a suite whose attacks try so many times as hard: iterations of searches, messages that an inverter learns from.
+    """Return a suite with so many times the effort: iterations of searches, messages of an inverter.
 
     Args:
         suite: the attacks by name.

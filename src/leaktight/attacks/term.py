@@ -14,7 +14,7 @@ from leaktight.core.message import Tensors
 from leaktight.core.value import Registered
 
 Match = Callable[[Belief, Tensors, Mapping[str, Tensor]], Tensor]
-"""From what is known of a candidate's message, the message that was seen, and each tensor's float noise, to one number."""
+"""From what is known of a candidate's message, the observed one, and each tensor's rounding, to one number."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The objective at the truth, which no attack sees: a metric asks for it to learn whether a search failed."""
+"""The objective at the truth: a metric asks for it to learn whether a search failed. No attack sees it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def objective_at_truth(objective: Objective, victim: int, truth: Sequence[Ground
     Args:
         objective: the attack's.
         victim: whose.
-        truth: the other side of each of its messages.
+        truth: the ground truth behind each of its messages.
     """
     if not all(_is_reachable(ground_truth, objective.replay.examples) for ground_truth in truth):
         return math.nan

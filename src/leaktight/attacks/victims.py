@@ -45,9 +45,10 @@ class Victims:
     Args:
         sightings: what was seen of them: one message each, or several about the same examples.
         targets: known label probabilities (victims, examples, classes); None if they are searched for too.
-        secrets: where to start the search for what the senders keep to themselves, (victims * restarts, ...) by name; empty if
-            the attacker models no secret. One set for all messages of a sender.
-        starts: where to start the search for examples, (victims * restarts, examples, ...) in natural units; None if they are drawn.
+        secrets: where to start the search for what the senders keep to themselves, (victims * restarts, ...) by name;
+            empty if the attacker models no secret. One set for all messages of a sender.
+        starts: where to start the search for examples, (victims * restarts, examples, ...) in natural units; None if
+            they are drawn.
     """
 
     sightings: tuple[Sighting, ...]

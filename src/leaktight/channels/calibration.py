@@ -1,4 +1,4 @@
-"""Calibration: whether messages agree with a belief about them, for checks that a channel does not lie."""
+"""Calibration: whether messages agree with a belief about them, so that a check can tell if a channel lies."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from leaktight.core.random import Stream
 
 
 def standardise(belief: Belief, observed: Tensors, rng: Stream) -> dict[str, Tensor]:
-    """Return numbers that are independent and standard normal if the belief is right, by tensor; NaN where nothing is random.
+    """Return numbers that are independent and standard normal if the belief is right; NaN where nothing is random.
 
-    A residual is divided by its standard deviation, or brought from its own law to the normal one. Of an entry that was ranked with
-    noise and did not come, all that is known is that it lies within a bound: it is drawn from its law there, so that over all entries of a true
-    belief the numbers are standard normal again. Where a law is an approximation, as the package lists them, its entries are NaN.
+    A residual is divided by its standard deviation, or brought from its own law to the normal one. Of an entry that was
+    ranked with noise and did not come, all that is known is that it lies within a bound: it is drawn from its law
+    there, so that over all entries of a true belief the numbers are standard normal again. Where a law is an
+    approximation, as the package lists them, its entries are NaN.
 
     Args:
         belief: what is known at the true examples.
@@ -34,7 +35,7 @@ def standardise(belief: Belief, observed: Tensors, rng: Stream) -> dict[str, Ten
 
 
 def deviations(belief: Belief, observed: Tensors) -> dict[str, Tensor]:
-    """Return how far each entry is from what a belief says for sure: beyond its bound, or beside its exact value; else 0.
+    """Return how far each entry is beyond its bound, or from its exact value; 0 where the belief is not sure.
 
     Example:
         >>> deviations(Belief({"weight": torch.tensor([1.0, 2.0])}), {"weight": torch.tensor([1.5, 2.0])})["weight"]
@@ -52,22 +53,22 @@ def _standard(belief: Belief, name: str, observed: Tensors, rng: Stream) -> Tens
     )
     nothing = torch.full_like(seen, torch.nan)
     if mask is None:
-        return _normal(seen - mean, noise)
+        return _to_normal(seen - mean, noise)
     ranked = ranked_noise(mask)
     if not noise.is_none:
         if not ranked.is_none:
             return nothing
-        kept = _kept(mean, mask)
-        return torch.where(kept, _normal(seen - mean, _sent(mask) + noise), _normal(seen, noise))
+        kept = _is_kept(mean, mask)
+        return torch.where(kept, _to_normal(seen - mean, _noise_on_sent(mask) + noise), _to_normal(seen, noise))
     came = seen != 0
     if ranked.is_none:
-        return torch.where(came, _normal(seen - mean, _sent(mask)), torch.nan)
+        return torch.where(came, _to_normal(seen - mean, _noise_on_sent(mask)), torch.nan)
     if mask.before is not None or not mask.sent.is_none or ranked.approximate:
         return nothing
     bound = bound_of(belief, name, observed).double()
     low, high = distribution(-bound - mean, ranked), distribution(bound - mean, ranked)
     place = low + (high - low) * torch.rand(seen.shape, generator=rng, dtype=torch.float64)
-    return torch.where(came, _normal(seen - mean, ranked), torch.special.ndtri(place.clamp(1e-15, 1 - 1e-15)))
+    return torch.where(came, _to_normal(seen - mean, ranked), torch.special.ndtri(place.clamp(1e-15, 1 - 1e-15)))
 
 
 def _deviation(belief: Belief, name: str, observed: Tensors) -> Tensor:
@@ -84,21 +85,21 @@ def _deviation(belief: Belief, name: str, observed: Tensors) -> Tensor:
     if not noise.is_none or not ranked.is_none:
         return nothing
     bound = bound_of(belief, name, observed).double()
-    sent = (seen - mean).abs() if _sent(mask).is_none else nothing
+    sent = (seen - mean).abs() if _noise_on_sent(mask).is_none else nothing
     return torch.where(seen != 0, sent, (mean.abs() - bound).clamp(min=0))
 
 
-def _kept(mean: Tensor, mask: Mask) -> Tensor:
+def _is_kept(mean: Tensor, mask: Mask) -> Tensor:
     """Return which entries go out where no noise is ranked: the same for every message."""
     kept = mean.abs() >= mask.edge
-    return kept if mask.before is None else kept & _kept(mean, mask.before)
+    return kept if mask.before is None else kept & _is_kept(mean, mask.before)
 
 
-def _sent(mask: Mask) -> Noise:
-    return mask.sent if mask.before is None else mask.sent + _sent(mask.before)
+def _noise_on_sent(mask: Mask) -> Noise:
+    return mask.sent if mask.before is None else mask.sent + _noise_on_sent(mask.before)
 
 
-def _normal(residual: Tensor, noise: Noise) -> Tensor:
+def _to_normal(residual: Tensor, noise: Noise) -> Tensor:
     if noise.is_none or noise.approximate:
         return torch.full_like(residual, torch.nan)
     if noise.along is not None:
@@ -112,7 +113,7 @@ def _normal(residual: Tensor, noise: Noise) -> Tensor:
 
 
 def _whiten(residual: Tensor, noise: Noise, along: Tensor) -> Tensor:
-    """Return rows in coordinates in which their law is standard normal; one number for a row that varies along its direction only."""
+    """Return rows in coordinates where their law is standard normal; one number if a row varies along a line only."""
     rows, direction = residual.flatten(1), along.expand_as(residual).flatten(1)
     variance = (torch.zeros_like(residual) + noise.variance).flatten(1)[:, :1]
     length = direction.norm(dim=1, keepdim=True)

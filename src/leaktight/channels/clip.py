@@ -7,7 +7,7 @@ import dataclasses
 import torch
 from torch import Tensor
 
-from leaktight.channels.typical import left_by
+from leaktight.channels.typical import apply_mask
 from leaktight.core.channel import Belief, Stage
 
 
@@ -15,9 +15,9 @@ from leaktight.core.channel import Belief, Stage
 class Clip(Stage):
     r"""All tensors together times \(\min(1, C / \lVert \cdot \rVert)\): of each example's gradient, or of a message.
 
-    Noise that is there already counts: the squared norm is then that of the means plus the sum of the variances. This is an
-    approximation, since the norm of a real message varies a little around that, the less the more entries there are. What a mask left out
-    does not count.
+    Noise that is there already counts: the squared norm is then that of the means plus the sum of the variances. This
+    is an approximation, since the norm of a real message varies a little around that, the less the more entries there
+    are. What a mask left out does not count.
 
     Args:
         bound: C, above 0.
@@ -46,7 +46,7 @@ class Clip(Stage):
     def _square(self, belief: Belief, name: str) -> Tensor:
         """Return the expected squared length of one tensor, in units of the squared bound."""
         mean, mask, noise = belief.means[name], belief.masks.get(name), belief.noise_of(name)
-        length = (mean if mask is None else left_by(mean, mask)) / self.bound
+        length = (mean if mask is None else apply_mask(mean, mask)) / self.bound
         total = length.square().sum()
         if not noise.is_none:
             plain = noise.as_gaussian().scale(1 / self.bound)

@@ -67,11 +67,11 @@ def outward(belief: Belief, wire: Callable[[str], str | None]) -> Belief:
         belief,
         means={sent: belief.means[name] for name, sent in names.items()},
         noise={sent: belief.noise_of(name) for name, sent in names.items()},
-        masks={sent: _renamed(belief.masks[name], names) for name, sent in names.items() if name in belief.masks},
+        masks={sent: _rename(belief.masks[name], names) for name, sent in names.items() if name in belief.masks},
     )
 
 
-def _renamed(mask: Mask, names: dict[str, str]) -> Mask:
+def _rename(mask: Mask, names: dict[str, str]) -> Mask:
     group = tuple(names[name] for name in mask.group if name in names)
-    before = None if mask.before is None else _renamed(mask.before, names)
+    before = None if mask.before is None else _rename(mask.before, names)
     return dataclasses.replace(mask, group=group, count=mask.count if len(group) == len(mask.group) else 0, before=before)

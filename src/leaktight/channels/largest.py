@@ -54,7 +54,8 @@ class KeepLargest(Stage):
             ranked, before = belief.noise_of(name), belief.masks.get(name)
             mask = Mask(group, count, ranked, sent, edge, before)
             if before is not None and ranked.is_none:
-                # Either mask may have left an entry out. What came of its own tensor passed both, so that is what bounds it.
+                # Either mask may have left an entry out. What came of its own tensor passed both, so that is what
+                # bounds it.
                 mask = dataclasses.replace(mask, group=(name,), count=0)
             masks[name] = mask
         noise = {name: Noise() if name in group else belief.noise_of(name) for name in belief.means}

@@ -1,7 +1,7 @@
 """Laws of noise: the density of a residual, and the probability that an entry stays within a bound.
 
-Everything is in logarithms, and finite with finite slopes far out in the tails: a search starts there. Nothing branches on the value of
-a tensor.
+Everything is in logarithms, and finite with finite slopes far out in the tails: a search starts there. Nothing branches
+on the value of a tensor.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def _ndtr(numbers: Tensor) -> Tensor:
 
 
 def log_ndtr(numbers: Tensor) -> Tensor:
-    """Return the logarithm of the standard normal distribution; torch's own does not run under `torch.func.vmap` but row by row.
+    """Return the log of the standard normal distribution; under `torch.func.vmap` torch's own runs row by row.
 
     Example:
         >>> log_ndtr(torch.tensor([0.0, -10.0]))
@@ -119,7 +119,7 @@ def log_ndtr(numbers: Tensor) -> Tensor:
 
 
 def _within_normal(size: Tensor, bound: Tensor) -> Tensor:
-    """Return the logarithm of the probability that a standard normal number around `size` >= 0 lies in [-bound, bound]."""
+    """Return the log probability that a standard normal number around `size` >= 0 lies in [-bound, bound]."""
     broad, narrow = bound.clamp(min=_NARROW), bound.clamp(max=_NARROW)
     upper, lower = log_ndtr(broad - size), log_ndtr(-broad - size)
     difference = (lower - upper).clamp(max=-1e-6)
@@ -133,7 +133,7 @@ def _within_normal(size: Tensor, bound: Tensor) -> Tensor:
 
 
 def _within_laplace(size: Tensor, bound: Tensor) -> Tensor:
-    """Return the logarithm of the probability that a standard Laplace number around `size` >= 0 lies in [-bound, bound]."""
+    """Return the log probability that a standard Laplace number around `size` >= 0 lies in [-bound, bound]."""
     inside = torch.minimum(size, bound)
     whole = -0.5 * (torch.expm1(inside - bound) + torch.expm1(-inside - bound))
     beyond = (size - bound).clamp(min=0)

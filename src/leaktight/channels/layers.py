@@ -69,7 +69,7 @@ class Drop(Stage):
 
 
 def _without(belief: Belief, gone: list[str]) -> Belief:
-    """Return a belief whose masks no longer speak of tensors that are gone: how many of the others go out, nobody can say then."""
+    """Return a belief whose masks leave out tensors that are gone: how many of the others go out is then unknown."""
     return dataclasses.replace(belief, masks={name: _narrow(mask, gone) for name, mask in belief.masks.items()})
 
 

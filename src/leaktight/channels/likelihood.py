@@ -16,7 +16,7 @@ from leaktight.core.message import Tensors
 SOFTNESS = 0.05
 """Over which part of the edge an entry of a hidden mask goes from kept to left out, so that a slope leads across."""
 SURE = 5.0
-"""How many standard deviations of their noise the entries that came may be below the magnitude that they were chosen by."""
+"""How many standard deviations of noise an entry may be below the magnitude that it was chosen by."""
 UNBOUNDED = 1e30
 
 
@@ -24,13 +24,16 @@ def negative_log_likelihood(belief: Belief, observed: Tensors, floor: Mapping[st
     r"""Return minus the logarithm of the likelihood of one message, up to a constant that no candidate changes.
 
     - An exact entry has a Gaussian law of the floor's standard deviation, which is in every other law too.
-    - Gaussian, Laplace, and the exact density of their sum; noise along a direction of each row, by its determinant and inverse.
-    - A mask that shows: an entry that is not zero was sent. Of one that is zero, what was ranked is at most t, the smallest magnitude that
-      came of the mask's tensors (wider by 5 standard deviations of noise that only sent entries have): \((|m| - t)_+^2 / 2 f^2\) for
-      floor f if nothing random was ranked, else \(-\log P(|m + n| \le t)\). If fewer entries came than go out, the others are zero.
-    - A mask that noise hides: \(-\log(w \, p(o - m) + (1 - w) \, p(o))\), where w is how likely the entry was kept: a logistic function of
-      \((|m| - e) / 0.05 e\) for the candidate's own edge e, its smallest magnitude that goes out. Where noise was ranked, w is
-      \(P(|m + n| > e)\), and the law of what was kept is taken for that of all: an approximation.
+    - Gaussian, Laplace, and the exact density of their sum; noise along a direction of each row, by its determinant and
+      inverse.
+    - A mask that shows: an entry that is not zero was sent. Of one that is zero, what was ranked is at most t, the
+      smallest magnitude that came of the mask's tensors (wider by 5 standard deviations of noise that only sent entries
+      have): \((|m| - t)_+^2 / 2 f^2\) for floor f if nothing random was ranked, else \(-\log P(|m + n| \le t)\). If
+      fewer entries came than go out, the others are zero.
+    - A mask that noise hides: \(-\log(w \, p(o - m) + (1 - w) \, p(o))\), where w is how likely the entry was kept: a
+      logistic function of \((|m| - e) / 0.05 e\) for the candidate's own edge e, its smallest magnitude that goes out.
+      Where noise was ranked, w is \(P(|m + n| > e)\), and the law of what was kept is taken for that of all: an
+      approximation.
 
     Args:
         belief: what is known of the tensors, given a candidate.
@@ -47,7 +50,7 @@ def negative_log_likelihood(belief: Belief, observed: Tensors, floor: Mapping[st
 
 
 def bound_of(belief: Belief, name: str, observed: Tensors) -> Tensor:
-    """Return what the entries of a tensor that did not come are at most, in what was ranked; a huge number if nothing bounds them.
+    """Return the bound on the ranked magnitude of entries that did not come; a huge number if there is none.
 
     Of the tensors that were ranked together, those tell it to which nothing was done since.
 
@@ -101,8 +104,8 @@ def _term(belief: Belief, name: str, observed: Tensors, floor: Scale) -> Tensor:
     if mask is None:
         return _cost(seen - mean, noise, floor)
     if noise.is_none:
-        return _shown(mean, seen, mask, bound_of(belief, name, observed), floor)
-    passed, dropped = _split(mean, mask)
+        return _visible_cost(mean, seen, mask, bound_of(belief, name, observed), floor)
+    passed, dropped = _split_parts(mean, mask)
     parts = [part.add(noise) for part in passed] + [_Part(weight, 0.0, noise) for weight in dropped]
     return _mixture(parts, seen, floor) + _peak(noise, seen, floor)
 
@@ -114,7 +117,7 @@ def _cost(residual: Tensor, noise: Noise, floor: Scale) -> Tensor:
 
 
 def _peak(noise: Noise, like: Tensor, floor: Scale) -> Tensor | float:
-    """Return the logarithm of the highest density, if no candidate changes it: without it numbers stay small and keep their digits."""
+    """Return the log of the highest density, if no candidate changes it: taken off, numbers stay small and precise."""
     if isinstance(noise.variance, Tensor) or isinstance(noise.laplace, Tensor):
         return 0.0
     return log_density(torch.zeros_like(like), noise, floor)
@@ -132,9 +135,9 @@ def _along(residual: Tensor, noise: Noise, along: Tensor, floor: Scale) -> Tenso
     return 0.5 * (square + variance.log().sum(1) + torch.log1p(power))
 
 
-def _shown(mean: Tensor, seen: Tensor, mask: Mask, bound: Tensor, floor: Scale) -> Tensor:
+def _visible_cost(mean: Tensor, seen: Tensor, mask: Mask, bound: Tensor, floor: Scale) -> Tensor:
     """Return the cost under a mask that shows: each entry was sent, or is bounded."""
-    parts = _ranked(mean, mask)
+    parts = _ranked_parts(mean, mask)
     sent_noise = _sent_after(mask)
     if len(parts) > 1:
         sent = _mixture([part.add(sent_noise) for part in parts], seen, floor)
@@ -153,32 +156,32 @@ def _within(part: _Part, like: Tensor, bound: Tensor, floor: Scale) -> Tensor:
     return log_within(torch.zeros_like(like) + part.mean, bound, part.noise, floor)
 
 
-def _ranked(mean: Tensor, mask: Mask) -> list[_Part]:
+def _ranked_parts(mean: Tensor, mask: Mask) -> list[_Part]:
     """Return the ways in which what a mask ranks may have come about; entries that are surely zero are none of them."""
     if mask.before is None:
         return [_Part(0.0, mean, mask.ranked)]
     if mask.ranked.is_none:
         return [_Part(0.0, mean, ranked_noise(mask.before))]
-    passed, dropped = _split(mean, mask.before)
+    passed, dropped = _split_parts(mean, mask.before)
     return [part.add(mask.ranked) for part in passed] + [_Part(weight, 0.0, mask.ranked) for weight in dropped]
 
 
-def _split(mean: Tensor, mask: Mask) -> tuple[list[_Part], list[Tensor | float]]:
+def _split_parts(mean: Tensor, mask: Mask) -> tuple[list[_Part], list[Tensor | float]]:
     """Return the ways in which an entry comes through a mask, and the weights of those in which it does not."""
     dropped: list[Tensor | float] = []
     if mask.before is not None and mask.ranked.is_none:
-        parts, dropped = _split(mean, mask.before)
+        parts, dropped = _split_parts(mean, mask.before)
     else:
-        parts = _ranked(mean, mask)
+        parts = _ranked_parts(mean, mask)
     passed = []
     for part in parts:
-        kept, left = _kept(torch.zeros_like(mean) + part.mean, part.noise, mask.edge)
+        kept, left = _log_chances(torch.zeros_like(mean) + part.mean, part.noise, mask.edge)
         passed.append(part.add(mask.sent, kept))
         dropped.append(part.weight + left)
     return passed, dropped
 
 
-def _kept(mean: Tensor, noise: Noise, edge: Scale) -> tuple[Tensor, Tensor]:
+def _log_chances(mean: Tensor, noise: Noise, edge: Scale) -> tuple[Tensor, Tensor]:
     """Return the logarithms of the probabilities that an entry goes out, and that it does not."""
     level = torch.as_tensor(edge, dtype=mean.dtype, device=mean.device)
     if noise.is_none:

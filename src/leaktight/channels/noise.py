@@ -15,7 +15,8 @@ class AddNoise(Stage):
     Args:
         std: the standard deviation of its Gaussian part.
         laplace: the scale of its Laplace part.
-        per_example: whether both are of a sum over examples, so that a mean has them divided by their number, as in DP-SGD.
+        per_example: whether both are of a sum over examples, so that a mean has them divided by their number, as in
+            DP-SGD.
 
     Example:
         >>> import torch

@@ -1,7 +1,7 @@
 """A typical message: what a belief looks like under one draw of its noise, the same draw each time.
 
-How many entries come through a mask, or how long a message is, depends on noise that was there before. Over many entries one draw
-tells it as well as any other, and a fixed one keeps an objective smooth and repeatable.
+How many entries come through a mask, or how long a message is, depends on noise that was there before. Over many
+entries one draw tells it as well as any other, and a fixed one keeps an objective smooth and repeatable.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from torch import Tensor
 from leaktight.core.channel import Belief, Mask, Noise
 
 _STEPS = tuple(math.sqrt(prime) % 1 for prime in (5, 2, 3, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53))
-"""Multiples of each, without their whole part, fill (0, 1) evenly, and those of one independently of those of another."""
+"""The fractional parts of each one's multiples fill (0, 1) evenly, and independently of another's."""
 
 
 def typical(belief: Belief, name: str) -> Tensor:
@@ -26,13 +26,13 @@ def typical(belief: Belief, name: str) -> Tensor:
         2.0
     """
     mean, mask = belief.means[name], belief.masks.get(name)
-    left = mean if mask is None else left_by(mean, mask)
+    left = mean if mask is None else apply_mask(mean, mask)
     return left + _draw(belief.noise_of(name), mean, 0)
 
 
-def left_by(mean: Tensor, mask: Mask, depth: int = 1) -> Tensor:
+def apply_mask(mean: Tensor, mask: Mask, depth: int = 1) -> Tensor:
     """Return what a mask leaves of a tensor under the fixed draw, zero where an entry does not go out."""
-    earlier = mean if mask.before is None else left_by(mean, mask.before, depth + 2)
+    earlier = mean if mask.before is None else apply_mask(mean, mask.before, depth + 2)
     ranked = earlier + _draw(mask.ranked, mean, depth)
     return torch.where(ranked.abs() >= mask.edge, ranked + _draw(mask.sent, mean, depth + 1), 0.0)
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Collection, Mapping, Sequence
-from functools import cache
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from leaktight.core import registry
@@ -278,13 +277,11 @@ def leak_kinds() -> tuple[LeakKind, ...]:
         >>> [kind.heading for kind in leak_kinds()][:2]
         ['Images', 'Made-up pictures']
     """
-    kinds = [_instance(made) for made in registry.classes(LeakKind.family).values()]
+    kinds = [_kinds.setdefault(made, made()) for made in registry.classes(LeakKind.family).values()]
     return tuple(sorted(kinds, key=lambda kind: (kind.rank, kind.kind)))
 
 
-@cache
-def _instance(made: type[LeakKind]) -> LeakKind:
-    return made()
+_kinds: dict[type[LeakKind], LeakKind] = {}
 
 
 def layer_measures() -> tuple[LayerMeasure, ...]:

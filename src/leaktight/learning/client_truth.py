@@ -22,7 +22,7 @@ class _Watched:
     """An honest participant whose ground truth is written down, where neither it nor who may take its seat can reach it."""
 
     client: Client
-    inside: dict[MessageKey, GroundTruth]
+    truths: dict[MessageKey, GroundTruth]
 
     @property
     def name(self) -> str:
@@ -32,7 +32,7 @@ class _Watched:
         twin = None if isinstance(self.client.defence, Undefended) else _twin(self.client)
         truth = self.client.answer(message)
         plain = truth.clean if twin is None else twin.respond(message)
-        self.inside[truth.sent.key] = dataclasses.replace(
+        self.truths[truth.sent.key] = dataclasses.replace(
             truth, plain=plain, owned=self.client.data, revealed=self.client.reveals()
         )
         return truth.sent
@@ -50,15 +50,15 @@ def _twin(client: Client) -> Client:
     return dataclasses.replace(client, defence=Undefended(), local=Local(client.local.party, client.local.seed, memory=kept))
 
 
-def watch(seat: Seat, enter: Enter | None, inside: dict[MessageKey, GroundTruth]) -> Party:
+def watch(seat: Seat, enter: Enter | None, truths: dict[MessageKey, GroundTruth]) -> Party:
     """Return who sits in a seat; the ground truth of an honest participant's messages is written down."""
     party = enter(seat) if enter else seat.honest
-    return _Watched(party, inside) if isinstance(party, Client) and party is seat.honest else party
+    return _Watched(party, truths) if isinstance(party, Client) and party is seat.honest else party
 
 
-def take_truth(parties: Sequence[Party], number: int, inside: dict[MessageKey, GroundTruth]) -> list[GroundTruth]:
+def take_truth(parties: Sequence[Party], number: int, truths: dict[MessageKey, GroundTruth]) -> list[GroundTruth]:
     """Take out the ground truth of a round's messages, of all who were honest."""
-    return [inside.pop((party.name, number)) for party in parties if (party.name, number) in inside]
+    return [truths.pop((party.name, number)) for party in parties if (party.name, number) in truths]
 
 
 def owned_together(parts: list[GroundTruth]) -> Batch | None:

@@ -19,25 +19,27 @@ EPSILON = 20.0
 
 
 class ReconstructionStatement(Comparison):
-    r"""The share of images that come back at a PSNR of at least epsilon, so that one can say: an (epsilon, delta) attack.
+    r"""The share of images recovered at a PSNR of at least epsilon: 1 - delta of an (epsilon, delta) attack.
 
     .. math:: \Pr[PSNR(x^*, x) \ge \epsilon] \ge 1 - \delta
 
     The reading's value is the measured probability, hence the least delta that the statement holds with is 1 - value.
 
     Args:
-        epsilon: the quality in dB, in (0, 100]; the larger, the harder for an attack. The default of 20 dB is an error of a
-            tenth of the pixel range.
+        epsilon: the quality in dB, in (0, 100]; the larger, the harder for an attack. The default of 20 dB is an error
+            of a tenth of the pixel range.
 
     Differs from the paper: it fixes no epsilon; the probability is taken over the images measured, after one-to-one
-    pairing; besides the images that the gradient saw (`used`, the x-hat of Definition 2) the originals (`raw`) are scored.
+    pairing; besides the images that the gradient saw (`used`, the x-hat of Definition 2) the originals (`raw`) are
+    scored.
 
     Example:
         >>> ReconstructionStatement(epsilon=25)
         ReconstructionStatement(kind='reconstruction_statement', epsilon=25.0)
 
     References:
-        Gao et al., Privacy-preserving Collaborative Learning with Automatic Transformation Search, 2021, Definitions 1, 2.
+        Gao et al., Privacy-preserving Collaborative Learning with Automatic Transformation Search, 2021, Definitions 1,
+        2.
     """
 
     kind: Literal["reconstruction_statement"] = "reconstruction_statement"
@@ -56,7 +58,7 @@ class ReconstructionStatement(Comparison):
 
 
 def statement(reading: Reading, epsilon: float = EPSILON) -> str:
-    """Say a reading of `reconstruction_statement` in words.
+    r"""Say a reading of `reconstruction_statement` in words.
 
     Args:
         reading: what the metric returned.
@@ -64,8 +66,9 @@ def statement(reading: Reading, epsilon: float = EPSILON) -> str:
 
     Example:
         >>> measured = Reading(name="reconstruction_statement", value=0.75, low=0.41, high=0.93, n=8, against="raw")
-        >>> statement(measured)
-        'The attack is a (20 dB, 0.25)-reconstruction attack on the raw images: 75 % of 8 came back at 20 dB or better (95 % interval: 41 % to 93 %).'
+        >>> print(*statement(measured).split(": ", 1), sep=":\n")
+        The attack is a (20 dB, 0.25)-reconstruction attack on the raw images:
+        75 % of 8 came back at 20 dB or better (95 % interval: 41 % to 93 %).
     """
     if reading.name != "reconstruction_statement":
         raise InvalidValue(f"A statement needs a reading of `reconstruction_statement`. Got one of `{reading.name}` instead.")

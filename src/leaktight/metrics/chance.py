@@ -1,4 +1,4 @@
-"""Chance: what an attacker who saw no message would score. The best such answer is the level that an attack has to beat."""
+"""Chance: the best score of an attacker who saw no message, which an attack has to beat."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ class Blind:
 
     Args:
         public: public examples of the same kind; None for nothing.
-        labels: the labels behind each message, if they are given or the attack reads or guesses them; None if it has none.
+        labels: the labels behind each message, if they are given or the attack reads or guesses them; None if it has
+            none.
         normalise: what the network does to its inputs first: who knows the network knows its units.
         classes: how many classes there are.
     """
@@ -52,11 +53,12 @@ class Blind:
 def chance_level(measure: Measure, leaks: Direction, truth: Tensor, messages: Tensor, blind: Blind, rng: Stream) -> float:
     """Return the best mean value that an answer made without any message gets.
 
-    Everybody can answer the blank example, the mean of the `generic` prior (a grey of 0.43 for colour and 0.33 for one channel), the middle of
-    the units that the network normalises to, and for images draws of that prior and white noise. Who has public data can answer each channel's mean in it, its mean
-    example, and examples drawn from it; who has labels too, the mean example of each class. The mean example has the least squared
-    error, but no structure: an attack that ends in noise may beat it in SSIM. Answers that differ within a message are paired one to
-    one like any guess, which lifts their score as it lifts the score of n wrong guesses.
+    Everybody can answer the blank example, the mean of the `generic` prior (a grey of 0.43 for colour and 0.33 for one
+    channel), the middle of the units that the network normalises to, and for images draws of that prior and white
+    noise. Who has public data can answer each channel's mean in it, its mean example, and examples drawn from it; who
+    has labels too, the mean example of each class. The mean example has the least squared error, but no structure: an
+    attack that ends in noise may beat it in SSIM. Answers that differ within a message are paired one to one like any
+    guess, which lifts their score as it lifts the score of n wrong guesses.
 
     Args:
         measure: the metric, as a function.

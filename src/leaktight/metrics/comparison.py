@@ -24,8 +24,8 @@ AGAINST: tuple[Against, Against] = ("raw", "used")
 
 
 @dataclasses.dataclass(frozen=True)
-class Paired:
-    """Guessed and true examples of all messages, example by example, and the number of the message each one is behind."""
+class PairedExamples:
+    """Guessed and true examples of all messages, pair by pair, and the number of each one's message."""
 
     against: Against
     guess: Tensor
@@ -33,13 +33,14 @@ class Paired:
     messages: Tensor
 
 
-def paired(guess: Guess, truth: Sequence[GroundTruth], clamp: bool) -> Iterator[Paired]:
+def pair_guess(guess: Guess, truth: Sequence[GroundTruth], clamp: bool) -> Iterator[PairedExamples]:
     """Pair a reconstruction with the raw and then with the used examples; nothing for a guess that holds no examples.
 
     Args:
         guess: what the attack claims.
-        truth: the other side of each message, in the order of the guess's keys.
-        clamp: whether guessed images are cut to [0, 1] first, as a screen would show them: what is scored is what is paired.
+        truth: the ground truth behind each message, in the order of the guess's keys.
+        clamp: whether guessed images are cut to [0, 1] first, as a screen would show them: what is scored is what is
+            paired.
     """
     if not isinstance(guess, Reconstruction):
         return
@@ -47,10 +48,10 @@ def paired(guess: Guess, truth: Sequence[GroundTruth], clamp: bool) -> Iterator[
     for against in AGAINST:
         truths = [(ground_truth.raw if against == "raw" else ground_truth.used).inputs for ground_truth in truth]
         if any(len(examples) for examples in truths):
-            yield Paired(against, *arrange_all(inputs, truths))
+            yield PairedExamples(against, *arrange_all(inputs, truths))
 
 
-def resampled(metric: Metric, values: Tensor, messages: Tensor, rng: Stream) -> Interval:
+def resample_messages(metric: Metric, values: Tensor, messages: Tensor, rng: Stream) -> Interval:
     """Return the interval of a mean from resampling whole messages, by a stream of the metric's own.
 
     It is the same whichever metrics were graded before.
@@ -58,18 +59,19 @@ def resampled(metric: Metric, values: Tensor, messages: Tensor, rng: Stream) -> 
     return bootstrap(values, stream(rng.initial_seed(), "interval", metric.kind), groups=messages)
 
 
-def of_share(values: Tensor, messages: Tensor) -> Interval:
+def share_interval(values: Tensor, messages: Tensor) -> Interval:
     """Return Wilson's interval of a share with the number of messages as the number of trials.
 
-    That is the usual one for messages of one example, and for larger batches wide enough even if the examples of a message always
-    stand or fall together. It keeps a width where all values are 0 or all are 1, which resampling does not.
+    That is the usual one for messages of one example, and for larger batches wide enough even if the examples of a
+    message always stand or fall together. It keeps a width where all values are 0 or all are 1, which resampling does
+    not.
 
     Args:
         values: 0 or 1 for each example.
         messages: the number of the message that each example is behind.
 
     Example:
-        >>> low, high = of_share(torch.zeros(4), torch.arange(4))
+        >>> low, high = share_interval(torch.zeros(4), torch.arange(4))
         >>> low, round(high, 2)
         (0.0, 0.49)
     """
@@ -103,9 +105,10 @@ def read(metric: Metric, values: Tensor, interval: Interval, chance: float, agai
 class Comparison(Metric):
     """Grades guessed inputs example by example, after one-to-one pairing within each message.
 
-    Write `measure` and `applies`. The reading is the mean over examples; its chance level is that of the best answer that
-    needs no message (`chance.chance_level`); its interval resamples messages, or is that of a `share` where each value is 0 or 1. Where
-    the metric does not apply it gives no reading, so that one set of metrics serves every kind of data.
+    Write `measure` and `applies`. The reading is the mean over examples; its chance level is that of the best answer
+    that needs no message (`chance.chance_level`); its interval resamples messages, or is that of a `share` where each
+    value is 0 or 1. Where the metric does not apply it gives no reading, so that one set of metrics serves every kind
+    of data.
     """
 
     claim: ClassVar[str] = "inputs"
@@ -135,11 +138,13 @@ class Comparison(Metric):
         if not isinstance(guess, Reconstruction) or not truth:
             return ()
         blind = Blind.of(guess, truth, public)
-        for pairs in paired(guess, truth, self.clamps):
+        for pairs in pair_guess(guess, truth, self.clamps):
             if not self.applies(pairs.truth.shape[1:]):
                 continue
             values = self.measure(pairs.guess, pairs.truth)
-            interval = of_share(values, pairs.messages) if self.share else resampled(self, values, pairs.messages, rng)
+            interval = (
+                share_interval(values, pairs.messages) if self.share else resample_messages(self, values, pairs.messages, rng)
+            )
             chance = chance_level(self.measure, self.leaks, pairs.truth, pairs.messages, blind, rng)
             readings.append(read(self, values, interval, chance, pairs.against))
         return tuple(readings)

@@ -1,4 +1,4 @@
-"""Exactness: how many examples an attack read to the last digit that counts, and how often it was sure of a wrong one."""
+"""Exactness: how many examples an attack recovers exactly, and how often it certifies a wrong one."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from leaktight.core.metric import Direction, Metric, Reading
 from leaktight.core.random import Stream, stream
 from leaktight.core.run import GroundTruth
 from leaktight.core.task import Batch
-from leaktight.metrics.comparison import AGAINST, Against, of_share, read
+from leaktight.metrics.comparison import AGAINST, Against, read, share_interval
 from leaktight.statistics.interval import bootstrap
 
 EXACT = 0.01
-"""How far off the worst entry of an exact answer may be, in the data's own units: a hundredth of the range of a pixel."""
+"""How far off the worst entry of an exact answer may be, in the data's units: a hundredth of a pixel's range."""
 
 
 def is_matched(examples: Tensor, others: Tensor) -> Tensor:
@@ -36,8 +36,8 @@ def is_matched(examples: Tensor, others: Tensor) -> Tensor:
 class ExactShare(Metric):
     """The share of true examples that some answer gives exactly: no entry is off by 0.01 or more.
 
-    For attacks that certify their answers. An answer without any message is never exact, so that its chance level is 0. Of more answers
-    than examples only the first ones count.
+    For attacks that certify their answers. An answer without any message is never exact, so that its chance level is 0.
+    Of more answers than examples only the first ones count.
 
     Example:
         >>> ExactShare().leaks
@@ -51,24 +51,25 @@ class ExactShare(Metric):
     def grade(
         self, guess: Guess, truth: Sequence[GroundTruth], rng: Stream, public: Batch | None = None
     ) -> tuple[Reading, ...]:
-        """Return a reading against the raw and one against the used examples; none for an attack that certifies nothing."""
+        """Return a reading against the raw and one against the used examples; none if the attack certifies nothing."""
         if not isinstance(guess, Reconstruction) or guess.certified is None:
             return ()
         readings = []
         for against in AGAINST:
             truths = _truths(truth, against)
-            found = [is_matched(one, inputs[: len(one)]) for one, inputs in zip(truths, guess.inputs, strict=True)]
-            values, sizes = torch.cat([*found, torch.zeros(0)]).double(), torch.tensor([len(one) for one in truths])
+            matched = [is_matched(batch, inputs[: len(batch)]) for batch, inputs in zip(truths, guess.inputs, strict=True)]
+            values, sizes = torch.cat([*matched, torch.zeros(0)]).double(), torch.tensor([len(batch) for batch in truths])
             if len(values):
-                interval = of_share(values, torch.repeat_interleave(sizes))
+                interval = share_interval(values, torch.repeat_interleave(sizes))
                 readings.append(read(self, values, interval, 0.0, against))
         return tuple(readings)
 
 
 class FalseAnswers(Metric):
-    """How many answers to a message the attack certified that equal no true example, neither as it was nor as it was used.
+    """How many answers the attack certified for a message that equal no true example, neither raw nor used.
 
-    A certificate is the attacker's own knowledge. One that is often wrong is none, and an attacker could not choose by it.
+    A certificate is the attacker's own knowledge. One that is often wrong is none, and an attacker could not choose by
+    it.
 
     Example:
         >>> FalseAnswers().leaks is None

@@ -1,7 +1,8 @@
 """Image: how close a guessed example comes to the true one, pixel by pixel and as a person sees it.
 
 PSNR and SSIM score what a person would see, so guesses are first cut to [0, 1] as a screen would; they apply to images
-alone. Relative error applies to any data and cuts images alike, unless it is told not to. MSE scores the numbers as guessed.
+alone. Relative error applies to any data and cuts images alike, unless it is told not to. MSE scores the numbers as
+guessed.
 """
 
 from __future__ import annotations
@@ -64,13 +65,15 @@ def psnr(guess: Tensor, truth: Tensor) -> Tensor:
 
 
 def ssim(guess: Tensor, truth: Tensor) -> Tensor:
-    r"""Return each image's structural similarity: the mean over windows and channels of luminance, contrast and structure.
+    r"""Return each image's structural similarity, the mean over windows and channels.
 
-    .. math:: \frac{(2 \mu_g \mu_t + c_1)(2 \sigma_{gt} + c_2)}{(\mu_g^2 + \mu_t^2 + c_1)(\sigma_g^2 + \sigma_t^2 + c_2)}
+    .. math:: \frac{(2 \mu_g \mu_t + c_1)(2 \sigma_{gt} + c_2)}
+        {(\mu_g^2 + \mu_t^2 + c_1)(\sigma_g^2 + \sigma_t^2 + c_2)}
 
-    with Gaussian windows of 11 x 11 pixels (standard deviation 1.5), c1 = 0.01², c2 = 0.03². Only windows that lie wholly
-    inside the image count, as in the paper's own program and scikit-image. An image with a side below 11 gets the largest
-    odd window that fits, with its standard deviation in proportion; a side below 3 has no window and is an error.
+    with Gaussian windows of 11 x 11 pixels (standard deviation 1.5), c1 = 0.01², c2 = 0.03². Only windows that lie
+    wholly inside the image count, as in the paper's own program and scikit-image. An image with a side below 11 gets
+    the largest odd window that fits, with its standard deviation in proportion; a side below 3 has no window and is an
+    error.
 
     Example:
         >>> image = torch.linspace(0, 1, 144, dtype=torch.float64).view(1, 1, 12, 12)
@@ -78,7 +81,8 @@ def ssim(guess: Tensor, truth: Tensor) -> Tensor:
         (1.0, True)
 
     References:
-        Wang, Bovik, Sheikh and Simoncelli, Image Quality Assessment: From Error Visibility to Structural Similarity, 2004.
+        Wang, Bovik, Sheikh and Simoncelli, Image Quality Assessment: From Error Visibility to Structural Similarity,
+        2004.
     """
     radius = _window_radius(truth.shape[1:])
     if radius < 1:
@@ -114,7 +118,8 @@ def _window_radius(shape: Sequence[int]) -> int:
 class PSNR(Comparison):
     """Peak signal-to-noise ratio in dB of guessed images cut to [0, 1]: the mean over images of each image's `psnr`.
 
-    20 dB is a root mean squared error of a tenth of the pixel range, 40 dB of a hundredth; identical images count as 100 dB.
+    20 dB is a root mean squared error of a tenth of the pixel range, 40 dB of a hundredth; identical images count as
+    100 dB.
 
     Differs from the paper: Gao et al. (2021) score against the transformed images alone; here the originals count too.
 
@@ -185,25 +190,25 @@ class MSE(Comparison):
 class RelativeRMSE(Comparison):
     """Error of the guess, relative to the size of the truth; the distance of reconstruction in PPC and CAP.
 
-    Dark images (many zeros, as in MNIST) give values above 1 even for harmless errors. A search that runs away on a noisy gradient
-    gives values in the thousands, and then a mean says nothing but that: `clip` bounds them.
+    Dark images (many zeros, as in MNIST) give values above 1 even for harmless errors. A search that runs away on a
+    noisy gradient gives values in the thousands, and then a mean says nothing but that: `clip` bounds them.
 
     Args:
-        clip: whether guessed images are cut to [0, 1] before pairing and scoring, as anyone would who looks at them. False takes
-            them as they are.
+        clip: whether guessed images are cut to [0, 1] before pairing and scoring, as anyone would who looks at them.
+            False takes them as they are.
 
     Differs from the paper: guessed and true examples are paired one to one within a message first, which the paper does
-    not say; a truth that is zero everywhere gets a finite value. The paper does not say whether it clips, but on MNIST it can
-    hardly have: a clipped guess is off by about 3.1 there at most, on average (the negative of each image), and Table 7 has CAPs of
-    3.38 to 4.65. Clipped values are not to be compared with that table.
+    not say; a truth that is zero everywhere gets a finite value. The paper does not say whether it clips, but on MNIST
+    it can hardly have: a clipped guess is off by about 3.1 there at most, on average (the negative of each image), and
+    Table 7 has CAPs of 3.38 to 4.65. Clipped values are not to be compared with that table.
 
     Example:
         >>> RelativeRMSE().measure(torch.zeros(1, 4), torch.ones(1, 4))
         tensor([1.])
 
     References:
-        Fan et al., Rethinking Privacy Preserving Deep Learning: How to Evaluate and Thwart Privacy Attacks, 2020, sections
-        2.1 and 4.1 (rMSE), appendix, Table 7.
+        Fan et al., Rethinking Privacy Preserving Deep Learning: How to Evaluate and Thwart Privacy Attacks, 2020,
+        sections 2.1 and 4.1 (rMSE), appendix, Table 7.
     """
 
     kind: Literal["rmse_relative"] = "rmse_relative"

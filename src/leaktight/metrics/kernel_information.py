@@ -18,12 +18,13 @@ _ROWS, _COLUMNS = 1024, 8192
 def information_bounds(squared: Tensor, noise: float) -> tuple[float, float]:
     r"""Return a lower and an upper bound, in bits, on what noisy activations tell of which input they belong to.
 
-    With X uniform over N inputs, \(t_i\) the activations of the i-th, and \(T = t_X + \sigma \epsilon\) with standard normal \(\epsilon\), both
+    With X uniform over N inputs, \(t_i\) the activations of the i-th, and \(T = t_X + \sigma \epsilon\) with standard
+    normal \(\epsilon\), both
 
     .. math:: -\frac{1}{N} \sum_i \log_2 \frac{1}{N} \sum_j \exp\left(-\frac{\|t_i - t_j\|^2}{2 \alpha \sigma^2}\right)
 
-    bound \(I(X; T)\): from above with \(\alpha = 1\), from below with \(\alpha = 4\). They are 0 if all activations are equal, and \(\log_2 N\), all that is
-    to be told of N inputs, if they are far apart.
+    bound \(I(X; T)\): from above with \(\alpha = 1\), from below with \(\alpha = 4\). They are 0 if all activations are
+    equal, and \(\log_2 N\), all that is to be told of N inputs, if they are far apart.
 
     Args:
         squared: \(\|t_i - t_j\|^2\), N rows of N.
@@ -57,14 +58,14 @@ def squared_distances(rows: Tensor, others: Tensor) -> Tensor:
         >>> squared_distances(torch.tensor([[0.0, 0.0]]), torch.tensor([[3.0, 4.0], [0.0, 0.0]])).tolist()
         [[25.0, 0.0]]
     """
-    found = torch.zeros(len(rows), len(others), dtype=torch.float64)
+    distances = torch.zeros(len(rows), len(others), dtype=torch.float64)
     for pair in zip(*(torch.split(each.detach().cpu(), _COLUMNS, dim=1) for each in (rows, others)), strict=True):
         some, same = (each.double() for each in pair)
         # The same shift of both changes no distance, and keeps large common parts from drowning small differences.
         centre = same.mean(0)
         some, same = some - centre, same - centre
-        found += some.square().sum(1)[:, None] + same.square().sum(1) - 2 * some @ same.T
-    return found.clamp_min(0)
+        distances += some.square().sum(1)[:, None] + same.square().sum(1) - 2 * some @ same.T
+    return distances.clamp_min(0)
 
 
 def _bits(squared: Tensor, width: float) -> float:

@@ -21,14 +21,16 @@ from leaktight.defences.key_theory import largest_overlap
 class KeyCosine(Metric):
     r"""The cosine of an estimated class key with that of the true keys which it is nearest to in the end.
 
-    With \(e_t\) the estimate on a turn t, and \(\psi_c^p\) the keys that the attacked parties have for the classes that they own,
+    With \(e_t\) the estimate on a turn t, and \(\psi_c^p\) the keys that the attacked parties have for the classes that
+    they own,
 
     .. math:: \cos(e_T, \psi^*), \qquad \psi^* = \arg\max_{c, p} \cos(e_T, \psi_c^p),
 
-    for the last turn T; `each` has it for the turns that were looked at, with the same key. An estimate has no say in whose class it brings out, so
-    the nearest key counts, and the chance level is the median of the largest cosine of a random direction with as many keys in as many
-    dimensions. An estimate along minus a key is of no use to a generator, so the sign counts. The interval is Fisher's for a correlation
-    over d dimensions, as those of a random key are independent.
+    for the last turn T; `each` has it for the turns that were looked at, with the same key. An estimate has no say in
+    whose class it brings out, so the nearest key counts, and the chance level is the median of the largest cosine of a
+    random direction with as many keys in as many dimensions. An estimate along minus a key is of no use to a generator,
+    so the sign counts. The interval is Fisher's for a correlation over d dimensions, as those of a random key are
+    independent.
 
     A guess without estimates, and parties without keys, get no reading.
 
@@ -39,7 +41,8 @@ class KeyCosine(Metric):
     Differs from the paper: Nobody estimates keys there.
 
     References:
-        Sariyildiz, Cinbis and Ayday, Key Protected Classification for Collaborative Learning, 2020, section 4.3 (random keys).
+        Sariyildiz, Cinbis and Ayday, Key Protected Classification for Collaborative Learning, 2020, section 4.3 (random
+        keys).
     """
 
     kind: Literal["key_cosine"] = "key_cosine"
@@ -76,8 +79,8 @@ class KeyCosine(Metric):
 
 def _keys(truth: Sequence[GroundTruth], dimensions: int) -> Tensor:
     """Return the keys of so many dimensions that the attacked parties are to reveal, of length 1, one in each row."""
-    found = [key for ground_truth in truth for key in ground_truth.revealed.values() if tuple(key.shape) == (dimensions,)]
-    return F.normalize(torch.stack(found).cpu().double(), dim=1) if found else torch.zeros(0, dimensions)
+    keys = [key for ground_truth in truth for key in ground_truth.revealed.values() if tuple(key.shape) == (dimensions,)]
+    return F.normalize(torch.stack(keys).cpu().double(), dim=1) if keys else torch.zeros(0, dimensions)
 
 
 def fisher_interval(cosine: float, dimensions: int) -> tuple[float, float]:

@@ -15,14 +15,14 @@ from leaktight.core.metric import Direction, Metric, Reading
 from leaktight.core.random import Stream
 from leaktight.core.run import GroundTruth
 from leaktight.core.task import Batch
-from leaktight.metrics.comparison import AGAINST, of_share, read
+from leaktight.metrics.comparison import AGAINST, read, share_interval
 
 
 def label_distance(guess: Tensor, truth: Tensor) -> Tensor:
     """Return for each true label 0 if a guessed label of the same class is left for it, else 1.
 
-    Labels are matched one to one as multisets, because the order of a batch leaves no trace in its mean gradient. A missing
-    guess is a miss; guesses beyond the number of truths do not count, as in `pairing.pair`.
+    Labels are matched one to one as multisets, because the order of a batch leaves no trace in its mean gradient. A
+    missing guess is a miss; guesses beyond the number of truths do not count, as in `pairing.pair`.
 
     Args:
         guess: the guessed classes of one message.
@@ -68,8 +68,9 @@ def chance_distance(truth: Tensor, classes: int) -> float:
 def likeliest(frequencies: Tensor, n: int) -> Tensor:
     r"""Return the n labels that hit most of n labels drawn with these class frequencies, in expectation.
 
-    A j-th guess of class c hits with probability \(\Pr[X_c \ge j]\), \(X_c \sim Bin(n, p_c)\), so the n pairs (c, j) where
-    that is largest are the best answer: about as many labels of each class as its frequency says, or all of one that prevails.
+    A j-th guess of class c hits with probability \(\Pr[X_c \ge j]\), \(X_c \sim Bin(n, p_c)\), so the n pairs (c, j)
+    where that is largest are the best answer: about as many labels of each class as its frequency says, or all of one
+    that prevails.
 
     Args:
         frequencies: the share of each class, adding up to 1.
@@ -85,11 +86,12 @@ def likeliest(frequencies: Tensor, n: int) -> Tensor:
 
 
 def constant_distance(labels: Sequence[Tensor], classes: int) -> float:
-    r"""Return the least mean distance that one answer gets which is the same for every message of a size: the commonest labels among victims.
+    r"""Return the least mean distance of one answer to all messages of a size: the victims' commonest labels.
 
-    A j-th guess of class c hits in the messages that hold it at least j times, so that of n guesses those n pairs (c, j) are the best for
-    which there are most such messages. The answer is chosen with the truth in hand, so no attacker who saw no message does better by one
-    answer for all. A message that is the only one of its size would be its own answer; there it is `chance_distance`.
+    A j-th guess of class c hits in the messages that hold it at least j times, so that of n guesses those n pairs (c,
+    j) are the best for which there are most such messages. The answer is chosen with the truth in hand, so no attacker
+    who saw no message does better by one answer for all. A message that is the only one of its size would be its own
+    answer; there it is `chance_distance`.
 
     Args:
         labels: the true classes of each message, at least one label in all.
@@ -120,9 +122,10 @@ def constant_distance(labels: Sequence[Tensor], classes: int) -> float:
 class LabelDistance(Metric):
     """Categorical distance between guessed and true labels: 0 for a hit, 1 for a miss, averaged.
 
-    The chance level is the best of labels drawn uniformly from all classes, of one answer for all messages made of the commonest labels among the
-    victims, and, where there is public data, of the answer that its class frequencies make the best for every message. Soft guesses (one row of class weights for each label) count as their
-    largest entry. The paper calls this the membership distance.
+    The chance level is the best of labels drawn uniformly from all classes, of one answer for all messages made of the
+    commonest labels among the victims, and, where there is public data, of the answer that its class frequencies make
+    the best for every message. Soft guesses (one row of class weights for each label) count as their largest entry. The
+    paper calls this the membership distance.
 
     Differs from the paper: it does not say how the labels of a batch are matched; here one to one, as multisets.
 
@@ -131,8 +134,8 @@ class LabelDistance(Metric):
         'low'
 
     References:
-        Fan et al., Rethinking Privacy Preserving Deep Learning: How to Evaluate and Thwart Privacy Attacks, 2020, sections
-        2.1 and 4.1 (membership distance).
+        Fan et al., Rethinking Privacy Preserving Deep Learning: How to Evaluate and Thwart Privacy Attacks, 2020,
+        sections 2.1 and 4.1 (membership distance).
     """
 
     kind: Literal["label_distance"] = "label_distance"
@@ -153,7 +156,7 @@ class LabelDistance(Metric):
             if sizes.sum() == 0:
                 continue
             distances = _distances(guesses, labels)
-            interval = of_share(distances, torch.repeat_interleave(sizes))
+            interval = share_interval(distances, torch.repeat_interleave(sizes))
             readings.append(read(self, distances, interval, _chance(labels, truth[0].task.classes, public), against))
         return tuple(readings)
 

@@ -26,23 +26,26 @@ _RESAMPLES, _DRAWS = 2000, 4_000_000
 class LeakAUC(Metric):
     r"""The area under the ROC curve of an attack's scores against the true labels, in each training step by itself.
 
-    `leak_auc` is the median over steps, with the value of each; `leak_auc_q95` is the 95 % quantile, what leaks in the worst steps. For an
-    attack that cannot know which side is positive each step counts as \(0.5 + |AUC - 0.5|\), and so does each step of any attack at a
-    layer before the cut: there the attacker's own slopes may turn the order round, and an AUC far below a half tells as much.
+    `leak_auc` is the median over steps, with the value of each; `leak_auc_q95` is the 95 % quantile, what leaks in the
+    worst steps. For an attack that cannot know which side is positive each step counts as \(0.5 + |AUC - 0.5|\), and so
+    does each step of any attack at a layer before the cut: there the attacker's own slopes may turn the order round,
+    and an AUC far below a half tells as much.
 
-    The chance level is what the same quantile would be if the scores knew nothing, for as many positives and negatives: 0.5 for the median,
-    and above it for the 95 % quantile and wherever the sign is unknown, the more so the fewer positives a batch has. At a layer
-    before the cut, where the attacker's own inputs have a part, it is at least what the attack reaches there with the rows of the message
-    dealt out to other examples. The interval resamples steps; steps that follow one another are not quite independent, which makes it somewhat narrow.
+    The chance level is what the same quantile would be if the scores knew nothing, for as many positives and negatives:
+    0.5 for the median, and above it for the 95 % quantile and wherever the sign is unknown, the more so the fewer
+    positives a batch has. At a layer before the cut, where the attacker's own inputs have a part, it is at least what
+    the attack reaches there with the rows of the message dealt out to other examples. The interval resamples steps;
+    steps that follow one another are not quite independent, which makes it somewhat narrow.
 
-    Left out are steps whose scored examples are all of one class. Ties count half. A reading without a layer is that of the cut itself.
+    Left out are steps whose scored examples are all of one class. Ties count half. A reading without a layer is that of
+    the cut itself.
 
     Example:
         >>> LeakAUC().leaks, LeakAUC.claim
         ('high', 'scores')
 
-    Differs from the paper: It does not fold the AUC at layers before the cut. It plots every step; the published code sums up by the
-    95 % quantile over training.
+    Differs from the paper: It does not fold the AUC at layers before the cut. It plots every step; the published code
+    sums up by the 95 % quantile over training.
 
     References:
         Li et al., Label Leakage and Protection in Two-party Split Learning, 2021, Section 2.2 (leak AUC) and Fig. 2.
@@ -73,7 +76,7 @@ class LeakAUC(Metric):
             for name, share in ((self.kind, 0.5), (f"{self.kind}_q95", TAIL)):
                 chances = [null_quantile(sizes, share, signed=signed)]
                 chances += [torch.quantile(blind, share).item()] if len(blind) else []
-                low, high = resampled(each, share, stream(rng.initial_seed(), "interval", self.kind))
+                low, high = quantile_interval(each, share, stream(rng.initial_seed(), "interval", self.kind))
                 readings.append(
                     Reading(
                         name=name,
@@ -96,7 +99,7 @@ def _steps(
 ) -> tuple[Tensor, list[tuple[int, int]]]:
     """Return the AUC at one layer of each step that has one, and how many positives and negatives were scored there."""
     pairs = zip(values, positive, strict=True)
-    steps = [found for scores, labels in pairs if (found := _step(scores[place].detach().cpu(), labels)) is not None]
+    steps = [step for scores, labels in pairs if (step := _step(scores[place].detach().cpu(), labels)) is not None]
     each = torch.tensor([value for value, _ in steps], dtype=torch.float64)
     return each if signed else 0.5 + (each - 0.5).abs(), [size for _, size in steps]
 
@@ -116,7 +119,7 @@ def _step(scores: Tensor, positive: Tensor) -> tuple[float, tuple[int, int]] | N
     return auc(scores[scored], labels), (positives, negatives)
 
 
-def resampled(values: Tensor, share: float, rng: Stream) -> Interval:
+def quantile_interval(values: Tensor, share: float, rng: Stream) -> Interval:
     """Return the 95 % percentile bootstrap interval of a quantile; one value alone gives none.
 
     Args:
@@ -125,17 +128,17 @@ def resampled(values: Tensor, share: float, rng: Stream) -> Interval:
         rng: where the resamples come from.
 
     Example:
-        >>> resampled(torch.tensor([0.75, 0.75, 0.75]), 0.5, stream(0, "interval"))
+        >>> quantile_interval(torch.tensor([0.75, 0.75, 0.75]), 0.5, stream(0, "interval"))
         (0.75, 0.75)
     """
     if len(values) < 2:
         return None, None
     values = values.double()
     chunk = max(1, _DRAWS // len(values))
-    found = []
+    quantiles = []
     for start in range(0, _RESAMPLES, chunk):
         drawn = torch.randint(len(values), (min(chunk, _RESAMPLES - start), len(values)), generator=rng)
-        found.append(torch.quantile(values[drawn], share, dim=1))
-    ends = torch.quantile(torch.cat(found), torch.tensor([0.025, 0.975], dtype=torch.float64))
+        quantiles.append(torch.quantile(values[drawn], share, dim=1))
+    ends = torch.quantile(torch.cat(quantiles), torch.tensor([0.025, 0.975], dtype=torch.float64))
     measured = torch.quantile(values, share).item()
     return min(ends[0].item(), measured), max(ends[1].item(), measured)

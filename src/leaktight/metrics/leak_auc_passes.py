@@ -24,23 +24,26 @@ _SURE = 1e-9
 
 
 class LeakAUCPasses(Metric):
-    r"""The area under the ROC curve over rows, of what an attacker who adds up the scores of each row knows after all passes that it saw.
+    r"""The area under the ROC curve over rows, for an attacker who adds up each row's scores over all passes.
 
     For each layer:
 
-    - `leak_auc_passes`, after all passes, with DeLong's interval over rows; `each` is the AUC after 1, 2, ... passes. Where an attacker cannot
-      know which side is positive, and before the cut, it counts as \(0.5 + |AUC - 0.5|\): one sign for everything, as it has fixed that between
-      messages. The chance level is 0.5, or the median of the folded AUC of scores that know nothing; where the attacker's own features have a part,
-      before the cut, at least `leak_auc_features`.
-    - `leak_auc_features`, what the attacker gets without the messages about a row: from rows of the messages dealt out by chance, or from its own
-      features alone. At the cut it has no sign to choose, and the chance level is 0.5.
-    - `leak_auc_theory`, what k independent messages predict from one. The AUC a of a single message, the mean over passes, is that of Gaussian
-      scores with \(d' = \sqrt 2 \, \Phi^{-1}(a)\), and k of them add up to \(\Phi(d' \sqrt{k / 2})\); k is how often a row was seen on average. Only where passes are added up.
-    - `leak_auc_ceiling`, the largest AUC that the defence's stated bound allows, \(1 - (1 - TV)^2 / 2\) with \(TV = 1 - 2 L\). `each` is what is left of it
-      after 1, 2, ... passes, as divergences add. Only where the defence states a bound.
+    - `leak_auc_passes`, after all passes, with DeLong's interval over rows; `each` is the AUC after 1, 2, ... passes.
+      Where an attacker cannot know which side is positive, and before the cut, it counts as \(0.5 + |AUC - 0.5|\): one
+      sign for everything, as it has fixed that between messages. The chance level is 0.5, or the median of the folded
+      AUC of scores that know nothing; where the attacker's own features have a part, before the cut, at least
+      `leak_auc_features`.
+    - `leak_auc_features`, what the attacker gets without the messages about a row: from rows of the messages dealt out
+      by chance, or from its own features alone. At the cut it has no sign to choose, and the chance level is 0.5.
+    - `leak_auc_theory`, what k independent messages predict from one. The AUC a of a single message, the mean over
+      passes, is that of Gaussian scores with \(d' = \sqrt 2 \, \Phi^{-1}(a)\), and k of them add up to
+      \(\Phi(d' \sqrt{k / 2})\); k is how often a row was seen on average. Only where passes are added up.
+    - `leak_auc_ceiling`, the largest AUC that the defence's stated bound allows, \(1 - (1 - TV)^2 / 2\) with
+      \(TV = 1 - 2 L\). `each` is what is left of it after 1, 2, ... passes, as divergences add. Only where the defence
+      states a bound.
 
-    Nothing is read where no row was seen in two messages. Rows whose label was told are left out. The interval speaks of the rows, not of other
-    trainings.
+    Nothing is read where no row was seen in two messages. Rows whose label was told are left out. The interval speaks
+    of the rows, not of other training runs.
 
     Example:
         >>> LeakAUCPasses().leaks, LeakAUCPasses.claim
@@ -49,8 +52,8 @@ class LeakAUCPasses(Metric):
     Differs from the paper: It looks at each message by itself. That scores can be added up is ours.
 
     References:
-        DeLong, DeLong and Clarke-Pearson, Comparing the Areas under Two or More Correlated ROC Curves, 1988; Li et al., Label Leakage and
-        Protection in Two-party Split Learning, 2021, theorem 1.
+        DeLong, DeLong and Clarke-Pearson, Comparing the Areas under Two or More Correlated ROC Curves, 1988; Li et al.,
+        Label Leakage and Protection in Two-party Split Learning, 2021, theorem 1.
     """
 
     kind: Literal["leak_auc_passes"] = "leak_auc_passes"
@@ -97,7 +100,7 @@ def _layer(
     without, around, _ = _auc(_after(blind, adds), labels, folded=layer is not None)
     positives = int(labels.sum())
     chance = null_quantile([(positives, len(labels) - positives)], 0.5, signed=not folded)
-    told = Reading(
+    reading = Reading(
         name=PASSES,
         value=value,
         low=interval[0],
@@ -119,7 +122,7 @@ def _layer(
         against="raw",
         layer=layer,
     )
-    return told, features
+    return reading, features
 
 
 def _theory(values: Tensor, labels: Tensor, times: float, layer: str | None, folded: bool) -> Reading:
@@ -137,7 +140,7 @@ def _theory(values: Tensor, labels: Tensor, times: float, layer: str | None, fol
 
 
 def _after(values: Tensor, adds: bool) -> Tensor:
-    """Return what is known of each row after some passes: the sum, or the last word; 0 of a row that was not seen yet."""
+    """Return what is known of each row after some passes: the sum, or the latest; 0 for a row not seen yet."""
     if adds:
         return values.nansum(0)
     last = torch.zeros_like(values[0])
@@ -156,7 +159,7 @@ def _auc(scores: Tensor, labels: Tensor, folded: bool) -> tuple[float, Interval,
 
 def _labels(scores: RowScores, truth: Sequence[GroundTruth]) -> Tensor:
     """Return which rows are positive."""
-    found = torch.zeros(scores.values.shape[2], dtype=torch.bool)
+    labels = torch.zeros(scores.values.shape[2], dtype=torch.bool)
     for rows, ground_truth in zip(scores.rows, truth, strict=True):
-        found[rows.cpu()] = (ground_truth.raw.labels == 1).cpu()
-    return found
+        labels[rows.cpu()] = (ground_truth.raw.labels == 1).cpu()
+    return labels

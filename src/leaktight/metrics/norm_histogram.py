@@ -16,7 +16,7 @@ from leaktight.core.run import GroundTruth
 from leaktight.core.task import Batch
 
 LOWEST, HIGHEST, WIDTH = -3.0, 2.0, 0.05
-"""The bins, in decades of the norm relative to its mean over the step; what lies outside is counted in the first and the last."""
+"""The bins, in decades of the norm relative to its mean over the step; the end bins count what lies outside."""
 BINS = round((HIGHEST - LOWEST) / WIDTH)
 
 
@@ -27,12 +27,13 @@ class NormHistogram(Metric):
 
     .. math:: \log_{10} \frac{\|g_i\|_2}{\frac1n \sum_j \|g_j\|_2},
 
-    over all steps measured; relative to the step, because norms shrink by orders of magnitude as a training goes on, and an attacker compares
-    examples of one step. `norm_negative` and `norm_positive` hold the median relative norm of their class; `each` is the count in each of
-    `BINS` bins of fixed width. Steps without any gradient are left out.
+    over all steps measured; relative to the step, because norms shrink by orders of magnitude during a training run,
+    and an attacker compares examples of one step. `norm_negative` and `norm_positive` hold the median relative norm of
+    their class; `each` is the count in each of `BINS` bins of fixed width. Steps without any gradient are left out.
 
-    It is a statistic of the label party's private labels, and no attacker has it. Nothing is kept of a single example but that it
-    fell in a bin; still a bin with one example in it tells of that example, so a redacted report leaves the counts out.
+    It is a statistic of the label party's private labels, and no attacker has it. Nothing is kept of a single example
+    but that it fell in a bin; still a bin with one example in it reveals that example, so a redacted report leaves the
+    counts out.
 
     Example:
         >>> counts = histogram(torch.tensor([1.0, 1.0, 10.0, 1e9]))
@@ -42,7 +43,8 @@ class NormHistogram(Metric):
     Differs from the paper: It plots the norms themselves, of single steps, without saying of which.
 
     References:
-        Li et al., Label Leakage and Protection in Two-party Split Learning, 2021, Fig. 1 (distribution of gradient norms).
+        Li et al., Label Leakage and Protection in Two-party Split Learning, 2021, Fig. 1 (distribution of gradient
+        norms).
     """
 
     kind: Literal["norm_histogram"] = "norm_histogram"
@@ -53,14 +55,14 @@ class NormHistogram(Metric):
         self, guess: Guess, truth: Sequence[GroundTruth], rng: Stream, public: Batch | None = None
     ) -> tuple[Reading, ...]:
         """Return one reading for each of two classes; nothing for other messages than cut gradients."""
-        found: dict[int, list[Tensor]] = {0: [], 1: []}
+        groups: dict[int, list[Tensor]] = {0: [], 1: []}
         for ground_truth in truth:
-            if ground_truth.sent.kind is Kind.CUT_GRADIENT and ground_truth.task.classes == len(found):
+            if ground_truth.sent.kind is Kind.CUT_GRADIENT and ground_truth.task.classes == len(groups):
                 norms = relative(*ground_truth.sent.tensors.values())
                 labels = ground_truth.raw.labels.to(norms.device)
-                for label, group in found.items():
+                for label, group in groups.items():
                     group.append(norms[labels[: len(norms)] == label])
-        norms_of = {label: torch.cat(group) for label, group in found.items() if group}
+        norms_of = {label: torch.cat(group) for label, group in groups.items() if group}
         return tuple(
             Reading(
                 name=f"norm_{name}",
@@ -84,8 +86,8 @@ def relative(rows: Tensor) -> Tensor:
     flat = rows.detach().flatten(1).double()
     norms = flat.norm(dim=1)
     mean = norms.mean()
-    found: Tensor = (norms / mean).cpu() if len(norms) and mean > 0 and torch.isfinite(mean) else norms[:0].cpu()
-    return found
+    shares: Tensor = (norms / mean).cpu() if len(norms) and mean > 0 and torch.isfinite(mean) else norms[:0].cpu()
+    return shares
 
 
 def histogram(norms: Tensor) -> Tensor:

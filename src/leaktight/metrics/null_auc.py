@@ -21,12 +21,13 @@ _GRID = 1000
 def null_auc(positives: int, negatives: int) -> tuple[Tensor, Tensor]:
     r"""Return the values that the AUC of random scores takes, in order, and the probability of each.
 
-    All orders of m positives and n negatives are equally likely. The number of them with \(AUC = u / mn\) is the coefficient of \(x^u\) in
+    All orders of m positives and n negatives are equally likely. The number of them with \(AUC = u / mn\) is the
+    coefficient of \(x^u\) in
 
     .. math:: \prod_{i=1}^m \frac{1 - x^{n+i}}{1 - x^i},
 
-    which is reckoned exactly as far as it fits; beyond, the AUC is as good as normal with variance \((m + n + 1) / (12 m n)\), and comes as a
-    thousand equally likely values.
+    which is reckoned exactly as far as it fits; beyond, the AUC is as good as normal with variance
+    \((m + n + 1) / (12 m n)\), and comes as a thousand equally likely values.
 
     Args:
         positives: m, at least 1.
@@ -38,7 +39,8 @@ def null_auc(positives: int, negatives: int) -> tuple[Tensor, Tensor]:
         ([0.0, 0.5, 1.0], [0.333, 0.333, 0.333])
 
     References:
-        Mann and Whitney, On a Test of Whether One of Two Random Variables Is Stochastically Larger than the Other, 1947.
+        Mann and Whitney, On a Test of Whether One of Two Random Variables Is Stochastically Larger than the Other,
+        1947.
     """
     if min(positives, negatives) < 1:
         raise InvalidValue(f"An AUC needs positives and negatives. Got {positives} positives and {negatives} negatives.")
@@ -86,11 +88,11 @@ def _counts(few: int, many: int) -> Tensor:
         shift = many + number
         if shift < len(counts):
             counts[shift:] -= counts[:-shift].clone()
-        counts = _divided(counts, number)
+        counts = _divide(counts, number)
     return counts
 
 
-def _divided(counts: Tensor, number: int) -> Tensor:
+def _divide(counts: Tensor, number: int) -> Tensor:
     """Divide a power series by 1 - x^number: add up every so many coefficients."""
     length = -(-len(counts) // number) * number
     padded = torch.cat([counts, counts.new_zeros(length - len(counts))])

@@ -1,4 +1,4 @@
-"""Pairing: which guessed example stands for which true one. The order of a batch leaves no trace in its mean gradient."""
+"""Pairing: which guess stands for which true example. The order of a batch leaves no trace in its mean gradient."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ def pair(guess: Tensor, truth: Tensor) -> Tensor:
 
     .. math:: \min_{\pi} \sum_i \lVert guess_{\pi(i)} - truth_i \rVert^2 .
 
-    Fewer guesses than truths leave the truths that fit worst without a guess. Of more guesses than truths only the first
-    `len(truth)` count: to pick the best of many with the truth in hand would do the attacker's work for it, so an attack
-    puts first what it trusts most.
+    Fewer guesses than truths leave the truths that fit worst without a guess. Of more guesses than truths only the
+    first `len(truth)` count: to pick the best of many with the truth in hand would do the attacker's work for it, so an
+    attack puts first what it trusts most.
 
     Args:
         guess: guessed examples of one message, of any shape.
@@ -61,24 +61,25 @@ def pair(guess: Tensor, truth: Tensor) -> Tensor:
     """
     if guess.shape[1:] != truth.shape[1:]:
         raise InvalidValue(
-            f"The guessed examples must have the shape {tuple(truth.shape[1:])} of the true ones. Got {tuple(guess.shape[1:])} instead."
+            f"The guessed examples must have the shape {tuple(truth.shape[1:])} of the true ones. Got "
+            f"{tuple(guess.shape[1:])} instead."
         )
-    found = torch.full((len(truth),), UNPAIRED)
+    positions = torch.full((len(truth),), UNPAIRED)
     candidates = _plain(guess)[: len(truth)].flatten(1)
     if len(candidates) == 0:
-        return found
+        return positions
     # The fast way by matrix products loses near-zero distances, and those decide between good guesses.
     cost = torch.cdist(_plain(truth).flatten(1), candidates, compute_mode="donot_use_mm_for_euclid_dist").square()
     rows, columns = linear_sum_assignment(cost.numpy())
-    found[torch.from_numpy(rows)] = torch.from_numpy(columns)
-    return found
+    positions[torch.from_numpy(rows)] = torch.from_numpy(columns)
+    return positions
 
 
 def arrange(guess: Tensor, truth: Tensor) -> Tensor:
-    """Return the guesses in the order of the truths they are paired with; a truth without a guess gets the blank answer.
+    """Return the guesses in the order of their paired truths; a truth without a guess gets the blank answer.
 
-    Scoring an unguessed example as `blank` is what an attacker would get by filling up its answer, so that withholding a
-    guess gains nothing over saying nothing.
+    Scoring an unguessed example as `blank` is what an attacker would get by filling up its answer, so that withholding
+    a guess gains nothing over saying nothing.
 
     Args:
         guess: guessed examples of one message, of any shape.
@@ -99,7 +100,8 @@ def arrange_all(guesses: Sequence[Tensor], truths: Sequence[Tensor]) -> tuple[Te
     """Pair message by message and return guesses and truths, example by example, and each example's message number.
 
     Example:
-        >>> guesses, truths, messages = arrange_all([torch.ones(2, 3), torch.zeros(1, 3)], [torch.ones(2, 3), torch.zeros(1, 3)])
+        >>> examples = [torch.ones(2, 3), torch.zeros(1, 3)]
+        >>> guesses, truths, messages = arrange_all(examples, examples)
         >>> torch.equal(guesses, truths), messages
         (True, tensor([0, 0, 1]))
     """

@@ -18,17 +18,18 @@ from leaktight.core.metric import MESSAGE, Metric, Reading
 from leaktight.core.random import Stream, stream
 from leaktight.core.run import GroundTruth
 from leaktight.core.task import Batch
-from leaktight.metrics.comparison import of_share
+from leaktight.metrics.comparison import share_interval
 from leaktight.statistics.interval import Interval, bootstrap
 
 RATIO_CAP = 2.0**23
-"""The ratio of a message that went out as it was: in single precision a change smaller than this cannot be told from none."""
+"""The ratio of an unchanged message: in single precision a smaller change looks like none."""
 
 
 def magnitudes(plain: Tensors, sent: Tensors) -> tuple[float, float]:
-    r"""Return \(\lVert B \rVert\) and \(\lVert E \rVert\): the size of an undefended message, and of what was added to it.
+    r"""Return \(\lVert B \rVert\) and \(\lVert E \rVert\): the sizes of an undefended message and of what was added.
 
-    Both are Euclidean norms over all tensors of the undefended message. One that was withheld counts as zeros: this is what the server makes of it.
+    Both are Euclidean norms over all tensors of the undefended message. One that was withheld counts as zeros: this is
+    what the server makes of it.
 
     Args:
         plain: what would have been sent without a defence.
@@ -40,9 +41,9 @@ def magnitudes(plain: Tensors, sent: Tensors) -> tuple[float, float]:
         >>> magnitudes({"bias": torch.tensor([3.0, 4.0])}, {})
         (5.0, 5.0)
     """
-    pairs = [(tensor.double(), _received(sent, name, tensor).double()) for name, tensor in plain.items()]
-    size = math.sqrt(sum(one.square().sum().item() for one, _ in pairs))
-    return size, math.sqrt(sum((other - one).square().sum().item() for one, other in pairs))
+    pairs = [(tensor.double(), _tensor_or_zeros(sent, name, tensor).double()) for name, tensor in plain.items()]
+    size = math.sqrt(sum(before.square().sum().item() for before, _ in pairs))
+    return size, math.sqrt(sum((after - before).square().sum().item() for before, after in pairs))
 
 
 def gradient_ratio(plain: Tensors, sent: Tensors) -> float:
@@ -57,7 +58,7 @@ def gradient_ratio(plain: Tensors, sent: Tensors) -> float:
     return RATIO_CAP if change == 0 else min(max(size / change, 1 / RATIO_CAP), RATIO_CAP)
 
 
-def _received(sent: Tensors, name: str, plain: Tensor) -> Tensor:
+def _tensor_or_zeros(sent: Tensors, name: str, plain: Tensor) -> Tensor:
     """Return a tensor as the server takes it: zeros for one that was withheld."""
     return sent[name] if name in sent else torch.zeros_like(plain)
 
@@ -66,7 +67,8 @@ def _received(sent: Tensors, name: str, plain: Tensor) -> Tensor:
 class LinearSystem:
     r"""The equations \(B x = W\) that a layer's gradient gives for its input, and their perturbation.
 
-    \(B\) is the diagonal matrix of the bias gradient, every entry repeated for each input; \(W\) is the weight gradient as a vector.
+    \(B\) is the diagonal matrix of the bias gradient, every entry repeated for each input; \(W\) is the weight gradient
+    as a vector.
 
     Args:
         bias: the diagonal of B, each entry once.
@@ -90,19 +92,21 @@ class LinearSystem:
             partner = f"{name.removesuffix('weight')}bias"
             whole = name.endswith("weight") and weight.dim() > 1 and partner in plain
             if whole and plain[partner].shape == weight.shape[:1]:
-                # The index set I: a row whose bias gradient is zero says nothing about the input, and any other one does.
-                told = plain[partner] != 0
-                bias, rows = plain[partner][told].double(), weight[told].double().flatten(1)
-                sent_bias = _received(sent, partner, plain[partner])[told].double()
-                sent_rows = _received(sent, name, weight)[told].double().flatten(1)
-                return LinearSystem(bias, rows, sent_bias - bias, sent_rows - rows) if told.any() else None
+                # The index set I: a row whose bias gradient is zero says nothing about the input, and any other one
+                # does.
+                known = plain[partner] != 0
+                bias, rows = plain[partner][known].double(), weight[known].double().flatten(1)
+                sent_bias = _tensor_or_zeros(sent, partner, plain[partner])[known].double()
+                sent_rows = _tensor_or_zeros(sent, name, weight)[known].double().flatten(1)
+                return LinearSystem(bias, rows, sent_bias - bias, sent_rows - rows) if known.any() else None
         return None
 
     def condition(self) -> float:
         r"""Return \(\lVert B^{-1} E_B \rVert\), the largest relative change of a bias entry.
 
         Example:
-            >>> system = LinearSystem(torch.tensor([1.0, -4.0]), torch.ones(2, 3), torch.tensor([0.5, 1.0]), torch.zeros(2, 3))
+            >>> bias, added = torch.tensor([1.0, -4.0]), torch.tensor([0.5, 1.0])
+            >>> system = LinearSystem(bias, torch.ones(2, 3), added, torch.zeros(2, 3))
             >>> system.condition()
             0.5
         """
@@ -126,38 +130,40 @@ class LinearSystem:
 class Perturbation(Metric):
     r"""How large a message is beside what the defence added to it, and whether the paper's theorem speaks of it.
 
-    With \(B\) what would have been sent without a defence for the same raw examples, and \(E\) = sent - \(B\), where a tensor that was
-    withheld counts as zeros, there are up to three readings. None of them is about leakage by itself.
+    With \(B\) what would have been sent without a defence for the same raw examples, and \(E\) = sent - \(B\), where a
+    tensor that was withheld counts as zeros, there are up to three readings. None of them is about leakage by itself.
 
-    - `gradient_ratio`: \(\lVert B \rVert / \lVert E \rVert\), the abscissa of the paper's trade-off curves. The value is the
-      geometric mean over messages: it is the mean on the logarithmic axis on which the ratio is drawn, the same for a ratio and its
-      inverse, and not ruled by the one message that was hardly touched. Each message's ratio is kept between 2^-23 and 2^23.
-      There is none if no message was changed at all.
-    - `theorem_condition`: the share of messages with \(\lVert B^{-1} E_B \rVert < 1\), where B is the diagonal matrix of the bias
-      gradient of the first layer that has weight and bias, without its zero entries (rectified units that are off).
+    - `gradient_ratio`: \(\lVert B \rVert / \lVert E \rVert\), the abscissa of the paper's trade-off curves. The value
+      is the geometric mean over messages: it is the mean on the logarithmic axis on which the ratio is drawn, the same
+      for a ratio and its inverse, and not ruled by the one message that was hardly touched. Each message's ratio is
+      kept between 2^-23 and 2^23. There is none if no message was changed at all.
+    - `theorem_condition`: the share of messages with \(\lVert B^{-1} E_B \rVert < 1\), where B is the diagonal matrix
+      of the bias gradient of the first layer that has weight and bias, without its zero entries (rectified units that
+      are off).
     - `theorem_bound`: the median, over messages where that holds, of
 
       .. math:: \frac{\kappa(B)}{1 - \lVert B^{-1} E_B \rVert}
           \left( \frac{\lVert E_B \rVert}{\lVert B \rVert} + \frac{\lVert E_W \rVert}{\lVert W \rVert} \right) .
 
-      Norms of diagonal matrices are spectral (the largest entry), those of the weight gradient Euclidean over all entries.
-      There is none if the condition holds nowhere.
+      Norms of diagonal matrices are spectral (the largest entry), those of the weight gradient Euclidean over all
+      entries. There is none if the condition holds nowhere.
 
-    The bound limits from above the relative error of solving \(B x = W\) with what was sent. For one example and one step the solution is
-    that example; for larger batches each row of it is a mixture of examples. Where the condition fails the theorem is silent: attacks
-    may succeed all the same.
+    The bound limits from above the relative error of solving \(B x = W\) with what was sent. For one example and one
+    step the solution is that example; for larger batches each row of it is a mixture of examples. Where the condition
+    fails the theorem is silent: attacks may succeed all the same.
 
-    Differs from the paper: the ratio is taken over all tensors, not over one layer's biases, so that defences that leave biases alone
-    have one; its mean is geometric; the index set I is all rows with a bias gradient; a convolution's diagonal is its bias gradient, summed over
-    positions. The paper reads a failed condition as a guarantee against attacks, which the theorem does not give.
+    Differs from the paper: the ratio is taken over all tensors, not over one layer's biases, so that defences that
+    leave biases alone have one; its mean is geometric; the index set I is all rows with a bias gradient; a
+    convolution's diagonal is its bias gradient, summed over positions. The paper reads a failed condition as a
+    guarantee against attacks, which the theorem does not give.
 
     Example:
         >>> Perturbation().claim
         'message'
 
     References:
-        Fan et al., Rethinking Privacy Preserving Deep Learning: How to Evaluate and Thwart Privacy Attacks, 2020, section 2.2,
-        theorems 2.2 and 5.4, appendix A; the ratio in section 4.2 and figure 5.
+        Fan et al., Rethinking Privacy Preserving Deep Learning: How to Evaluate and Thwart Privacy Attacks, 2020,
+        section 2.2, theorems 2.2 and 5.4, appendix A; the ratio in section 4.2 and figure 5.
     """
 
     kind: Literal["perturbation"] = "perturbation"
@@ -171,7 +177,7 @@ class Perturbation(Metric):
         known = [
             (ground_truth.plain.tensors, ground_truth.sent.tensors) for ground_truth in truth if ground_truth.plain is not None
         ]
-        # Of a training that diverged there is nothing to say.
+        # Nothing can be said of a training run that diverged.
         pairs = [pair for pair in known if all(map(math.isfinite, magnitudes(*pair)))]
         systems = [system for pair in pairs if (system := LinearSystem.of(*pair)) is not None]
         return (*self._ratio(pairs, rng), *_theorem(systems))
@@ -189,14 +195,14 @@ def _theorem(systems: Sequence[LinearSystem]) -> list[Reading]:
     if not systems:
         return []
     holds = [float(system.condition() < 1) for system in systems]
-    interval = of_share(torch.tensor(holds), torch.arange(len(holds)))
-    found = [_reading("theorem_condition", sum(holds) / len(holds), interval, holds)]
+    interval = share_interval(torch.tensor(holds), torch.arange(len(holds)))
+    readings = [_reading("theorem_condition", sum(holds) / len(holds), interval, holds)]
     bounds = [bound for system in systems if math.isfinite(bound := system.bound())]
-    return [*found, _reading("theorem_bound", median(bounds), median_interval(bounds), bounds)] if bounds else found
+    return [*readings, _reading("theorem_bound", median(bounds), median_interval(bounds), bounds)] if bounds else readings
 
 
 def median_interval(values: Sequence[float]) -> Interval:
-    r"""Return the interval of a median between two of the values, which holds at 95 % for any distribution; it needs six.
+    r"""Return the 95 % interval of a median between two of the values, for any distribution; it needs six values.
 
     With the values in order it runs from the k-th to the k-th from the end, for the largest k with
     \(\Pr[Bin(n, 1/2) < k] \le 0.025\).

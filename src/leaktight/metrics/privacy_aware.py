@@ -1,7 +1,8 @@
-"""Privacy-aware: whether a defence hides images well enough at a price that was agreed to, as far as the measurements can tell."""
+"""Privacy-aware: whether a defence hides images well enough at the agreed price, as far as measurements can tell."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Literal
 
@@ -12,7 +13,6 @@ from leaktight.core.metric import Reading
 from leaktight.core.record import Record
 from leaktight.core.value import Value
 from leaktight.statistics.interval import wilson
-from leaktight.statistics.pooling import minus
 
 Verdict = Literal["holds", "does not hold", "undecided"]
 SHARE, LOSS = "hidden_share", "accuracy_loss"
@@ -23,8 +23,8 @@ class Claim(Value):
 
     Args:
         epsilon: the PSNR in dB below which an image counts as hidden, in (0, 100]; the smaller, the more is asked.
-        delta: the share of images that need not be hidden, in [0, 1]; the smaller, the more is asked, and the more images it takes:
-            with 0.1 at least 35, all of them hidden.
+        delta: the share of images that need not be hidden, in [0, 1]; the smaller, the more is asked, and the more
+            images it takes: with 0.1 at least 35, all of them hidden.
         gamma: the accuracy that may be lost, in [-1, 1]; the smaller, the more is asked.
     """
 
@@ -77,12 +77,12 @@ class PrivacyAware(Value):
 
     def __str__(self) -> str:
         """Say so in one sentence for each number."""
-        asked = f"({self.claim.epsilon:g} dB, {self.claim.delta:g}, {self.claim.gamma:g})"
+        claim = f"({self.claim.epsilon:g} dB, {self.claim.delta:g}, {self.claim.gamma:g})"
         said = {"holds": "is", "does not hold": "is not", "undecided": "may or may not be"}[self.verdict]
         return (
-            f"The defence {said} {asked}-privacy-aware. "
-            f"Below {self.claim.epsilon:g} dB: {_percent(self.used)} of {self.used.n} images as trained on, {_percent(self.raw)} as owned; "
-            f"{100 * (1 - self.claim.delta):g} % are asked. Accuracy lost: {_percent(self.loss)}; less than {100 * self.claim.gamma:g} % is asked."
+            f"The defence {said} {claim}-privacy-aware. Below {self.claim.epsilon:g} dB: {_percent(self.used)} of "
+            f"{self.used.n} images as trained on, {_percent(self.raw)} as owned; {100 * (1 - self.claim.delta):g} % "
+            f"are asked. Accuracy lost: {_percent(self.loss)}; less than {100 * self.claim.gamma:g} % is asked."
         )
 
 
@@ -93,9 +93,10 @@ def privacy_aware(
 
     .. math:: \Pr[PSNR(x^*, \hat x) < \epsilon] \ge 1 - \delta, \qquad ACC(M) - ACC(\hat M) < \gamma
 
-    Either part holds if its whole 95 % interval is on the right side, does not if the whole interval is on the wrong side, and is
-    undecided otherwise. Intervals are Wilson's for a share, and for the loss that of two independent accuracies (Newcombe's method 10, if
-    these have Wilson's). All parts hold together with less than 95 % of confidence.
+    Either part holds if its whole 95 % interval is on the right side, does not if the whole interval is on the wrong
+    side, and is undecided otherwise. Intervals are Wilson's for a share, and for the loss that of two independent
+    accuracies (Newcombe's method 10, if these have Wilson's). All parts hold together with less than 95 % of
+    confidence.
 
     It speaks of one attack: a defence holds against all that were tried if it does against each.
 
@@ -104,11 +105,12 @@ def privacy_aware(
         psnrs: the defended record's readings `psnr`, against the raw and the used images, with the value of each image.
         defended: the accuracy of the model trained under the defence, from the same record.
         undefended: that of the model trained without, from a record of the same scenario and seed.
-        messages: how many messages the images are behind, which is the number of trials: images of one message stand or fall
-            together. None if each is behind one of its own.
+        messages: how many messages the images are behind, which is the number of trials: images of one message stand or
+            fall together. None if each is behind one of its own.
 
     Example:
-        >>> psnrs = [Reading(name="psnr", value=8, n=40, each=(8.0,) * 40, against=against) for against in ("raw", "used")]
+        >>> psnr = Reading(name="psnr", value=8, n=40, each=(8.0,) * 40, against="raw")
+        >>> psnrs = [psnr, psnr.model_copy(update={"against": "used"})]
         >>> accuracies = [Reading(name="accuracy", value=v, low=v - 0.01, high=v + 0.01) for v in (0.7, 0.71)]
         >>> found = privacy_aware(Claim(epsilon=10, delta=0.1, gamma=0.05), psnrs, *accuracies)
         >>> found.verdict, found.used.value, round(found.used.low, 2), round(found.loss.high, 3)
@@ -116,26 +118,26 @@ def privacy_aware(
         >>> privacy_aware(Claim(epsilon=10, delta=0.01, gamma=0.05), psnrs, *accuracies).verdict
         'undecided'
 
-    Differs from the paper: it says "for all x in D", over which the probability is taken; here it is the share of the images that were
-    attacked, and an interval stands for the others. It scores the transformed image alone (`printed`); an attacker who undoes the
-    transformation has the original, so that `verdict` asks for both.
+    Differs from the paper: it says "for all x in D", over which the probability is taken; here it is the share of the
+    images that were attacked, and an interval stands for the others. It scores the transformed image alone (`printed`);
+    an attacker who undoes the transformation has the original, so that `verdict` asks for both.
 
     References:
-        Gao et al., Privacy-preserving Collaborative Learning with Automatic Transformation Search, 2021, Definition 2, Eq. 3 and 4.
-        Newcombe, Interval Estimation for the Difference between Independent Proportions, 1998.
+        Gao et al., Privacy-preserving Collaborative Learning with Automatic Transformation Search, 2021, Definition 2,
+        Eq. 3 and 4. Newcombe, Interval Estimation for the Difference between Independent Proportions, 1998.
     """
-    found = {reading.against: reading for reading in psnrs if reading.name == "psnr" and reading.each}
-    missing = [against for against in ("raw", "used") if against not in found]
+    by_batch = {reading.against: reading for reading in psnrs if reading.name == "psnr" and reading.each}
+    missing = [against for against in ("raw", "used") if against not in by_batch]
     if missing:
         raise InvalidValue(
             f"Definition 2 needs readings of `psnr` with the value of each image. Got none against the {missing[0]} images."
         )
-    shares = {against: _share(reading, claim.epsilon, messages) for against, reading in found.items()}
-    return PrivacyAware(claim=claim, used=shares["used"], raw=shares["raw"], loss=minus(undefended, defended, LOSS))
+    shares = {against: _share(reading, claim.epsilon, messages) for against, reading in by_batch.items()}
+    return PrivacyAware(claim=claim, used=shares["used"], raw=shares["raw"], loss=_loss(undefended, defended))
 
 
 def of_records(claim: Claim, defended: Record, undefended: Record) -> PrivacyAware:
-    """Return whether a defence is privacy-aware by two records of an audit: an attack on it, and anything of the training without.
+    """Return whether a defence is privacy-aware by two records: an attack on it, and any record without it.
 
     Args:
         claim: what is asked.
@@ -148,7 +150,7 @@ def of_records(claim: Claim, defended: Record, undefended: Record) -> PrivacyAwa
     accuracies = [record.reading("accuracy") for record in (defended, undefended)]
     if accuracies[0] is None or accuracies[1] is None:
         which = "defended" if accuracies[0] is None else "undefended"
-        raise InvalidValue(f"Definition 2 needs the `accuracy` of both trainings. Got none in the {which} record.")
+        raise InvalidValue(f"Definition 2 needs the `accuracy` of both training runs. Got none in the {which} record.")
     images = [reading for reading in defended.readings if reading.name == "psnr"]
     messages = min([one.victims, *(reading.n for reading in images)])
     return privacy_aware(claim, images, accuracies[0], accuracies[1], messages)
@@ -164,6 +166,15 @@ def _share(psnr: Reading, epsilon: float, messages: int | None) -> Reading:
         )
     low, high = wilson(share * trials, trials)
     return Reading(name=SHARE, value=share, low=low, high=high, n=len(hidden), leaks="low", against=psnr.against, each=hidden)
+
+
+def _loss(without: Reading, under: Reading) -> Reading:
+    value, n = without.value - under.value, min(without.n, under.n)
+    if without.low is None or without.high is None or under.low is None or under.high is None:
+        return Reading(name=LOSS, value=value, n=n)
+    low = value - math.hypot(without.value - without.low, under.high - under.value)
+    high = value + math.hypot(without.high - without.value, under.value - under.low)
+    return Reading(name=LOSS, value=value, low=low, high=high, n=n)
 
 
 def _above(share: Reading, least: float) -> Verdict:

@@ -1,4 +1,4 @@
-"""Recognisers: an independent classifier that says what a made-up picture shows, if anything. It is learned from public examples alone."""
+"""Recognisers: a classifier, learned from public examples alone, says what a made-up picture shows, if anything."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ STEPS = 800
 
 _BATCH = 64
 _KEPT = 4
-_made: dict[str, Recogniser] = {}
+_recognisers: dict[str, Recogniser] = {}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,18 +34,18 @@ class Recogniser:
 
     @torch.no_grad()
     def probabilities(self, inputs: Tensor) -> Tensor:
-        """Return the probability of each class, and last of nothing, a row for each image; images are cut to [0, 1], as a screen would."""
+        """Return the probability of each class, and last of nothing, by image; images are cut to [0, 1]."""
         images = inputs.detach().cpu().float().clamp(0, 1)
         pieces = [self.network(images[start : start + 512]) for start in range(0, len(images), 512)]
         return torch.cat(pieces).softmax(1)
 
 
 def recogniser(public: Batch, seed: int = 0) -> Recogniser:
-    """Return the recogniser of a set of public examples: two convolutions of 5x5 with stride 2, 16 and 32 channels, and a linear layer.
+    """Return the recogniser of public examples: two 5x5 convolutions of stride 2 (16, 32 channels) and a linear layer.
 
-    It may say that a picture shows nothing: a plain classifier has to assign noise to some class, often all of it to the same one, and would find
-    an attack that learned nothing very successful if that is the victim's. It follows from the examples and the seed alone; whoever asks
-    again about the same examples in this process is given the same one.
+    It may say that a picture shows nothing: a plain classifier has to assign noise to some class, often all of it to
+    the same one, and would find an attack that learned nothing very successful if that is the victim's. It follows from
+    the examples and the seed alone; whoever asks again about the same examples in this process is given the same one.
 
     Args:
         public: images in [0, 1] of shape (channels, height, width), with labels from 0.
@@ -59,18 +59,18 @@ def recogniser(public: Batch, seed: int = 0) -> Recogniser:
         tensor([0, 1, 2])
     """
     key = _content(public, seed)
-    if key not in _made:
-        _made[key] = _learned(public, seed)
-        for old in list(_made)[:-_KEPT]:
-            del _made[old]
-    return _made[key]
+    if key not in _recognisers:
+        _recognisers[key] = _train(public, seed)
+        for old in list(_recognisers)[:-_KEPT]:
+            del _recognisers[old]
+    return _recognisers[key]
 
 
-def nothing(images: Tensor, rng: Stream) -> Tensor:
-    """Return as many pictures that show nothing: three quarters are the images in pieces that are put together at random, the rest is smooth noise.
+def pictures_of_nothing(images: Tensor, rng: Stream) -> Tensor:
+    """Return as many pictures that show nothing: three quarters are shuffled pieces of the images, the rest is noise.
 
-    The pieces of one picture are single pixels, or squares of up to a seventh of its side. So they are as light and dark, and some as smooth, as
-    what they are made of.
+    The pieces of one picture are single pixels, or squares of up to a seventh of its side. So they are as light and
+    dark, and some as smooth, as what they are made of.
 
     Args:
         images: of shape (examples, channels, height, width).
@@ -78,35 +78,35 @@ def nothing(images: Tensor, rng: Stream) -> Tensor:
 
     Example:
         >>> image = torch.arange(64.0).view(1, 1, 8, 8) / 64
-        >>> sorted(nothing(image, stream(0)).flatten().tolist()) == image.flatten().tolist()
+        >>> sorted(pictures_of_nothing(image, stream(0)).flatten().tolist()) == image.flatten().tolist()
         True
     """
     side = min(images.shape[-2:])
     largest = 1
     while largest * 14 <= side:
         largest *= 2
-    found = images.clone()
+    pictures = images.clone()
     for place, size in enumerate((1, max(1, largest // 2), largest)):
-        found[place::4] = _shuffled(images[place::4], size, rng)
+        pictures[place::4] = _shuffle(images[place::4], size, rng)
     rest = images[3::4]
     if len(rest):
         coarse = torch.rand(*rest.shape[:2], *(max(2, each // 4) for each in rest.shape[-2:]), generator=rng)
-        found[3::4] = F.interpolate(coarse, rest.shape[-2:], mode="bilinear", align_corners=False)
-    return found
+        pictures[3::4] = F.interpolate(coarse, rest.shape[-2:], mode="bilinear", align_corners=False)
+    return pictures
 
 
-def _shuffled(images: Tensor, size: int, rng: Stream) -> Tensor:
-    """Return images whose squares of so many pixels a side are in another order, in each image anew; what does not fill a square stays."""
+def _shuffle(images: Tensor, size: int, rng: Stream) -> Tensor:
+    """Shuffle each image's squares of so many pixels a side; what does not fill a square stays."""
     count, channels, height, width = images.shape
     down, across = height // size, width // size
     inner = images[..., : down * size, : across * size]
     pieces = inner.reshape(count, channels, down, size, across, size).permute(0, 2, 4, 1, 3, 5).flatten(1, 2)
     order = torch.rand(count, down * across, generator=rng).argsort(1)
     moved = torch.stack([each[places] for each, places in zip(pieces, order, strict=True)]) if count else pieces
-    found = images.clone()
+    shuffled = images.clone()
     back = moved.reshape(count, down, across, channels, size, size).permute(0, 3, 1, 4, 2, 5)
-    found[..., : down * size, : across * size] = back.reshape(inner.shape)
-    return found
+    shuffled[..., : down * size, : across * size] = back.reshape(inner.shape)
+    return shuffled
 
 
 def _content(public: Batch, seed: int) -> str:
@@ -116,7 +116,7 @@ def _content(public: Batch, seed: int) -> str:
     return digest.hexdigest()
 
 
-def _learned(public: Batch, seed: int) -> Recogniser:
+def _train(public: Batch, seed: int) -> Recogniser:
     inputs, labels = public.inputs.detach().cpu().float(), public.labels.cpu()
     classes = int(labels.max()) + 1
     network = _network(tuple(inputs.shape[1:]), classes + 1, seed)
@@ -128,7 +128,7 @@ def _learned(public: Batch, seed: int) -> Recogniser:
             if not len(order):
                 order = torch.randperm(len(labels), generator=rng)
             chosen, order = order[:_BATCH], order[_BATCH:]
-            empty = nothing(inputs[chosen][: _BATCH // 4], rng)
+            empty = pictures_of_nothing(inputs[chosen][: _BATCH // 4], rng)
             wanted = torch.cat([labels[chosen], labels.new_full((len(empty),), classes)])
             steps.zero_grad()
             loss = F.cross_entropy(network(torch.cat([inputs[chosen], empty])), wanted)

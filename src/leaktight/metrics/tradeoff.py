@@ -43,7 +43,7 @@ class Point:
             raise InvalidValue(f"The `distance` of a Point must be a number in [0, inf). Got {self.distance.value} instead.")
 
 
-def calibrated(accuracy: float, distance: float) -> float:
+def calibrated_performance(accuracy: float, distance: float) -> float:
     r"""Return the calibrated performance \(Acc \cdot dist\): high only if the model is good and the attack is not.
 
     Args:
@@ -51,11 +51,12 @@ def calibrated(accuracy: float, distance: float) -> float:
         distance: how far from the truth the attack ends, at least 0.
 
     Example:
-        >>> calibrated(0.5, 0.8)
+        >>> calibrated_performance(0.5, 0.8)
         0.4
 
     References:
-        Fan et al., Rethinking Privacy Preserving Deep Learning: How to Evaluate and Thwart Privacy Attacks, 2020, Definition 1.
+        Fan et al., Rethinking Privacy Preserving Deep Learning: How to Evaluate and Thwart Privacy Attacks, 2020,
+        Definition 1.
     """
     return accuracy * distance
 
@@ -65,8 +66,8 @@ def cap(points: Sequence[Point]) -> float:
 
     .. math:: CAP = \frac{1}{n} \sum_m Acc_m \cdot dist_m
 
-    It depends on which strengths were measured, so only defences swept over alike ranges of the ratio can be compared by it. A
-    distance without an upper end, such as the relative error of dark images, may lift it above 1.
+    It depends on which strengths were measured, so only defences swept over alike ranges of the ratio can be compared
+    by it. A distance without an upper end, such as the relative error of dark images, may lift it above 1.
 
     Args:
         points: the characteristic, at least one point.
@@ -77,23 +78,24 @@ def cap(points: Sequence[Point]) -> float:
         0.30000000000000004
 
     References:
-        Fan et al., Rethinking Privacy Preserving Deep Learning: How to Evaluate and Thwart Privacy Attacks, 2020, Eq. 1.
+        Fan et al., Rethinking Privacy Preserving Deep Learning: How to Evaluate and Thwart Privacy Attacks, 2020, Eq.
+        1.
     """
     if not points:
         raise InvalidValue("A calibrated averaged performance needs at least one point. Got none instead.")
-    return fmean(calibrated(point.accuracy.value, point.distance.value) for point in points)
+    return fmean(calibrated_performance(point.accuracy.value, point.distance.value) for point in points)
 
 
 def cap_interval(points: Sequence[Point]) -> Interval:
     r"""Return a cautious 95 % interval of the calibrated averaged performance; none if a reading has none.
 
-    With \(h\) the distance from a value to the end of its interval on one side, the error of each product is that of two independent
-    factors, for accuracy comes from test data and distance from victims,
+    With \(h\) the distance from a value to the end of its interval on one side, the error of each product is that of
+    two independent factors, for accuracy comes from test data and distance from victims,
 
     .. math:: \frac{1}{n} \sum_m \sqrt{(dist_m \, h^{Acc}_m)^2 + (Acc_m \, h^{dist}_m)^2} .
 
-    Errors of different strengths are added as if they always had the same sign: all strengths share test data, victims and often
-    the seed, so more points do not make the mean more certain. The lower end is never below 0.
+    Errors of different strengths are added as if they always had the same sign: all strengths share test data, victims
+    and often the seed, so more points do not make the mean more certain. The lower end is never below 0.
 
     Args:
         points: the characteristic, at least one point.
@@ -137,7 +139,8 @@ def region(ratio: float) -> Region:
         ('green', 'white', 'white', 'red')
 
     References:
-        Fan et al., Rethinking Privacy Preserving Deep Learning: How to Evaluate and Thwart Privacy Attacks, 2020, section 4.2.
+        Fan et al., Rethinking Privacy Preserving Deep Learning: How to Evaluate and Thwart Privacy Attacks, 2020,
+        section 4.2.
     """
     _check(ratio)
     return "green" if ratio < GREEN_BELOW else "white" if ratio <= RED_ABOVE else "red"
@@ -151,7 +154,8 @@ def abscissa(ratio: float) -> float:
         (0.0, 2.0)
 
     References:
-        Fan et al., Rethinking Privacy Preserving Deep Learning: How to Evaluate and Thwart Privacy Attacks, 2020, figure 5.
+        Fan et al., Rethinking Privacy Preserving Deep Learning: How to Evaluate and Thwart Privacy Attacks, 2020,
+        figure 5.
     """
     _check(ratio)
     return math.log10(ratio + 1)

@@ -20,10 +20,12 @@ EDGE = 1e-3
 
 
 def gains(probabilities: Tensor, truth: Tensor, edge: float = EDGE) -> Tensor:
-    r"""Return what each message's probability is worth beside knowing nothing, in nats: \(\log f[g_i](p_i) - \log f[\emptyset](p_i)\).
+    r"""Return what each message's probability is worth beside knowing nothing, in nats.
 
-    Without a message the attacker says \(f[\emptyset] = 1/2\), so that this is \(\log 2 + \log f[g_i](p_i)\): at most \(\log 2\), for certainty in what is
-    true; 0 for a half; and far below for certainty in what is not.
+    .. math:: \log f[g_i](p_i) - \log f[\emptyset](p_i)
+
+    Without a message the attacker says \(f[\emptyset] = 1/2\), so that this is \(\log 2 + \log f[g_i](p_i)\): at most
+    \(\log 2\), for certainty in what is true; 0 for a half; and far below for certainty in what is not.
 
     Args:
         probabilities: f[g](1), that of the property, for each message along the last dimension.
@@ -44,13 +46,13 @@ def gains(probabilities: Tensor, truth: Tensor, edge: float = EDGE) -> Tensor:
     return MOST + torch.where(truth.cpu().bool(), likely, 1 - likely).log()
 
 
-def balanced(values: Tensor, truth: Tensor) -> Tensor:
+def balanced_mean(values: Tensor, truth: Tensor) -> Tensor:
     """Return the mean over messages, where those with the property count for a half and those without for the other.
 
     Saying a half without a message is right only if either is as likely; the messages at hand may be otherwise.
 
     Example:
-        >>> balanced(torch.tensor([1.0, 1.0, 1.0, 0.0]), torch.tensor([1, 1, 1, 0])).item()
+        >>> balanced_mean(torch.tensor([1.0, 1.0, 1.0, 0.0]), torch.tensor([1, 1, 1, 0])).item()
         0.5
     """
     has = truth.cpu().bool()
@@ -64,7 +66,8 @@ def v_information(probabilities: Tensor, truth: Tensor, edge: float = EDGE) -> T
 
     .. math:: \hat I(G \to P) = \log 2 + \frac12 \sum_{p \in \{0, 1\}} \frac{1}{n_p} \sum_{i: p_i = p} \log f[g_i](p_i)
 
-    At most \(\log 2\). Below 0 a classifier does worse than one that says a half to everything, which any attacker is free to do.
+    At most \(\log 2\). Below 0 a classifier does worse than one that says a half to everything, which any attacker is
+    free to do.
 
     Args:
         probabilities: f[g](1), that of the property, for each message along the last dimension.
@@ -84,14 +87,14 @@ def v_information(probabilities: Tensor, truth: Tensor, edge: float = EDGE) -> T
         Xu et al., A Theory of Usable Information under Computational Constraints, 2020, Definition 2.
         Mo et al., Layer-wise Characterization of Latent Information Leakage in Federated Learning, 2021, eq. 7.
     """
-    return balanced(gains(probabilities, truth, edge), truth)
+    return balanced_mean(gains(probabilities, truth, edge), truth)
 
 
 def best_of(each: Tensor, truth: Tensor, rng: Stream) -> Tensor:
     """Return the V-information of the union of several families and of saying a half to everything.
 
-    The best on some messages would look better there than it is. So messages are dealt out to two halves, and each half is judged by
-    what is best on the other.
+    The best on some messages would look better there than it is. So messages are dealt out to two halves, and each half
+    is judged by what is best on the other.
 
     Args:
         each: the gains of each family (first dimension) by each message (last dimension).
@@ -113,15 +116,15 @@ def best_of(each: Tensor, truth: Tensor, rng: Stream) -> Tensor:
     for kind in (has, ~has):
         members = kind.nonzero()[:, 0]
         half[members[torch.randperm(len(members), generator=rng)]] = torch.arange(len(members)) % 2
-    found = torch.empty_like(each[0])
+    chosen = torch.empty_like(each[0])
     for own in (half == 0, half == 1):
-        best = balanced(every[..., ~own], has[~own]).argmax(0)
-        found[..., own] = every[..., own].gather(0, best[None, ..., None].expand(1, *found[..., own].shape))[0]
-    return balanced(found, has)
+        best = balanced_mean(every[..., ~own], has[~own]).argmax(0)
+        chosen[..., own] = every[..., own].gather(0, best[None, ..., None].expand(1, *chosen[..., own].shape))[0]
+    return balanced_mean(chosen, has)
 
 
 def t_interval(values: Sequence[float], level: float = 0.95) -> Interval:
-    r"""Return Student's interval of the mean of some independent repetitions: \(\bar v \pm t_{n-1} s / \sqrt n\); one alone has none.
+    r"""Return Student's interval of a mean over repetitions, \(\bar v \pm t_{n-1} s / \sqrt n\); one alone has none.
 
     Example:
         >>> [round(end, 3) for end in t_interval([1.0, 2.0, 3.0])]

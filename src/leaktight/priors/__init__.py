@@ -1,4 +1,4 @@
-"""Priors, one file per idea: what examples look like before a message is seen, and the coordinates to search them in."""
+"""Priors, one file per idea: what examples look like before a message is seen, and coordinates for a search."""
 
 from leaktight.priors.flat import Flat
 from leaktight.priors.generic import Generic

@@ -35,7 +35,7 @@ class Law:
     per: Literal["pixel", "picture"]
 
     def variances(self, direction: int, height: int, width: int) -> Tensor:
-        """Return the variances of the DCT coefficients of one direction in colour space, (height, width) in double precision."""
+        """Return the variances of the DCT coefficients of one colour direction, (height, width) in double precision."""
         rows, columns = (torch.arange(side, dtype=torch.float64) / (2 * side) for side in (height, width))
         frequency = rows[:, None] + columns
         knee = self.knee if self.per == "pixel" else self.knee / math.sqrt(height * width)
@@ -51,10 +51,11 @@ COLOUR = Law(0.43, (0.12, 0.036, 0.003), (0.115, 0.0105, 0.005), (2.7, 3.0, 3.0)
 GREY = Law(0.33, (0.041,), (0.063,), (4.0,), 3.2, "picture")
 
 STRIDE = 0.025
-"""The largest change of a picture, as a root mean square over pixels, for a unit step of a search along a single cosine.
+"""The largest root mean square change of a picture for a unit step of a search along a single cosine.
 
-Coarse cosines vary by far more under the law. Chosen on eight CIFAR-10 training images and a gradient of DLNet each: after 60 evaluations
-of L-BFGS 35.7 dB with it and 31.3 without, under Gaussian noise of 0.001 32.6 and 30.8, of 0.01 22.8 with and without.
+Coarse cosines vary by far more under the law. Chosen on eight CIFAR-10 training images and a gradient of DLNet each:
+after 60 evaluations of L-BFGS 35.7 dB with it and 31.3 without, under Gaussian noise of 0.001 32.6 and 30.8, of 0.01
+22.8 with and without.
 """
 
 # One bright direction, then red against blue, then green against both.
@@ -62,31 +63,35 @@ OPPONENTS = ((3**-0.5, 3**-0.5, 3**-0.5), (2**-0.5, 0.0, -(2**-0.5)), (6**-0.5, 
 
 
 class Generic(Prior):
-    r"""Believe that examples look like pictures in general: smooth, mostly grey, of middling brightness. It needs no data at all.
+    r"""Believe that examples look like pictures in general: smooth, mostly grey, of middling brightness. Needs no data.
 
-    A Gaussian law. Colours become one bright and two opponent channels, each of which is a sum of cosines (an orthonormal DCT) with
-    independent coefficients. A picture's mean has a variance of its own; at frequencies \(f = f_\text{down} + f_\text{across}\) above 0
-    a coefficient's variance is
+    A Gaussian law. Colours become one bright and two opponent channels, each of which is a sum of cosines (an
+    orthonormal DCT) with independent coefficients. A picture's mean has a variance of its own; at frequencies
+    \(f = f_\text{down} + f_\text{across}\) above 0 a coefficient's variance is
 
     .. math:: \operatorname{var} c_f \propto (f + f_0)^{-a},
 
-    scaled so that a pixel's variance is the same for pictures of any size. The search runs in the coefficients over their standard
-    deviations, \(z \sim N(0, I)\), so that the prior is \(|z|^2 / 2\) and a step of one length is as likely in every direction.
+    scaled so that a pixel's variance is the same for pictures of any size. The search runs in the coefficients over
+    their standard deviations, \(z \sim N(0, I)\), so that the prior is \(|z|^2 / 2\) and a step of one length is as
+    likely in every direction.
 
     The constants were chosen by the mean log likelihood per pixel, each set with equal weight, and then rounded:
 
-    - Three channels: CIFAR-10 training images as they are and halved to 16x16, six classes of CIFAR-100, and the two photographs that
-      come with scikit-learn, brought to 16, 32 and 64 pixels (`photos`) and as crops of these sizes at full resolution. The knee
-      \(f_0\) is 0.014 cycles per pixel: counted per picture the best fit is 0.02 nats per pixel worse. Contours of equal variance
-      are straight lines, not circles, which are 0.01 to 0.02 nats worse: real scenes have many upright and level edges.
-      CIFAR-10 has 2.09 nats per pixel; white noise of the same variance around the same mean has -0.06, and a free variance for each coefficient 2.32.
-    - One channel: the above in grey, faces (Olivetti), digits (MNIST) and clothes (Fashion-MNIST), each kind with equal weight. Here one
-      object fills the picture whatever the size, and a knee of 3.2 cycles per picture fits better, by 0.02 nats. Digits are far from
-      photographs: 0.56 nats per pixel, against -0.42 for white noise of the same variance and 0.68 for a free variance for each
+    - Three channels: CIFAR-10 training images as they are and halved to 16x16, six classes of CIFAR-100, and the two
+      photographs that come with scikit-learn, brought to 16, 32 and 64 pixels (`photos`) and as crops of these sizes at
+      full resolution. The knee \(f_0\) is 0.014 cycles per pixel: counted per picture the best fit is 0.02 nats per
+      pixel worse. Contours of equal variance are straight lines, not circles, which are 0.01 to 0.02 nats worse: real
+      scenes have many upright and level edges. CIFAR-10 has 2.09 nats per pixel; white noise of the same variance
+      around the same mean has -0.06, and a free variance for each coefficient 2.32.
+    - One channel: the above in grey, faces (Olivetti), digits (MNIST) and clothes (Fashion-MNIST), each kind with equal
+      weight. Here one object fills the picture whatever the size, and a knee of 3.2 cycles per picture fits better, by
+      0.02 nats. Digits are far from photographs: 0.56 nats per pixel, against -0.42 for white noise of the same
+      variance and 0.68 for a free variance
+          for each
       coefficient; clothes 0.62, -0.39 and 0.73. A law chosen on photographs alone has -0.2 on digits.
 
-    Other numbers of channels count as so many independent grey pictures. Inputs that are no pictures, such as columns of a table, are
-    independent, each standard normal in the units that the network sees.
+    Other numbers of channels count as so many independent grey pictures. Inputs that are no pictures, such as columns
+    of a table, are independent, each standard normal in the units that the network sees.
 
     Example:
         >>> coordinates = Generic().coordinates((3, 32, 32), nn.Identity(), None, 10)
@@ -96,8 +101,9 @@ class Generic(Prior):
         0.3
 
     References:
-        Field, "Relations between the statistics of natural images and the response properties of cortical cells", 1987: the power law.
-        Ruderman, Cronin and Chiao, "Statistics of cone responses to natural images", 1998: opponent colours.
+        Field, "Relations between the statistics of natural images and the response properties of cortical cells", 1987:
+        the power law. Ruderman, Cronin and Chiao, "Statistics of cone responses to natural images", 1998: opponent
+        colours.
     """
 
     kind: Literal["generic"] = "generic"
@@ -177,7 +183,7 @@ class StandardNormal(NetworkUnits):
 
 
 def cosines(side: int) -> Tensor:
-    """Return the orthonormal discrete cosine transform (DCT-II) of so many numbers as a matrix, a row for each frequency.
+    """Return the orthonormal discrete cosine transform (DCT-II) as a matrix, a row for each frequency.
 
     Example:
         >>> basis = cosines(8)

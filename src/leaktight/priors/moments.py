@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 RANK = 512
-"""How many directions get a variance of their own, at most: beyond, a step of a search gets dearer faster than the law gets better."""
+"""How many directions get a variance of their own, at most: more cost a search more than they gain."""
 FLOOR = 0.01
-"""The least variance of a number or a direction. What never varied in public examples may still in others: a digit at the border."""
+"""The least variance of a number or direction: what never varied in public examples may still vary in others."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Shrinkage:
 
 @dataclasses.dataclass(frozen=True)
 class Moments:
-    r"""Class means \(m_c\) and a covariance \(D (\rho I + U (v - \rho) U^T) D\): scales, and some directions among what is left.
+    r"""Class means \(m_c\) and a covariance \(D (\rho I + U (v - \rho) U^T) D\): scales, and some directions.
 
     Args:
         means: \(m_c\), (classes, width).
@@ -108,7 +108,7 @@ def variances_of(deviations: Tensor, pseudo_count: float) -> Tensor:
 
 
 def leading(deviations: Tensor, rank: int) -> tuple[Tensor, Tensor]:
-    """Return the leading eigenvectors, (width, rank), of the covariance of deviations, and the variances along them, largest first.
+    """Return the leading eigenvectors, (width, rank), of the deviations' covariance, and their variances, falling.
 
     Of the two square matrices that have them, points by points or numbers by numbers, the smaller is taken apart.
 

@@ -16,7 +16,8 @@ def network_units(normalise: nn.Module, shape: tuple[int, ...]) -> tuple[Tensor,
     """Return the shift and the scale from the units that a network sees to natural ones.
 
     Args:
-        normalise: what the network does to its inputs first. One that is no `Normalise` is taken to leave them as they are.
+        normalise: what the network does to its inputs first. One that is no `Normalise` is taken to leave them as they
+            are.
         shape: the shape of one example's inputs.
 
     Example:

@@ -1,4 +1,4 @@
-"""Priors: what an attacker believes about examples before it sees a message, and the coordinates in which it searches them."""
+"""Priors: what an attacker believes about examples before it sees a message, and the coordinates of its search."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ from leaktight.core.value import Registered
 class Coordinates(abc.ABC):
     """What a search moves in place of pixels or columns: a vector of numbers for each example.
 
-    A prior owns its coordinates because they do half of its work: where a step of one length is as likely in every direction, a search
-    needs far fewer of them. `decode` and `penalty` are differentiable and fit for `torch.func` and for tracing.
+    A prior owns its coordinates because they do half of its work: where a step of one length is as likely in every
+    direction, a search needs far fewer of them. `decode` and `penalty` are differentiable and fit for `torch.func` and
+    for tracing.
 
     Args:
         shape: the shape of one example's inputs.
     """
 
     whitened: ClassVar[bool] = False
-    r"""Whether the prior is \(z \sim N(0, I)\) in these coordinates, so that standard normal numbers are a draw of it."""
+    r"""Whether the prior is \(z \sim N(0, I)\) in these coordinates, so that standard normal numbers draw from it."""
 
     def __init__(self, shape: tuple[int, ...]) -> None:
         self.shape = shape
@@ -34,10 +35,10 @@ class Coordinates(abc.ABC):
         """How many numbers stand for one example."""
 
     def steps(self) -> Tensor:
-        """Return how far a search should move along each coordinate at a time, (width,): it may search u, where z is this times u.
+        """Return how far a search should move along each coordinate, (width,): z is this times what it searches.
 
-        Where a message says far more than the prior, coordinates in which the prior is round are too long in the directions that it
-        leaves open.
+        Where a message says far more than the prior, coordinates in which the prior is round are too long in the
+        directions that it leaves open.
         """
         return torch.ones(self.width)
 
@@ -82,8 +83,8 @@ class Whitened(Coordinates):
 class Prior(Registered):
     """What examples look like, to somebody who has not seen a message yet.
 
-    Write `coordinates`. A prior is public: it may use the shape of examples, how the network scales them, and public examples where the
-    threat model grants some, and nothing else.
+    Write `coordinates`. A prior is public: it may use the shape of examples, how the network scales them, and public
+    examples where the threat model grants some, and nothing else.
     """
 
     family: ClassVar[str] = "prior"

@@ -19,9 +19,9 @@ from leaktight.priors.prior import Coordinates, Prior, Whitened
 LEAST = 10
 """How many public examples it takes to say more than `generic` does."""
 EVERY, MANY = 5, 1000
-"""Every so many examples one is held out to choose the shrinkage by, in turn; once is enough where there are more than so many."""
+"""One of so many examples is held out to choose the shrinkage, in turn; once is enough above so many examples."""
 WORTH = 0.005
-"""The gain in nats per number that all directions together must be worth, fewer in proportion: they make each step of a search dearer."""
+"""The gain in nats per number that all directions together must bring, as each makes a search dearer; fewer, less."""
 # What is tried: of two that are as good the first, which shrinks more.
 PSEUDO_COUNTS = (1000.0, 300.0, 100.0, 30.0, 10.0, 3.0, 1.0, 0.0)
 DIVISORS = (16, 8, 4, 2, 1)
@@ -36,16 +36,16 @@ class Public(Prior):
     .. math:: x = G\left(\sum_c t_c m_c + D \left(\sqrt{\rho}\, z + U (\sqrt{v} - \sqrt{\rho})\, U^T z\right)\right),
         \qquad z \sim N(0, I),
 
-    where \(G\) decodes the coordinates of the `generic` prior, and the rest is estimated in these: class means \(m_c\), the deviation
-    \(D\) of each coordinate around them, the leading eigenvectors \(U\) of their correlations, at most 512, the variances \(v\) along
-    these and \(\rho\) in all other directions. Few public examples can say little of many pixels, so all are shrunk, by what gives
-    held-out examples (every fifth) the best likelihood: class means to the mean of all, deviations to one for all, \(v\) to \(\rho\),
-    and directions that are not worth their cost are left out. With nothing left of all this the prior is `generic` around another mean.
-    Every example has a density.
+    where \(G\) decodes the coordinates of the `generic` prior, and the rest is estimated in these: class means \(m_c\),
+    the deviation \(D\) of each coordinate around them, the leading eigenvectors \(U\) of their correlations, at most
+    512, the variances \(v\) along these and \(\rho\) in all other directions. Few public examples can say little of
+    many pixels, so all are shrunk, by what gives held-out examples (every fifth) the best likelihood: class means to
+    the mean of all, deviations to one for all, \(v\) to \(\rho\), and directions that are not worth their cost are left
+    out. With nothing left of all this the prior is `generic` around another mean. Every example has a density.
 
-    Held-out log likelihood in nats per pixel, of `generic` and with 50, 500 and 3,000 public examples: MNIST 0.58, 0.68, 0.85, 1.45;
-    Fashion-MNIST 0.62, 0.72, 0.81, 0.89; faces (LFW) 2.33, 3.39, 3.41, 3.44; CIFAR-10 2.10, 2.31, 2.34, 2.34, where no directions are
-    worth it and class means neither help nor hurt.
+    Held-out log likelihood in nats per pixel, of `generic` and with 50, 500 and 3,000 public examples: MNIST 0.58,
+    0.68, 0.85, 1.45; Fashion-MNIST 0.62, 0.72, 0.81, 0.89; faces (LFW) 2.33, 3.39, 3.41, 3.44; CIFAR-10 2.10, 2.31,
+    2.34, 2.34, where no directions are worth it and class means neither help nor hurt.
 
     A class without public examples has the mean of all. A label that is not known for sure mixes the means.
 
@@ -77,8 +77,8 @@ class Public(Prior):
             )
         if tuple(public.inputs.shape[1:]) != shape:
             raise Refusal(
-                f"The prior public needs public examples of shape {shape}. Got {tuple(public.inputs.shape[1:])} instead; "
-                "bring them to that shape, or take `generic`."
+                f"The prior public needs public examples of shape {shape}. Got {tuple(public.inputs.shape[1:])} "
+                "instead; bring them to that shape, or take `generic`."
             )
         labels = public.labels.long() if self.class_means else torch.zeros_like(public.labels, dtype=torch.long)
         generic = generic_coordinates(shape, normalise)
@@ -184,7 +184,7 @@ class _Fold:
 
 @dataclasses.dataclass(frozen=True)
 class _Spectrum:
-    """Variances along leading directions, largest first: the points' own, the held-out ones', and theirs in all directions together."""
+    """Variances along leading directions, largest first: of points, of held-out ones, and of these in all directions."""
 
     own: Tensor
     seen: Tensor

@@ -21,8 +21,8 @@ class TotalVariation(Prior):
 
     .. math:: w \left(\overline{|x_{i+1,j} - x_{i,j}|} + \overline{|x_{i,j+1} - x_{i,j}|}\right),
 
-    a mean over all images of a message, channels and pixels. It is no normalised law: the weight is relative to the distance that a
-    search minimises, and has to be tuned for it.
+    a mean over all images of a message, channels and pixels. It is no normalised law: the weight is relative to the
+    distance that a search minimises, and has to be tuned for it.
 
     Args:
         weight: \(w\), in [0, inf); 0 is the flat prior.
@@ -65,7 +65,7 @@ class _TotalVariation(NetworkUnits):
 
 
 def total_variation(images: Tensor, *, colours: bool = False) -> Tensor:
-    """Return the mean absolute difference of neighbouring pixels, down plus across; an image of one row or column has none that way.
+    """Return the mean absolute difference of neighbouring pixels, down plus across; a single row or column has none.
 
     Args:
         images: (n, channels, height, width).

@@ -1,4 +1,4 @@
-"""Accuracy score: how well an untrained network can tell transformed images apart, as a hint of what it will learn from them."""
+"""Accuracy score: how well an untrained network tells transformed images apart, as a hint of what it will learn."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ CHUNK = 128
 def accuracy_score(task: Task, parameters: Tensors, images: Tensor, chunk: int = CHUNK) -> float:
     r"""Return how little the responses to different images are correlated; higher is better, and -1 is the most.
 
-    Row n of J is the derivative of the sum of all outputs for image n with respect to its pixels. With \(\sigma_1, \ldots, \sigma_N\) the
-    eigenvalues of the correlation matrix of the N rows and \(\epsilon = 10^{-5}\),
+    Row n of J is the derivative of the sum of all outputs for image n with respect to its pixels. With
+    \(\sigma_1, \ldots, \sigma_N\) the eigenvalues of the correlation matrix of the N rows and \(\epsilon = 10^{-5}\),
 
     .. math:: S = -\frac{1}{N} \sum_{n=1}^N \left( \log(\sigma_n + \epsilon) + \frac{1}{\sigma_n + \epsilon} \right) .
 
-    Rows that are all uncorrelated have eigenvalues of 1 and a score of -1; images that look alike to the network bring small
-    eigenvalues, which weigh heavily. An image that the outputs do not depend on, or by the same amount in all pixels, counts as an
-    eigenvalue of 0.
+    Rows that are all uncorrelated have eigenvalues of 1 and a score of -1; images that look alike to the network bring
+    small eigenvalues, which weigh heavily. An image that the outputs do not depend on, or by the same amount in all
+    pixels, counts as an eigenvalue of 0.
 
     Args:
         task: whose outputs are differentiated.
@@ -43,11 +43,12 @@ def accuracy_score(task: Task, parameters: Tensors, images: Tensor, chunk: int =
     Example:
         >>> from leaktight.testing import toy_batch, toy_task
         >>> task, images = toy_task(), toy_batch(4).inputs
-        >>> accuracy_score(task, task.model.tensors(), images) > accuracy_score(task, task.model.tensors(), images[[0, 0, 1, 1]])
+        >>> tensors = task.model.tensors()
+        >>> accuracy_score(task, tensors, images) > accuracy_score(task, tensors, images[[0, 0, 1, 1]])
         True
 
-    Differs from the paper: eq. 10 as printed has the other sign than "keep if at least T_acc" asks for, and eq. 9 averages over N where it
-    means the entries of a row. The public code sums over eigenvalues; the mean is the paper's.
+    Differs from the paper: eq. 10 as printed has the other sign than "keep if at least T_acc" asks for, and eq. 9
+    averages over N where it means the entries of a row. The public code sums over eigenvalues; the mean is the paper's.
 
     References:
         Gao et al., Privacy-preserving Collaborative Learning with Automatic Transformation Search, 2021, eq. 8 to 10.
@@ -55,7 +56,8 @@ def accuracy_score(task: Task, parameters: Tensors, images: Tensor, chunk: int =
     """
     if len(images) < 2 or chunk < 1:
         raise InvalidValue(
-            f"An accuracy score needs at least 2 images and a chunk of at least 1. Got {len(images)} images and a chunk of {chunk} instead."
+            f"An accuracy score needs at least 2 images and a chunk of at least 1. Got {len(images)} images and a "
+            f"chunk of {chunk} instead."
         )
     rows = torch.cat([_jacobian(task, parameters, part) for part in torch.split(images, chunk)])
     rows = rows - rows.mean(1, keepdim=True)
@@ -66,19 +68,20 @@ def accuracy_score(task: Task, parameters: Tensors, images: Tensor, chunk: int =
 
 
 def _jacobian(task: Task, parameters: Tensors, images: Tensor) -> Tensor:
-    """Return the derivative of each image's summed outputs by its pixels: examples do not meet, so one backward pass gives all."""
+    """Return the derivative of each image's summed outputs by its pixels; one backward pass gives all."""
     leaf = images.detach().requires_grad_(True)
     outputs = task.predict(task.forward({name: tensor.detach() for name, tensor in parameters.items()}, leaf))
-    [found] = torch.autograd.grad(outputs.sum(), leaf, allow_unused=True, materialize_grads=True)
+    [gradient] = torch.autograd.grad(outputs.sum(), leaf, allow_unused=True, materialize_grads=True)
     # Not every device has double precision.
-    return found.flatten(1).cpu().double()
+    return gradient.flatten(1).cpu().double()
 
 
 class AccuracyScore(Probe):
     """Say what a transformation policy may cost in accuracy without training: by the correlation of responses.
 
-    Public examples of the run go through the policy; nothing private is read. The score wants the parameters of an untrained model, so
-    read it at the stage `initial`. The reading `accuracy_score` is at most -1, and higher is better; it is not about leakage.
+    Public examples of the run go through the policy; nothing private is read. The score wants the parameters of an
+    untrained model, so read it at the stage `initial`. The reading `accuracy_score` is at most -1, and higher is
+    better; it is not about leakage.
 
     Args:
         policy: what the images go through, as `3-1-7+43-18-18`; None scores them as they are.

@@ -22,12 +22,13 @@ MEASURES = ("norm", "cosine", "error", "slope")
 class ClassGradients(Probe):
     r"""Describe the gradients that a label party sent in each step, class by class, by quantiles over examples.
 
-    For row \(g_i\) of a batch of n, `norm` is \(n \|g_i\|\), the length of the gradient of the example's own loss, and `cosine` that of \(g_i\)
-    with the mean gradient of the positives of its step. The norm of what was computed, before any protection, has two factors. With loss
-    \(L_i = -\log p_i\), \(p_i\) the probability of the true one of two classes, and h the difference of the two scores, \(\nabla L_i = \pm (1 - p_i) \nabla h\):
-    `error` is \(1 - p_i = 1 - e^{-L_i}\), `slope` is \(\|\nabla h\|\). Readings are named `norm_positive_q50`, `cosine_negative_q5` and so on; the value is
-    the median over steps, `each` has every step in order. A step without an example of a class has no readings of it, so that
-    all steps are left out in which a class is missing.
+    For row \(g_i\) of a batch of n, `norm` is \(n \|g_i\|\), the length of the gradient of the example's own loss, and
+    `cosine` that of \(g_i\) with the mean gradient of the positives of its step. The norm of what was computed, before
+    any protection, has two factors. With loss \(L_i = -\log p_i\), \(p_i\) the probability of the true one of two
+    classes, and h the difference of the two scores, \(\nabla L_i = \pm (1 - p_i) \nabla h\): `error` is
+    \(1 - p_i = 1 - e^{-L_i}\), `slope` is \(\|\nabla h\|\). Readings are named `norm_positive_q50`,
+    `cosine_negative_q5` and so on; the value is the median over steps, `each` has every step in order. A step without
+    an example of a class has no readings of it, so that all steps are left out in which a class is missing.
 
     No attack can read this: it takes the labels. It shows what attacks live on.
 
@@ -47,7 +48,7 @@ class ClassGradients(Probe):
         """Read both classes of every cut gradient."""
         cut = [message for message in run.transcript if message.kind is Kind.CUT_GRADIENT]
         sent = [run.truths[message.key] for message in cut if message.key in run.truths]
-        steps = [found for ground_truth in sent if (found := described(ground_truth)) is not None]
+        steps = [quantiles for ground_truth in sent if (quantiles := class_quantiles(ground_truth)) is not None]
         if not steps:
             raise Refusal(f"{self.kind} needs a cut gradient of a batch with both classes. The run holds none.")
         every = torch.stack(steps)
@@ -60,7 +61,7 @@ class ClassGradients(Probe):
         )
 
 
-def described(ground_truth: GroundTruth) -> Tensor | None:
+def class_quantiles(ground_truth: GroundTruth) -> Tensor | None:
     """Return the quantiles of one step: by measure, then by class, then by share; None if a class is missing."""
     [tensor] = ground_truth.sent.tensors.values()
     rows, positive = tensor.flatten(1).double().cpu(), (ground_truth.raw.labels == 1).cpu()

@@ -1,4 +1,4 @@
-"""Counterfactual: what a probe would find if the senders of an undefended run had used a defence for these messages alone."""
+"""Counterfactual: what a probe would find if an undefended run's senders had used a defence for these messages."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ from leaktight.learning.client import Client
 
 
 class Counterfactual(Probe):
-    """Let every sender answer once more, with a defence, and show the result to another probe: many defences share one training.
+    """Let senders answer again, with a defence, and show that to another probe: many defences share a training run.
 
-    The model, the examples and the attacker stay what they were; only what was sent differs. So it says what a defence does to the
-    message, and nothing about what a training under it would have come to.
+    The model, the examples and the attacker stay what they were; only what was sent differs. So it says what a defence
+    does to the message, and nothing about what a training run under it would have come to.
 
     Args:
-        defence: what the senders would have used. It must leave the agreed task as it is, and starts without memory for each message.
-        probe: who looks at what they would have sent.
+        defence: what the senders would have used. It must leave the agreed task as it is, and starts without memory for
+            each message.
+        probe: reads what they would have sent.
 
     Example:
         >>> from leaktight.attacks import Analytic
@@ -41,11 +42,12 @@ class Counterfactual(Probe):
         >>> plain < 1e-6 < noised
         True
 
-    Differs from the paper: Gao et al. say that they apply each of 100 policies to the training set, and not whether a model was trained for
-    each; here none is.
+    Differs from the paper: Gao et al. say that they apply each of 100 policies to the training set, and not whether a
+    model was trained for each; here none is.
 
     References:
-        Gao et al., "Privacy-preserving Collaborative Learning with Automatic Transformation Search", 2021, section 4.2, Fig. 2.
+        Gao et al., "Privacy-preserving Collaborative Learning with Automatic Transformation Search", 2021, section 4.2,
+        Fig. 2.
     """
 
     kind: Literal["counterfactual"] = "counterfactual"
@@ -61,31 +63,33 @@ def counterfactual(run: Run, defence: Defence) -> Run:
     """Return an undefended run of gradients as it would have been under a defence.
 
     Raises:
-        Refusal: the run has a defence already, shares something else than gradients, or the defence changes the agreed task.
+        Refusal: the run has a defence already, shares something else than gradients, or the defence changes the agreed
+        task.
     """
     if not isinstance(run.defence, Undefended):
         raise Refusal(f"A counterfactual needs a run without a defence. This one has {run.defence}.")
     if defence.on_agree(run.public) is not run.public:
         raise Refusal(
-            f"A counterfactual needs a defence that leaves the agreed task as it is. {defence.kind} changes it, so train with it instead."
+            f"A counterfactual needs a defence that leaves the agreed task as it is. {defence.kind} changes it, so "
+            "train with it instead."
         )
-    asked: dict[str, Message] = {}
+    requests: dict[str, Message] = {}
     truths: dict[MessageKey, GroundTruth] = {}
     transcript = []
     for message in run.transcript:
         if message.kind is Kind.PARAMETERS:
-            asked[message.receiver] = message
+            requests[message.receiver] = message
         elif message.kind is not Kind.GRADIENT:
             raise Refusal(f"A counterfactual needs a run of gradients. This one has a message of kind {message.kind}.")
         elif message.key in run.truths:
-            truths[message.key] = _answered(run, defence, asked[message.sender], message)
+            truths[message.key] = _answer(run, defence, requests[message.sender], message)
             message = truths[message.key].sent
         transcript.append(message)
     return dataclasses.replace(run, transcript=tuple(transcript), defence=defence, truths=truths)
 
 
-def _answered(run: Run, defence: Defence, ask: Message, former: Message) -> GroundTruth:
-    """Return both sides of what a sender would have answered; who attacks knows the same facts of it."""
+def _answer(run: Run, defence: Defence, request: Message, former: Message) -> GroundTruth:
+    """Return the ground truth of what a sender would have answered; the attacker knows the same facts of it."""
     before = run.truths[former.key]
     own = run.locals.get(former.sender)
     client = Client(
@@ -96,7 +100,7 @@ def _answered(run: Run, defence: Defence, ask: Message, former: Message) -> Grou
         local=Local(former.sender, own.seed if own else 0),
         batch_size=len(before.raw),
     )
-    found = client.answer(ask)
+    answer = client.answer(request)
     return dataclasses.replace(
-        found, sent=dataclasses.replace(found.sent, facts=former.facts), plain=before.clean, owned=before.owned
+        answer, sent=dataclasses.replace(answer.sent, facts=former.facts), plain=before.clean, owned=before.owned
     )

@@ -33,11 +33,11 @@ ACTIVATIONS = (
 
 
 class LayerOutputs:
-    """A model that tells what its layers hand on; it is a copy, the task's own stays as it is.
+    """A copy of a task's model that returns what its layers hand on.
 
-    A layer is a module with parameters of its own that go out. Its output is taken after the activation function if a module of
-    `ACTIVATIONS` gets that very output, else as it is: a function that is called inside a `forward` is not seen. A module that is called
-    several times counts by its last call, one that is never called has no output.
+    A layer is a module with parameters of its own that go out. Its output is taken after the activation function if a
+    module of `ACTIVATIONS` gets that very output, else as it is: a function that is called inside a `forward` is not
+    seen. A module that is called several times counts by its last call, one that is never called has no output.
 
     Args:
         task: whose model.
@@ -69,9 +69,9 @@ class LayerOutputs:
         self._found.clear()
         with torch.no_grad():
             self._task.forward(self._parameters, inputs)
-        found = {layer: self._found[layer].reshape(len(inputs), -1) for layer in self._layers if layer in self._found}
+        outputs = {layer: self._found[layer].reshape(len(inputs), -1) for layer in self._layers if layer in self._found}
         self._found.clear()
-        return found
+        return outputs
 
     def _remember(self, layer: str) -> Any:
         def hook(module: nn.Module, given: tuple[Any, ...], output: Any) -> None:

@@ -1,4 +1,4 @@
-"""The learning curve: how good the model was at some moments of its training."""
+"""The learning curve: how good the model was at some moments of its training run."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ from leaktight.probes.public import public_examples
 
 
 class LearningCurve(Probe):
-    """Evaluate the parameters that were handed out before each round of a run; at the stage `training` that is throughout the training.
+    """Evaluate the parameters before each round of a run; at the stage `training`, throughout the training run.
 
-    Readings are `accuracy_after_10` and so on, on public examples, and `own_accuracy_after_10`, on what the participants own, as they hold it:
-    the number is that of the rounds before. Intervals are Wilson's.
+    Readings are `accuracy_after_10` and so on, on public examples, and `own_accuracy_after_10`, on what the
+    participants own, as they hold it: the number is that of the rounds before. Intervals are Wilson's.
 
     Args:
-        examples: on how many public examples, and how many of the participants' own, at least 1; more gives narrower intervals.
+        examples: on how many public examples, and how many of the participants' own, at least 1; more gives narrower
+            intervals.
 
     Example:
         >>> from leaktight.core.random import stream
@@ -34,7 +35,8 @@ class LearningCurve(Probe):
         >>> [reading.name for reading in found]
         ['accuracy_after_0', 'own_accuracy_after_0', 'accuracy_after_1', 'own_accuracy_after_1']
 
-    Differs from the paper: Fig. 3 evaluates on the transformed training images too; here the participants' images are as they were.
+    Differs from the paper: Fig. 3 evaluates on the transformed training images too; here the participants' images are
+    as they were.
 
     References:
         Gao et al., "Privacy-preserving Collaborative Learning with Automatic Transformation Search", 2021, Fig. 3.
@@ -58,13 +60,13 @@ class LearningCurve(Probe):
         for played, tensors in sorted(handed.items()):
             parameters = run.public.model_parameters(tensors)
             for name, batch in (("accuracy", public), ("own_accuracy", own)):
-                [found] = utility(run.public, parameters, batch)
-                readings.append(found.model_copy(update={"name": f"{name}_after_{played}"}))
+                [accuracy] = utility(run.public, parameters, batch)
+                readings.append(accuracy.model_copy(update={"name": f"{name}_after_{played}"}))
         return Finding(tuple(readings))
 
 
 def _own(run: Run, count: int, rng: Stream) -> Batch:
-    """Return at most so many examples that senders own, or that they sent messages about where nobody wrote down what they own."""
+    """Return at most so many examples that senders own, or, where that is unknown, that they sent messages about."""
     parts: dict[object, Batch] = {}
     for key, ground_truth in run.truths.items():
         # What a sender owns is the same behind each of its messages.

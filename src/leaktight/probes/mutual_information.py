@@ -1,4 +1,4 @@
-"""Mutual information: how much each layer's activations still tell of which input went in."""
+"""Mutual information: how much each layer's activations reveal about which input went in."""
 
 from __future__ import annotations
 
@@ -23,23 +23,26 @@ _BYTES, _TOGETHER = 384 * 2**20, 64
 
 
 class MutualInformation(Probe):
-    r"""Bound what the activations of each layer tell of their input, on public examples at the parameters that were sent last.
+    r"""Bound what each layer's activations reveal about their input, on public examples at the latest parameters.
 
-    Activations are a function of their input, so that without noise they tell everything. With noise of deviation \(\sigma\) in each unit
-    and X uniform over N examples, `mutual_information_lower` and `mutual_information_upper` are kernel bounds on \(I(X; T_l)\) in bits (see
-    `information_bounds`), and `mutual_information_lower_share` and `mutual_information_upper_share` those as shares of \(\log_2 N\), which is all
-    that N examples can tell. The activations \(t_l\) are those at the output of each layer with weights, after its activation function
-    if one follows directly, before any pooling; the head's are its scores, without softmax.
+    Activations are a function of their input, so that without noise they tell everything. With noise of deviation
+    \(\sigma\) in each unit and X uniform over N examples, `mutual_information_lower` and `mutual_information_upper` are
+    kernel bounds on \(I(X; T_l)\) in bits (see `information_bounds`), and `mutual_information_lower_share` and
+    `mutual_information_upper_share` those as shares of \(\log_2 N\), which is all that N examples can tell. The
+    activations \(t_l\) are those at the output of each layer with weights, after its activation function if one follows
+    directly, before any pooling; the head's are its scores, without softmax.
 
     Activations say what is passed forward. Gradients, which are what is shared, may give away more or less.
 
     Args:
-        samples: N, how many public examples at most, at least 2. More tell layers apart that few do not; the time grows as \(N^2\), and
-            so does memory, by \(8 N^2\) bytes for each layer.
-        noise: \(\sigma\), above 0; the larger, the less is told. The default has variance 0.1. Saxe et al. take 0.1 and 0.001, for
-            networks with a few dozen units; in wide layers either leaves hardly a doubt, and both bounds are near \(\log_2 N\).
-        scaled: whether \(\sigma\) is in units of each layer's own deviation (the root of the mean variance over its units), so that layers
-            with large activations do not tell more by that alone. Else in the activations' units, as in the literature.
+        samples: N, how many public examples at most, at least 2. More tell layers apart that few do not; the time grows
+            as \(N^2\), and so does memory, by \(8 N^2\) bytes for each layer.
+        noise: \(\sigma\), above 0; the larger, the less is told. The default has variance 0.1. Saxe et al. take 0.1 and
+            0.001, for networks with a few dozen units; in wide layers either leaves hardly a doubt, and both bounds are
+            near \(\log_2 N\).
+        scaled: whether \(\sigma\) is in units of each layer's own deviation (the root of the mean variance over its
+            units), so that layers with large activations do not tell more by that alone. Else in the activations'
+            units, as in the literature.
 
     Example:
         >>> from leaktight.core.random import stream
@@ -50,12 +53,12 @@ class MutualInformation(Probe):
         >>> all(0 <= reading.value <= 4 for reading in found)
         True
 
-    Differs from the paper: it shows the upper bound as a share alone, on all of 9315 examples, and does not say its noise. Its equation lacks
-    the exponential. `scaled` is ours.
+    Differs from the paper: it shows the upper bound as a share alone, on all of 9315 examples, and does not say its
+    noise. Its equation lacks the exponential. `scaled` is ours.
 
     References:
-        Mo et al., Layer-wise Characterization of Latent Information Leakage in Federated Learning, 2021, section 9.1, eq. 11 and 12.
-        Saxe et al., On the Information Bottleneck Theory of Deep Learning, 2018, for the noise.
+        Mo et al., Layer-wise Characterization of Latent Information Leakage in Federated Learning, 2021, section 9.1,
+        eq. 11 and 12. Saxe et al., On the Information Bottleneck Theory of Deep Learning, 2018, for the noise.
         Kolchinsky and Tracey, Estimating Mixture Entropy with Pairwise Distances, 2017.
     """
 
@@ -86,7 +89,8 @@ class MutualInformation(Probe):
 def layer_distances(outputs: LayerOutputs, inputs: Tensor, memory: int = _BYTES) -> dict[str, tuple[Tensor, int]]:
     """Return the squared distance between the activations of each two inputs in each layer, and how many units it has.
 
-    Activations of as many inputs as fit are kept and compared with those of all that come after, which are made anew each time.
+    Activations of as many inputs as fit are kept and compared with those of all that come after, which are made anew
+    each time.
 
     Args:
         outputs: what makes activations.
@@ -100,17 +104,17 @@ def layer_distances(outputs: LayerOutputs, inputs: Tensor, memory: int = _BYTES)
     first = outputs(inputs[:1])
     kept = max(1, memory // sum(rows.nbytes for rows in first.values()))
     together = min(_TOGETHER, -(-kept // 2))
-    found = {layer: torch.zeros(count, count, dtype=torch.float64) for layer in first}
+    distances = {layer: torch.zeros(count, count, dtype=torch.float64) for layer in first}
     for start in range(0, count, kept):
         own: dict[str, list[Tensor]] = {layer: [] for layer in first}
         for begin in range(start, count, together):
             columns = slice(begin, begin + together)
-            made = outputs(inputs[columns])
-            for layer, squared in found.items():
+            others = outputs(inputs[columns])
+            for layer, squared in distances.items():
                 if begin < start + kept:
-                    own[layer].append(made[layer][: start + kept - begin])
+                    own[layer].append(others[layer][: start + kept - begin])
                 for place, part in enumerate(own[layer]):
                     rows = slice(start + place * together, start + place * together + len(part))
-                    between = squared_distances(part, made[layer])
+                    between = squared_distances(part, others[layer])
                     squared[rows, columns], squared[columns, rows] = between, between.T
-    return {layer: (squared, first[layer].shape[1]) for layer, squared in found.items()}
+    return {layer: (squared, first[layer].shape[1]) for layer, squared in distances.items()}

@@ -36,14 +36,15 @@ def privacy_scores(
     blends: int = BLENDS,
     chunk: int = CHUNK,
 ) -> Tensor:
-    r"""Return the area under the gradient similarity of each image, on the way from noise to the image; lower is more private.
+    r"""Return the area under each image's gradient similarity, on the way from noise to it; lower is more private.
 
     With \(g(x)\) the gradient of the loss at x under the image's label, and \(x_i = (1 - i) x_0 + i \hat x\),
 
     .. math:: S(\hat x) = \int_0^1 \frac{\langle g(x_i), g(\hat x) \rangle}{\|g(x_i)\| \, \|g(\hat x)\|} \, di
 
-    by the trapezoid rule. All blends of several images are one call of `torch.func`; the last blend is the image itself, whose gradient
-    is what the others are compared with. A gradient of zero has no direction: its similarity counts as 0.
+    by the trapezoid rule. All blends of several images are one call of `torch.func`; the last blend is the image
+    itself, whose gradient is what the others are compared with. A gradient of zero has no direction: its similarity
+    counts as 0.
 
     Args:
         task: whose loss is differentiated, in the parameters that go out.
@@ -62,39 +63,42 @@ def privacy_scores(
         >>> [round(score, 5) for score in scores.tolist()]  # from the image itself there is no way to go
         [1.0, 1.0, 1.0]
 
-    Differs from the paper: eq. 7 is the left sum over K points, which leaves the end at the image out; this is the trapezoid rule over
-    21 points, as in the public code. Of its two readings of the cosine, the text has `whole` and the public code `per_tensor`.
+    Differs from the paper: eq. 7 is the left sum over K points, which leaves the end at the image out; this is the
+    trapezoid rule over 21 points, as in the public code. Of its two readings of the cosine, the text has `whole` and
+    the public code `per_tensor`.
 
     References:
         Gao et al., Privacy-preserving Collaborative Learning with Automatic Transformation Search, 2021, eq. 5 to 7.
     """
     if images.shape != noise.shape or len(images) != len(labels):
         raise InvalidValue(
-            f"The `noise` and `labels` of a privacy score must be one for each of the images of shape {tuple(images.shape)}. "
-            f"Got noise of shape {tuple(noise.shape)} and {len(labels)} labels instead."
+            "The `noise` and `labels` of a privacy score must be one for each of the images of shape "
+            f"{tuple(images.shape)}. Got noise of shape {tuple(noise.shape)} and {len(labels)} labels instead."
         )
     if blends < 2 or chunk < 1:
         raise InvalidValue(
-            f"A privacy score needs at least 2 blends and a chunk of at least 1. Got {blends} blends and a chunk of {chunk} instead."
+            f"A privacy score needs at least 2 blends and a chunk of at least 1. Got {blends} blends and a chunk of "
+            f"{chunk} instead."
         )
     shared = [name for names in task.layers().values() for name in names]
     steps = torch.linspace(0, 1, blends, dtype=images.dtype, device=images.device).view(1, -1, *[1] * (images.dim() - 1))
-    found = []
+    scores = []
     for start in range(0, len(images), max(1, chunk // blends)):
         part = slice(start, start + max(1, chunk // blends))
         mixed = (1 - steps) * noise[part, None] + steps * images[part, None]
         batch = Batch(mixed.flatten(0, 1), labels[part].repeat_interleave(blends))
         each = gradient(task, parameters, batch, per_example=True).tensors
         curve = _cosines([each[name].reshape(*mixed.shape[:2], -1) for name in shared], similarity)
-        found.append(torch.trapezoid(curve, dx=1 / (blends - 1)))
-    return torch.cat(found) if found else images.new_zeros(0)
+        scores.append(torch.trapezoid(curve, dx=1 / (blends - 1)))
+    return torch.cat(scores) if scores else images.new_zeros(0)
 
 
 def _cosines(gradients: list[Tensor], similarity: Similarity) -> Tensor:
-    """Return the cosine of each blend's gradient (image, blend, entry) with that of the last blend, over all tensors."""
-    # A product and a sum: torch sums in pairs, while a matrix product adds up its entries one by one and loses the sixth digit.
-    dots = torch.stack([(one * one[:, -1:]).sum(2) for one in gradients])
-    norms = torch.stack([torch.linalg.vector_norm(one, dim=2) for one in gradients])
+    """Return the cosine of each blend's gradient (image, blend, entry) with the last blend's, over all tensors."""
+    # A product and a sum: torch sums in pairs, while a matrix product adds up its entries one by one and loses the
+    # sixth digit.
+    dots = torch.stack([(gradient * gradient[:, -1:]).sum(2) for gradient in gradients])
+    norms = torch.stack([torch.linalg.vector_norm(gradient, dim=2) for gradient in gradients])
     if similarity == "whole":
         dots, norms = dots.sum(0, keepdim=True), torch.linalg.vector_norm(norms, dim=0, keepdim=True)
     lengths = norms * norms[..., -1:]
@@ -104,9 +108,9 @@ def _cosines(gradients: list[Tensor], similarity: Similarity) -> Tensor:
 class PrivacyScore(Probe):
     """Say how private a transformation policy is without an attack: by the area under the gradient similarity.
 
-    Nothing private is read: public examples of the run go through the policy and are scored at the parameters that were sent last, as
-    `privacy_scores` does. The reading `privacy_score` is the mean over images, in [-1, 1] and mostly in [0, 1]; a high one leaks. Its
-    interval is bootstrapped over images, and `each` has the images in order.
+    Nothing private is read: public examples of the run go through the policy and are scored at the parameters that were
+    sent last, as `privacy_scores` does. The reading `privacy_score` is the mean over images, in [-1, 1] and mostly in
+    [0, 1]; a high one leaks. Its interval is bootstrapped over images, and `each` has the images in order.
 
     Args:
         policy: what the images go through, as `3-1-7+43-18-18`; None scores them as they are.

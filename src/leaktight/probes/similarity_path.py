@@ -1,4 +1,4 @@
-"""The similarity path: how close the candidates of an attack come to the observed gradient in each layer, while it searches."""
+"""The similarity path: how close an attack's candidates come to the observed gradient in each layer."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pydantic import Field, field_validator
 from torch import Tensor
 
 from leaktight.attacks.distance import cosine
-from leaktight.attacks.hypotheses import hypotheses
+from leaktight.attacks.hypotheses import guess_hypotheses
 from leaktight.attacks.matching import GradientMatching
 from leaktight.attacks.search_engine import SearchEngine
 from leaktight.attacks.victims import Victims
@@ -24,15 +24,17 @@ from leaktight.statistics.interval import bootstrap
 
 
 class SimilarityPath(Probe):
-    r"""Watch a gradient matching attack: at some moments of its search, compare the gradient of its candidates with the observed one.
+    r"""Watch a gradient matching attack: compare its candidates' gradient with the observed one during its search.
 
-    For layer l, candidate \(x^*\) and the message g that was sent, over the weights and biases of the layer as one vector,
+    For layer l, candidate \(x^*\) and the message g that was sent, over the weights and biases of the layer as one
+    vector,
 
     .. math:: \frac{\langle \nabla_l(x^*), g_l \rangle}{\lVert \nabla_l(x^*) \rVert \, \lVert g_l \rVert} .
 
-    Readings are `similarity_after_100` and so on, of each layer that was sent, the mean over messages: the number is that of the
-    evaluations before, `each` has the messages in order. Nothing private is read: it is what the attacker itself sees. A message whose
-    search has come to rest stays where it was; a candidate without a finite gradient counts as 0. Intervals are bootstrapped over messages.
+    Readings are `similarity_after_100` and so on, of each layer that was sent, the mean over messages: the number is
+    that of the evaluations before, `each` has the messages in order. Nothing private is read: it is what the attacker
+    itself sees. A message whose search has come to rest stays where it was; a candidate without a finite gradient
+    counts as 0. Intervals are bootstrapped over messages.
 
     Args:
         attack: whose candidates, without restarts; behind each message by itself, and by a distance.
@@ -46,7 +48,8 @@ class SimilarityPath(Probe):
         >>> [(reading.name, reading.layer) for reading in found][:3]
         [('similarity_after_0', 'body.1'), ('similarity_after_0', 'head'), ('similarity_after_10', 'body.1')]
 
-    Differs from the paper: it shows two shallow and two deep layers of one search, without saying which; here all layers, over messages.
+    Differs from the paper: it shows two shallow and two deep layers of one search, without saying which; here all
+    layers, over messages.
 
     References:
         Gao et al., "Privacy-preserving Collaborative Learning with Automatic Transformation Search", 2021, Fig. 6.
@@ -70,11 +73,15 @@ class SimilarityPath(Probe):
         """Run the attack and look at it on its way."""
         self.attack.check(self.threat.knows)
         view = self.threat.view(run)
-        found: dict[tuple[int, str], list[Tensor]] = {}
+        similarities: dict[tuple[int, str], list[Tensor]] = {}
         for _, victims in self.attack.cases(view, view.exchanges(), rng):
             for place, values in self._path(victims, view, rng).items():
-                found.setdefault(place, []).append(values)
-        return Finding(tuple(_reading(place, torch.cat(found[place]), rng) for place in sorted(found, key=lambda one: one[0])))
+                similarities.setdefault(place, []).append(values)
+        return Finding(
+            tuple(
+                _reading(place, torch.cat(similarities[place]), rng) for place in sorted(similarities, key=lambda one: one[0])
+            )
+        )
 
     def _path(self, victims: Victims, view: View, rng: Stream) -> Mapping[tuple[int, str], Tensor]:
         """Return the similarity of all victims, by the moment and the layer."""
@@ -88,7 +95,7 @@ class SimilarityPath(Probe):
                 points[evaluation][owners] = now
 
         objective = self.attack.objective(victims, view)
-        problem = objective.problem(hypotheses(victims, 1, rng))
+        problem = objective.problem(guess_hypotheses(victims, 1, rng))
         SearchEngine(problem, search, watch).run(self.attack.starts(objective, 1, rng), len(victims))
         path: dict[tuple[int, str], Tensor] = {}
         last = points[0]
@@ -99,12 +106,12 @@ class SimilarityPath(Probe):
         return path
 
 
-def _by_layer(found: Tensors, wanted: Tensors) -> dict[str, Tensor]:
+def _by_layer(candidate: Tensors, observed: Tensors) -> dict[str, Tensor]:
     """Return the cosine of each row in each layer, from the first to the last."""
-    layers = dict.fromkeys(map(layer_of, wanted))
-    own = {layer: [name for name in wanted if layer_of(name) == layer] for layer in layers}
+    layers = dict.fromkeys(map(layer_of, observed))
+    own = {layer: [name for name in observed if layer_of(name) == layer] for layer in layers}
     each = torch.func.vmap(lambda one, other: 1 - cosine(one, other))
-    return {layer: each({n: found[n] for n in names}, {n: wanted[n] for n in names}) for layer, names in own.items()}
+    return {layer: each({n: candidate[n] for n in names}, {n: observed[n] for n in names}) for layer, names in own.items()}
 
 
 def _reading(place: tuple[int, str], values: Tensor, rng: Stream) -> Reading:

@@ -10,9 +10,9 @@ from leaktight.core.run import Run
 
 
 class Utility(Probe):
-    """Reads nothing of a run: the record then carries the utility of its training and nothing else.
+    """Reads nothing of a run: the record then carries the utility of its training run and nothing else.
 
-    For tables of accuracies, where a training is wanted and no attack.
+    For tables of accuracies, which need a training run and no attack.
 
     Example:
         >>> print(Utility())

@@ -12,7 +12,7 @@ from pathlib import Path
 from leaktight.attacks.learned_inverter import LearnedInverter
 from leaktight.attacks.search_presets import SEARCHES
 from leaktight.attacks.strongest import Strongest
-from leaktight.attacks.suite import POSTERIOR, fitting, scale
+from leaktight.attacks.suite import POSTERIOR, fitting_attacks, scale
 from leaktight.core.attack import Attack
 from leaktight.core.defence import Defence
 from leaktight.core.document import parse_json
@@ -244,7 +244,7 @@ def _attack_costs(plan: Plan, suite: Mapping[str, Attack], most: float) -> dict[
                 view = _view(scenario, probe, defence, size, min(victims, TIMED), grid.seeds[0])
             except Refusal:
                 continue
-            for name, attack in fitting(suite, view)[0].items():
+            for name, attack in fitting_attacks(suite, view)[0].items():
                 timed.setdefault(name, (attack, view))
                 # A cell on noise beside each without a defence.
                 cells[name] += len(grid.seeds) * len(grid.stages) * (2 if defence == scenario.baseline else 1)

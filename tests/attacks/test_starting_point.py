@@ -1,9 +1,9 @@
-"""Starts at what public examples of a class look like."""
+"""Starting points: what public examples of a class look like, and patterns."""
 
 import pytest
 import torch
 
-from leaktight.attacks.initial import class_means, initial
+from leaktight.attacks.starting_point import class_means, initial_points
 from leaktight.core.errors import InvalidValue
 from leaktight.core.random import stream
 from leaktight.core.task import Batch
@@ -42,4 +42,4 @@ def test_draws_follow_the_stream_and_the_public_examples_are_left_alone(public):
 
 def test_a_shape_alone_makes_no_class_mean():
     with pytest.raises(InvalidValue, match=r"must be made from more than a shape. Got nothing else"):
-        initial("class_means", 1, (3, 4, 5), stream(0))
+        initial_points("class_means", 1, (3, 4, 5), stream(0))

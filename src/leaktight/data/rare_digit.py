@@ -16,7 +16,7 @@ _SIDE, _LEVELS = 8, 17
 
 
 class RareDigit(Source):
-    """Is it this digit? The 1,797 digits that come with scikit-learn, as a yes-or-no question with a tenth of yes: real, no download.
+    """Is it this digit? The 1,797 digits that come with scikit-learn, as a yes-or-no question whose answer is yes for a tenth: real, no download.
 
     It stands in for click and credit data at the smallest scale: rare positives, many columns, and columns that can be dealt out to two
     parties. The pictures and their digits are real; the question is ours, and an easy one: a linear classifier reaches a test AUC

@@ -13,7 +13,7 @@ from leaktight.core.threat import HINTS, Hints, Knows
 
 
 class FewHints(LabelAttack):
-    r"""Score each example by how far its gradient points from the known negatives' way to the known positives'.
+    r"""Score each example by how far its gradient points away from those of known negatives and towards those of known positives.
 
     With \(u_i = g_i / \|g_i\|_2\), the known positives \(K_1\) and the known negatives \(K_0\) of the same step,
 

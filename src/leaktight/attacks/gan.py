@@ -24,7 +24,7 @@ from leaktight.models.generator import Generator
 
 
 class GanAttack(Attack):
-    r"""Take part in a training, and learn to make pictures of a class that others own.
+    r"""Take part in training, and learn to make pictures of a class that others own.
 
     The attacker sits in a participant's chair while the model is trained. On each of its turns, with the parameters \(\theta\) that it is
     handed, it
@@ -48,7 +48,7 @@ class GanAttack(Attack):
         batch_size: fakes for each step, at least 2.
         optimiser: how the generator follows its gradient; what it remembers lasts from turn to turn.
         early_stop: end a turn's steps once the share of fakes that hit the target was as large in 15 steps in a row, in (0, 1]; lower is
-            quicker, None goes on. A fake hits if the victim's class has the largest score, or the attack key fits better than a random one.
+            quicker, None takes all steps. A fake hits if the victim's class has the largest score, or the attack key fits better than a random one.
         fakes: how many fakes it makes on each turn, at least 2.
         kept_rounds: of how many turns fakes are kept to train on, at least 1.
         class_key: what it knows of the victim's class key, where there are keys: `exact` it is, `distance` one that is \(\delta\) away from it, or

@@ -21,7 +21,7 @@ _START = 0.1
 
 
 class Surrogate(Attack):
-    r"""Search a top model of the attacker's own and a label for each row that together make the gradients which came, without any known label.
+    r"""Search for a top model and a label for each row that together give the gradients that were received, without any known label.
 
     With the activations \(a_i\) that the feature party sent, the rows \(\tilde g_i\) that came back, a surrogate top model h and surrogate labels
     \(\hat y_i = \sigma(\theta_i)\), it minimises over h and \(\theta\), for the messages of one pass together,

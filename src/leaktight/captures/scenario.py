@@ -32,7 +32,7 @@ from leaktight.models.factory import Factory
 
 
 class Captured(Scenario):
-    """Messages of a training that happened elsewhere, with or without the private batches behind them.
+    """Messages of a training run that happened elsewhere, with or without the private batches behind them.
 
     As `as_captured` each message is what was recorded. As `none` it is what its sender would have sent without a defence, computed from
     the private batch, where the owner gave it: what the captured messages are compared with.

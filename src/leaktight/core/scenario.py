@@ -12,7 +12,7 @@ from torch import Tensor
 from leaktight.core.defence import Defence, Undefended
 from leaktight.core.local import Memory
 from leaktight.core.message import Tensors
-from leaktight.core.metric import Reading
+from leaktight.core.metric import Quantity, Reading
 from leaktight.core.party import Party, Seat
 from leaktight.core.run import Run
 from leaktight.core.value import Registered
@@ -58,6 +58,11 @@ class Scenario(Registered):
     """Data, model, parties and protocol."""
 
     family: ClassVar[str] = "scenario"
+
+    @classmethod
+    def quantities(cls) -> Mapping[str, Quantity]:
+        """Return what the utility of its model is measured by: accuracy, unless it states something else."""
+        return {"accuracy": Quantity("accuracy", "%", digits=1)}
 
     @property
     def stages(self) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Literal
+from typing import ClassVar, Literal
 
 from leaktight.channels.layers import Drop
 from leaktight.core.channel import Channel
@@ -24,7 +24,7 @@ class Withhold(Defence):
 
     All participants withhold the same layers, and the server keeps their parameters as they are: these layers stay at their initial
     values, whatever the others learn around them. In the local steps behind an update they move along, and that is dropped with the
-    message. Nothing is said about a withheld layer, but the other layers' gradients come from the same examples and tell of them all the same.
+    message. Nothing is said about a withheld layer, but the other layers' gradients come from the same examples and reveal them all the same.
 
     Args:
         layers: which layers, by wire name without its last part, as `body.linear1`; empty for all that there are, so that nothing goes
@@ -45,6 +45,7 @@ class Withhold(Defence):
     """
 
     kind: Literal["withhold"] = "withhold"
+    title: ClassVar[str] = "withholding"
     layers: tuple[str, ...] = ()
 
     @property

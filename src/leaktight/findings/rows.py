@@ -19,7 +19,7 @@ from leaktight.core.probe import LUCKIEST, Attempt, Probe, attack_of
 from leaktight.core.record import Record, Status
 from leaktight.core.run import largest
 from leaktight.findings.adaptation import member_of, models_defence
-from leaktight.findings.display import label_of, name_of, plain, rank, setting
+from leaktight.findings.display import label_of, name_of, rank, setting
 from leaktight.findings.label_leak import strongest_layer, tail_of, tells_labels
 from leaktight.findings.property_leak import asked_of, strongest_property
 from leaktight.findings.utility import Price, ignorance, is_utility, lost, utility_of
@@ -239,7 +239,7 @@ def _unpriced(rows: Sequence[Row], untrained: Collection[int]) -> str:
 
 
 def _order(row: Row) -> tuple[object, ...]:
-    kind = "" if is_undefended(row.defence) else plain(row.defence.kind).lower()
+    kind = "" if is_undefended(row.defence) else row.defence.title.lower()
     return (
         row.scenario,
         kind,

@@ -44,11 +44,11 @@ class Federated(Staged):
         partition: how examples are dealt out.
         participants: how many there are, at least 1.
         protocol: what happens in a round.
-        rounds: how many rounds a training takes; 0 leaves the model untrained.
+        rounds: how many rounds a training run takes; 0 leaves the model untrained.
         batch_size: examples per local step in training; the expected number under a defence that counts on Poisson sampling.
         schedule: which of its examples a participant trains on in a step. Under a defence that counts on it (`dp_sgd`), `shuffled`
             gives way to Poisson sampling; attacked messages come from the schedule's batches all the same.
-        moments: how many evenly spread moments of the training are kept for the stage `training`, which goes on from each of them
+        moments: how many evenly spread moments of the training are kept for the stage `training`, which resumes from each of them
             (what the server's optimiser remembers starts anew there); 0 keeps none.
         normalise: whether inputs are standardised by public per-channel constants before the body.
         spare_classes: how many outputs the model has beyond the classes of the data, at least 0, for classes that only one participant

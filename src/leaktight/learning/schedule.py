@@ -48,7 +48,7 @@ class Shuffled(Schedule):
 
 
 class ByProperty(Schedule):
-    """In every few rounds one whose batches hold the private property, and else batches without it.
+    """Batches with the private property in one of every few rounds, and batches without it in the others.
 
     Whose photos arrive together often have something in common; this is the victim that an attack on properties looks for. Of
     `every` consecutive rounds one, drawn at random, is on batches of which a `share` has the property. Each batch is

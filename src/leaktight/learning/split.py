@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, Self
 
 import torch
@@ -16,7 +16,7 @@ from leaktight.core.draws import PublicSeed, Root
 from leaktight.core.errors import InvalidValue, Refusal
 from leaktight.core.local import Local
 from leaktight.core.message import Message
-from leaktight.core.metric import Reading
+from leaktight.core.metric import Quantity, Reading
 from leaktight.core.random import seed_of
 from leaktight.core.run import Run, largest
 from leaktight.core.scenario import Enter, Observation, Progress, Snapshot, Training
@@ -47,7 +47,7 @@ class Split(Staged):
 
     Nothing is shared but activations and gradients at the cut; the order of examples is public. The defence under audit is the label party's.
 
-    An observation takes up the training at a stage and goes on with it, as many steps as there are victims: with the training's own
+    An observation resumes training at a stage, for as many steps as there are victims: with the training's own
     batch size it replays the very messages of that training. The stage `training` spreads the victims over `moments` that were
     kept, from the first step to near the last; with as many victims as the training has steps (`victims = "all"` in a plan) it shows every
     message of every pass, which an attacker adds up row by row.
@@ -65,8 +65,8 @@ class Split(Staged):
         label_party: columns that the label party holds, beside the labels, for a wide part; `*` stands for any text, as in `I*`.
         feature_party: columns that the feature party holds; empty means all that the label party does not. A column may be with both.
         optimiser: how each party's parameters follow gradients; each keeps its own moments.
-        rounds: how many steps a training takes; 0 leaves the model untrained.
-        passes: in place of `rounds`, how often a training goes through all rows; what does not fill a batch is left out of a pass.
+        rounds: how many steps a training run takes; 0 leaves the model untrained.
+        passes: in place of `rounds`, how often a training run goes through all rows; what does not fill a batch is left out of a pass.
         batch_size: examples per step, at least 2.
         moments: how many evenly spread moments of the training are kept for the stage `training`, at least 1.
         feature_defence: what the feature party does to its activations.
@@ -123,7 +123,7 @@ class Split(Staged):
 
     @property
     def length(self) -> int:
-        """How many steps a training takes: its rounds, or as many as its passes have."""
+        """How many steps a training run takes: its rounds, or as many as its passes have."""
         return self.passes * self.steps_per_pass() if self.passes else self.rounds
 
     @property
@@ -198,6 +198,15 @@ class Split(Staged):
         if ours is None:
             return inputs, None
         return inputs[:, list(ours)], inputs[:, list(theirs)] if theirs else None
+
+    @classmethod
+    def quantities(cls) -> Mapping[str, Quantity]:
+        """Return what the utility of its model is measured by."""
+        return {
+            **super().quantities(),
+            "auc": Quantity("test AUC", digits=3),
+            "training_loss": Quantity("training loss"),
+        }
 
     def train(self, defence: Defence, seed: int, progress: Progress | None = None, enter: Enter | None = None) -> Training:
         """Train all steps under the label party's defence; keep the stages, the utility on test data and the parties' notes."""

@@ -15,8 +15,8 @@ class Staged(Scenario):
     """A scenario whose training takes a number of rounds, some of which can be looked at.
 
     Args:
-        rounds: how many rounds a training takes; 0 leaves the model untrained.
-        moments: how many evenly spread moments of the training are kept for the stage `training`, which goes on from each of them; 0
+        rounds: how many rounds a training run takes; 0 leaves the model untrained.
+        moments: how many evenly spread moments of the training are kept for the stage `training`, which resumes from each of them; 0
             keeps none.
     """
 

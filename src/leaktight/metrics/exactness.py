@@ -45,6 +45,9 @@ class ExactShare(Metric):
     """
 
     kind: Literal["exact_share"] = "exact_share"
+    title: ClassVar[str] = "exact, share"
+    unit: ClassVar[str] = "%"
+    digits: ClassVar[int | None] = 1
     claim: ClassVar[str] = "inputs"
     leaks: ClassVar[Direction] = "high"
 
@@ -66,7 +69,7 @@ class ExactShare(Metric):
 
 
 class FalseAnswers(Metric):
-    """How many answers to a message the attack certified that equal no true example, neither as it was nor as it was used.
+    """How many certified answers to a message equal no true example, neither as its owner holds it nor as it was trained on.
 
     A certificate is the attacker's own knowledge. One that is often wrong is none, and an attacker could not choose by it.
 

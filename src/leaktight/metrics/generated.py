@@ -57,7 +57,9 @@ class Generated(Metric):
 
 
 class Recognised(Generated):
-    r"""The share of samples that an independent classifier assigns to the victim's class, \(\frac{1}{n} \sum_i [\arg\max_c p_c(x_i) = v]\).
+    r"""The share of samples that an independent classifier assigns to the victim's class.
+
+    .. math:: \frac{1}{n} \sum_i [\arg\max_c p_c(x_i) = v]
 
     The classifier is learned once from public examples (`metrics.recogniser`). It may also say that a picture shows nothing. The chance level is
     the share of all public examples that it assigns to the class. The interval is Wilson's.
@@ -73,6 +75,9 @@ class Recognised(Generated):
     """
 
     kind: Literal["recognised"] = "recognised"
+    title: ClassVar[str] = "samples recognised"
+    unit: ClassVar[str] = "%"
+    digits: ClassVar[int | None] = 1
     leaks: ClassVar[Direction] = "high"
 
     def read(self, guess: Samples, truth: Sequence[GroundTruth], rng: Stream, public: Batch) -> Reading:
@@ -100,6 +105,9 @@ class RecognisedAny(Generated):
     """
 
     kind: Literal["recognised_any"] = "recognised_any"
+    title: ClassVar[str] = "samples recognised, any class"
+    unit: ClassVar[str] = "%"
+    digits: ClassVar[int | None] = 1
     leaks: ClassVar[Direction] = "high"
 
     def read(self, guess: Samples, truth: Sequence[GroundTruth], rng: Stream, public: Batch) -> Reading:
@@ -113,7 +121,9 @@ class RecognisedAny(Generated):
 
 
 class RecognisedConfidence(Generated):
-    r"""How sure the classifier of `Recognised` is, on average, that a sample is of the victim's class: \(\frac{1}{n} \sum_i p_v(x_i)\).
+    r"""How sure the classifier of `Recognised` is, on average, that a sample is of the victim's class.
+
+    .. math:: \frac{1}{n} \sum_i p_v(x_i)
 
     The chance level is the mean probability of the class over all public examples. The interval resamples samples.
 
@@ -125,6 +135,9 @@ class RecognisedConfidence(Generated):
     """
 
     kind: Literal["recognised_confidence"] = "recognised_confidence"
+    title: ClassVar[str] = "recogniser's confidence"
+    unit: ClassVar[str] = "%"
+    digits: ClassVar[int | None] = 1
     leaks: ClassVar[Direction] = "high"
 
     def read(self, guess: Samples, truth: Sequence[GroundTruth], rng: Stream, public: Batch) -> Reading:
@@ -155,6 +168,7 @@ class NearestPrivate(Generated):
     """
 
     kind: Literal["nearest_private"] = "nearest_private"
+    title: ClassVar[str] = "nearness to private images"
     leaks: ClassVar[Direction] = "low"
 
     def read(self, guess: Samples, truth: Sequence[GroundTruth], rng: Stream, public: Batch) -> Reading:
@@ -191,6 +205,7 @@ class SampleDiversity(Generated):
     """
 
     kind: Literal["sample_diversity"] = "sample_diversity"
+    title: ClassVar[str] = "diversity of samples"
     leaks: ClassVar[Direction | None] = None
 
     def read(self, guess: Samples, truth: Sequence[GroundTruth], rng: Stream, public: Batch) -> Reading:

@@ -128,6 +128,9 @@ class PSNR(Comparison):
     """
 
     kind: Literal["psnr"] = "psnr"
+    title: ClassVar[str] = "PSNR"
+    unit: ClassVar[str] = "dB"
+    digits: ClassVar[int | None] = 1
     leaks: ClassVar[Direction] = "high"
     clamp: ClassVar[bool] = True
 
@@ -150,6 +153,8 @@ class SSIM(Comparison):
     """
 
     kind: Literal["ssim"] = "ssim"
+    title: ClassVar[str] = "SSIM"
+    digits: ClassVar[int | None] = 2
     leaks: ClassVar[Direction] = "high"
     clamp: ClassVar[bool] = True
 
@@ -171,6 +176,7 @@ class MSE(Comparison):
     """
 
     kind: Literal["mse"] = "mse"
+    title: ClassVar[str] = "MSE"
     leaks: ClassVar[Direction] = "low"
 
     def measure(self, guess: Tensor, truth: Tensor) -> Tensor:
@@ -207,6 +213,7 @@ class RelativeRMSE(Comparison):
     """
 
     kind: Literal["rmse_relative"] = "rmse_relative"
+    title: ClassVar[str] = "relative error"
     leaks: ClassVar[Direction] = "low"
     clip: bool = True
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, Literal
 
 import torch
@@ -10,7 +10,7 @@ from torch import Tensor
 
 from leaktight.core.attack import Guess
 from leaktight.core.message import Kind
-from leaktight.core.metric import MESSAGE, Direction, Metric, Reading
+from leaktight.core.metric import MESSAGE, Direction, Metric, Quantity, Reading
 from leaktight.core.random import Stream
 from leaktight.core.run import GroundTruth
 from leaktight.core.task import Batch
@@ -27,12 +27,12 @@ class NormHistogram(Metric):
 
     .. math:: \log_{10} \frac{\|g_i\|_2}{\frac1n \sum_j \|g_j\|_2},
 
-    over all steps measured; relative to the step, because norms shrink by orders of magnitude as a training goes on, and an attacker compares
+    over all steps measured; relative to the step, because norms shrink by orders of magnitude as training proceeds, and an attacker compares
     examples of one step. `norm_negative` and `norm_positive` hold the median relative norm of their class; `each` is the count in each of
     `BINS` bins of fixed width. Steps without any gradient are left out.
 
     It is a statistic of the label party's private labels, and no attacker has it. Nothing is kept of a single example but that it
-    fell in a bin; still a bin with one example in it tells of that example, so a redacted report leaves the counts out.
+    fell in a bin; still a bin with one example in it reveals that example, so a redacted report leaves the counts out.
 
     Example:
         >>> counts = histogram(torch.tensor([1.0, 1.0, 10.0, 1e9]))
@@ -48,6 +48,14 @@ class NormHistogram(Metric):
     kind: Literal["norm_histogram"] = "norm_histogram"
     claim: ClassVar[str] = MESSAGE
     leaks: ClassVar[Direction | None] = None
+
+    @classmethod
+    def quantities(cls) -> Mapping[str, Quantity]:
+        """Return what it reads, by the names of its readings."""
+        return {
+            "norm_negative": Quantity("gradient norm, negatives"),
+            "norm_positive": Quantity("gradient norm, positives"),
+        }
 
     def grade(
         self, guess: Guess, truth: Sequence[GroundTruth], rng: Stream, public: Batch | None = None

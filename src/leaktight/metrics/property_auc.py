@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, Literal
 
 import torch
 
 from leaktight.core.attack import Guess, PropertyScores
 from leaktight.core.errors import Refusal
-from leaktight.core.metric import Direction, Metric, Reading
+from leaktight.core.metric import Direction, Metric, Quantity, Reading
 from leaktight.core.random import Stream
 from leaktight.core.run import GroundTruth
 from leaktight.core.task import Batch
@@ -25,7 +25,7 @@ class PropertyAuc(Metric):
 
     .. math:: AUC = \frac{1}{mn} \sum_{i,j} \left( [\hat p_i > \hat q_j] + \tfrac12 [\hat p_i = \hat q_j] \right).
 
-    The chance level is 0.5. The interval is DeLong's: it holds for the messages as a sample, and not for another training or other
+    The chance level is 0.5. The interval is DeLong's: it holds for the messages as a sample, and not for another training run or other
     gradients of the attacker's own. At 0 and 1, where it has no width, it is Wilson's for as many trials as there are messages of the rarer
     kind. A reading without a layer is that of all layers together.
 
@@ -42,6 +42,14 @@ class PropertyAuc(Metric):
     kind: Literal["property_auc"] = "property_auc"
     claim: ClassVar[str] = "property"
     leaks: ClassVar[Direction] = "high"
+
+    @classmethod
+    def quantities(cls) -> Mapping[str, Quantity]:
+        """Return what it reads: `label_auc` is what a report calls it where a class stands in the place of the property."""
+        return {
+            "property_auc": Quantity("property AUC", digits=2, leaks="high"),
+            "label_auc": Quantity("label AUC", digits=2, leaks="high"),
+        }
 
     def grade(
         self, guess: Guess, truth: Sequence[GroundTruth], rng: Stream, public: Batch | None = None
@@ -92,6 +100,8 @@ def held(truth: Sequence[GroundTruth]) -> torch.Tensor:
     found = []
     for inside in truth:
         if inside.raw.properties is None:
-            raise Refusal("Whether messages hold a private property is unknown. The data has none; set `property` of the data.")
+            raise Refusal(
+                "Whether messages hold a private property is unknown. The data has none; set `private_property` of the data."
+            )
         found.append(bool((inside.raw.properties == 1).any()))
     return torch.tensor(found)

@@ -18,7 +18,7 @@ from leaktight.learning.client import Client
 
 
 class Counterfactual(Probe):
-    """Let every sender answer once more, with a defence, and show the result to another probe: many defences share one training.
+    """Let every sender answer once more, with a defence, and show the result to another probe: many defences share one training run.
 
     The model, the examples and the attacker stay what they were; only what was sent differs. So it says what a defence does to the
     message, and nothing about what a training under it would have come to.

@@ -19,7 +19,7 @@ from leaktight.probes.public import public_examples
 
 
 class LearningCurve(Probe):
-    """Evaluate the parameters that were handed out before each round of a run; at the stage `training` that is throughout the training.
+    """Evaluate the parameters that were sent out before each round of a run; at the stage `training` that is throughout the training run.
 
     Readings are `accuracy_after_10` and so on, on public examples, and `own_accuracy_after_10`, on what the participants own, as they hold it:
     the number is that of the rounds before. Intervals are Wilson's.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Literal
 
 import torch
@@ -10,7 +11,7 @@ from pydantic import Field
 from torch import Tensor
 
 from leaktight.core.errors import Refusal
-from leaktight.core.metric import Reading
+from leaktight.core.metric import Quantity, Reading
 from leaktight.core.probe import Finding, Probe
 from leaktight.core.random import Stream
 from leaktight.core.run import Run
@@ -23,7 +24,7 @@ _BYTES, _TOGETHER = 384 * 2**20, 64
 
 
 class MutualInformation(Probe):
-    r"""Bound what the activations of each layer tell of their input, on public examples at the parameters that were sent last.
+    r"""Bound what the activations of each layer reveal about their input, on public examples at the parameters that were sent last.
 
     Activations are a function of their input, so that without noise they tell everything. With noise of deviation \(\sigma\) in each unit
     and X uniform over N examples, `mutual_information_lower` and `mutual_information_upper` are kernel bounds on \(I(X; T_l)\) in bits (see
@@ -63,6 +64,14 @@ class MutualInformation(Probe):
     samples: int = Field(1000, ge=2)
     noise: float = Field(0.1**0.5, gt=0)
     scaled: bool = False
+
+    @classmethod
+    def quantities(cls) -> Mapping[str, Quantity]:
+        """Return what it reads, by the names of its readings."""
+        return {
+            "mutual_information_lower": Quantity("mutual information, lower bound", "bits", leaks="high"),
+            "mutual_information_upper": Quantity("mutual information, upper bound", "bits", leaks="high"),
+        }
 
     def read(self, run: Run, rng: Stream) -> Finding:
         """Bound the information in every layer's activations."""

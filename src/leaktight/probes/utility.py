@@ -12,7 +12,7 @@ from leaktight.core.run import Run
 class Utility(Probe):
     """Reads nothing of a run: the record then carries the utility of its training and nothing else.
 
-    For tables of accuracies, where a training is wanted and no attack.
+    For tables of accuracies, where a training run is wanted and no attack.
 
     Example:
         >>> print(Utility())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from leaktight.core.display import percent, points
-from leaktight.core.metric import Reading
+from leaktight.core.metric import Reading, quantity_of
 from leaktight.core.probe import Attempt
 from leaktight.core.record import Record, Status
 from leaktight.findings.display import STAGES, label_of, name_of, title_of
@@ -57,12 +57,12 @@ def _columns(rows: tuple[Row, ...]) -> list[tuple[str, Callable[[Row], str]]]:
     known: list[tuple[str, Callable[[Row], str]]] = [
         ("scenario", lambda row: str(row.scenario)),
         ("images recognised", lambda row: shown(row.recognised, percent)),
-        ("PSNR, raw (dB)", lambda row: shown(row.reading(PSNR, "raw"), _decimal)),
-        ("PSNR, used (dB)", lambda row: shown(row.reading(PSNR, "used"), _decimal)),
-        ("SSIM", lambda row: shown(row.reading(SSIM, "raw"), _hundredth)),
+        ("PSNR, raw (dB)", lambda row: shown(row.reading(PSNR, "raw"), quantity_of(PSNR).number)),
+        ("PSNR, used (dB)", lambda row: shown(row.reading(PSNR, "used"), quantity_of(PSNR).number)),
+        ("SSIM", lambda row: shown(row.reading(SSIM, "raw"), quantity_of(SSIM).number)),
         ("searches that failed", lambda row: row.searches or _NONE),
         ("labels read", lambda row: shown(_hits(row.reading(LABELS)), percent)),
-        ("property AUC", lambda row: shown(row.reading(PROPERTY_AUC), _hundredth)),
+        ("property AUC", lambda row: shown(row.reading(PROPERTY_AUC), quantity_of(PROPERTY_AUC).number)),
         *(column for name in utilities for column in _of_utility(name)),
         ("privacy budget", lambda row: "; ".join(map(str, row.budgets)) or _NONE),
     ]
@@ -70,7 +70,7 @@ def _columns(rows: tuple[Row, ...]) -> list[tuple[str, Callable[[Row], str]]]:
     others = dict.fromkeys(
         r.name for row in rows for r in row.readings if r.name not in named and r.layer is None and r != row.utility
     )
-    more = [(title_of(name), _other(name)) for name in others]
+    more = [(quantity_of(name).heading, _other(name)) for name in others]
     last: list[tuple[str, Callable[[Row], str]]] = [
         ("seeds", lambda row: str(len(row.seeds))),
         ("cells", lambda row: ", ".join(f"{count} {status.value}" for status, count in row.counts.items())),
@@ -110,7 +110,8 @@ def _use(utility: Reading | None) -> str:
 
 
 def _other(name: str) -> Callable[[Row], str]:
-    return lambda row: shown(row.reading(name), _significant)
+    number = quantity_of(name).number
+    return lambda row: shown(row.reading(name), number)
 
 
 def shown(reading: Reading | None, number: Show) -> str:
@@ -135,14 +136,6 @@ def _hits(distance: Reading | None) -> Reading | None:
     ends = {"low": distance.high, "high": distance.low}
     turned = {name: None if end is None else 1 - end for name, end in ends.items()}
     return distance.model_copy(update={"value": 1 - distance.value, **turned})
-
-
-def _decimal(value: float) -> str:
-    return f"{value:.1f}"
-
-
-def _hundredth(value: float) -> str:
-    return f"{value:.2f}"
 
 
 def _significant(value: float) -> str:

@@ -15,7 +15,7 @@ import plotly.graph_objects as go
 
 from leaktight.core.defence import is_undefended
 from leaktight.core.display import capital, percent
-from leaktight.core.metric import Reading
+from leaktight.core.metric import Reading, quantity_of
 from leaktight.findings.display import family_of, name_of, strength_of, title_of
 from leaktight.findings.label_leak import place_of, tells_labels
 from leaktight.findings.property_leak import GUESSING, tells_property, whence
@@ -206,7 +206,7 @@ def _auc_range(readings: Sequence[Reading]) -> list[float]:
 
 
 def _axis(reading: Reading) -> str:
-    return "PSNR (dB)" if reading.name == PSNR else title_of(reading.name)
+    return quantity_of(reading.name).heading
 
 
 def _scale(utility: Reading | None) -> float:

@@ -77,7 +77,9 @@ class ByProperty(Schedule):
     def positions(self, data: Batch, round: int, step: int, size: int, seed: int, party: str) -> Tensor:
         """Return a batch with or without the property."""
         if data.properties is None:
-            raise InvalidValue("The schedule `by_property` needs data with a private property. Set `property` of the data.")
+            raise InvalidValue(
+                "The schedule `by_property` needs data with a private property. Set `private_property` of the data."
+            )
         own, others = (data.properties == 1).nonzero()[:, 0], (data.properties == 0).nonzero()[:, 0]
         block, place = divmod(round, self.every)
         chosen = torch.randint(self.every, (), generator=stream(seed, party, "property", block)).item()

@@ -277,7 +277,7 @@ def test_few_entries_tell_less_than_all(run):
     ("auxiliary", "sentence"),
     [
         (None, "needs public examples. The view holds none; add `auxiliary` to `knows`"),
-        (toy_batch(8), "The data has none; set `property` of the data"),
+        (toy_batch(8), "The data has none; set `private_property` of the data"),
         (mark_property(toy_batch(8)).take(torch.tensor([0, 2, 4])), "None of 3 has it"),
         (mark_property(toy_batch(8)).take(torch.tensor([1, 3])), "All of 2 has it"),
     ],
@@ -306,7 +306,7 @@ def test_messages_that_are_not_numbers_are_refused(value, view):
 
 def test_a_run_of_data_without_a_property_says_so_and_other_attacks_go_on():
     run = toy_run(rounds=4, batch_size=1)
-    with pytest.raises(Refusal, match="set `property` of the data"):
+    with pytest.raises(Refusal, match="set `private_property` of the data"):
         readings(QUICK, run)
     assert Attempt(attack=Analytic(), metrics=standard()).read(run, stream(0)).readings
 

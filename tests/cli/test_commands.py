@@ -5,6 +5,7 @@ import io
 import json
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -183,12 +184,37 @@ def test_every_kind_can_be_explained(leaktight: Call, family: str) -> None:
         assert f"{kind} ({family})" in said.out
         for name in made.model_fields:
             assert name == "kind" or f"\n  {name} " in said.out
+        assert [mark for mark in ("\\", ".. math", ":math:") if mark in said.out] == []
+
+
+@pytest.mark.parametrize("family", [*FAMILIES, ""])
+def test_no_list_shows_latex(leaktight: Call, family: str) -> None:
+    said = leaktight("list", *filter(None, [family]))
+    assert said.code == 0
+    assert [mark for mark in ("\\", ".. math", ":math:") if mark in said.out] == []
+
+
+def test_on_a_terminal_a_list_keeps_to_its_width(leaktight: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = leaktight("list", "defences").out
+    monkeypatch.setattr("leaktight.cli.listing.sys", SimpleNamespace(stdout=SimpleNamespace(isatty=lambda: True)))
+    monkeypatch.setenv("COLUMNS", "80")
+    narrow = leaktight("list", "defences").out
+    assert max(map(len, narrow.splitlines())) <= 80 < max(map(len, whole.splitlines()))
+    assert narrow.split() == whole.split()
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_no_preset_shows_latex(leaktight: Call, name: str) -> None:
+    said = leaktight("explain", name)
+    assert said.code == 0
+    assert [mark for mark in ("\\", ".. math", ":math:") if mark in said.out] == []
 
 
 def test_explanations_state_ranges_defaults_strength_and_the_paper(leaktight: Call) -> None:
     noise = leaktight("explain", "gaussian_noise").out
     assert "std   a number at least 0  0.01" in noise
-    assert "Strength: `std`; more is stronger, 0 is off. A list of values in a plan sweeps it." in noise
+    strength = "Strength: `std`; more is stronger, 0 is off. A list of values in a plan sweeps it."
+    assert strength in " ".join(noise.split())
     assert "Differs from the paper" in noise
     assert "Strength: `share`; less is stronger, 1 is off." in leaktight("explain", "top_k").out
     assert "Strength: `multiplier`; more is stronger. A list" in leaktight("explain", "dp_sgd").out
@@ -211,6 +237,6 @@ def test_noise_says_where_it_comes_from(leaktight: Call, kind: str) -> None:
 def test_presets_are_explained_with_their_own_values(leaktight: Call) -> None:
     said = leaktight("explain", "ats2021-adam-l1").out
     assert said.startswith("ats2021-adam-l1: a preset of gradient_matching (attack)")
-    assert "distance l2 | l1 | cosine | layer_cosine or likelihood 'l1'" in [
+    assert "distance l2 | l1 | cosine | layer_cosine | likelihood 'l1'" in [
         " ".join(line.split()) for line in said.splitlines()
     ]

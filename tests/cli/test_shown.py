@@ -232,6 +232,19 @@ def test_settings_of_a_class_and_of_a_value() -> None:
     assert any(line.startswith("share") and line.endswith("0.5") for line in settings(TopK, TopK(share=0.5)))
 
 
+def test_a_table_of_settings_keeps_to_the_width_if_words_allow_it() -> None:
+    from leaktight.attacks import GradientMatching
+    from leaktight.probes import VInformation
+
+    for made in (GradientMatching, VInformation):
+        lines = settings(made, width=70)
+        assert max(map(len, lines)) <= 70
+        assert " ".join(" ".join(settings(made, width=500)).split()) != " ".join(" ".join(lines).split())
+    said = " ".join(" ".join(settings(VInformation)).split())
+    assert "entries a whole number at least 1 or nothing None" in said
+    assert "threat ThreatModel seat 'server', knows auxiliary and local_steps" in said
+
+
 def test_labels_have_columns_of_their_own(made: Any) -> None:
     def told(value: float, layer: str | None = None) -> tuple[Reading, ...]:
         common: dict[str, Any] = {"leaks": "high", "layer": layer, "n": 9}

@@ -129,7 +129,7 @@ def test_size_is_for_images_only(tmp_path, says):
 def test_a_property_beside_a_pair_is_one_member_and_follows_its_examples(tmp_path):
     marks = np.arange(40, dtype=np.uint8)
     members = {"images": np.tile(marks[:, None, None], (1, 4, 4)), "labels": marks % 4, "old": marks >= 15}
-    data = Npz(path=save(tmp_path, **members), property="old", train_limit=12, test_limit=6).load()
+    data = Npz(path=save(tmp_path, **members), private_property="old", train_limit=12, test_limit=6).load()
     assert data.property_name == "old"
     assert (len(data.train), len(data.test)) == (12, 6)
     for batch in (data.train, data.test):
@@ -142,7 +142,7 @@ def test_a_property_beside_four_members_is_two_and_nothing_else_changes(tmp_path
     members = four(ids=("dog", "cat"))
     private = {"old_train": np.array([[1.0], [0.0]] * 4), "old_test": np.array([0, 1, 1, 0])}
     file = save(tmp_path, **members, **private)
-    data, plain = Npz(path=file, property="old").load(), Npz(path=file).load()
+    data, plain = Npz(path=file, private_property="old").load(), Npz(path=file).load()
     assert (data.train.properties.tolist(), data.test.properties.tolist()) == ([1, 0] * 4, [0, 1, 1, 0])
     assert torch.equal(data.train.inputs, plain.train.inputs)
     assert torch.equal(data.test.labels, plain.test.labels)
@@ -153,7 +153,7 @@ def test_a_property_beside_four_members_is_two_and_nothing_else_changes(tmp_path
     ("private", "words"),
     [
         ({"old_train": np.zeros(8)}, ("must have a member `old_test`", "with `_train` and `_test` added")),
-        ({"old": np.zeros(12)}, ("must have a member `old_train`", "The `property` of npz")),
+        ({"old": np.zeros(12)}, ("must have a member `old_train`", "The `private_property` of npz")),
         ({"old_train": np.zeros(7), "old_test": np.zeros(4)}, ("property `old_train`", "each of 8 examples", "Got 7")),
         ({"old_train": np.arange(8), "old_test": np.zeros(4)}, ("`old_train`", "0 or 1", "Got `2` at example 2")),
         ({"old_train": np.full(8, 0.5), "old_test": np.zeros(4)}, ("`old_train`", "fractions or NaN")),
@@ -162,7 +162,7 @@ def test_a_property_beside_four_members_is_two_and_nothing_else_changes(tmp_path
 )
 def test_wrong_properties(tmp_path, private, words, says):
     with says(*words):
-        Npz(path=save(tmp_path, **four(), **private), property="old").load()
+        Npz(path=save(tmp_path, **four(), **private), private_property="old").load()
 
 
 def changed(**changes):

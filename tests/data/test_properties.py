@@ -86,7 +86,7 @@ def test_a_number_is_found_however_it_is_written():
 @pytest.mark.parametrize(
     ("cells", "positive", "words"),
     [
-        ([*"abc"], "", ("It must have two different values", "Got 3: `a`, `b`, `c`;", "`property_positive`")),
+        ([*"abc"], "", ("It must have two different values", "Got 3: `a`, `b`, `c`;", "`private_property_positive`")),
         ([*"abcdefg"], "", ("Got 7: `a`, `b`, `c`, `d`, `e`, ...;",)),
         (["a", "a"], "", ("Got 1: `a`;",)),
         (["1", "x", "2"], "", ("Got 3",)),

@@ -98,7 +98,7 @@ def check_people(data, positive: str) -> None:
 
 @pytest.mark.parametrize(("positive", "meant"), [("", "f"), ("m", "m"), ("f", "f")])
 def test_a_property_is_taken_out_of_the_inputs_and_follows_its_rows(tmp_path, positive, meant):
-    source = Csv(path=people(tmp_path), property="sex", property_positive=positive, standardise=False)
+    source = Csv(path=people(tmp_path), private_property="sex", private_property_positive=positive, standardise=False)
     check_people(source.load(), meant)
     limited = Csv(**{**source.to_dict(), "train_limit": 17, "test_limit": 7}).load()
     assert (len(limited.train), len(limited.test)) == (17, 7)
@@ -107,7 +107,7 @@ def test_a_property_is_taken_out_of_the_inputs_and_follows_its_rows(tmp_path, po
 
 def test_a_second_file_has_its_own_property(tmp_path):
     test = people(tmp_path, 9, "test.csv", start=60)
-    data = Csv(path=people(tmp_path), test_path=test, property="sex", standardise=False).load()
+    data = Csv(path=people(tmp_path), test_path=test, private_property="sex", standardise=False).load()
     assert data.test.properties.tolist() == [1, 0, 0] * 3
     check_people(data, "f")
 
@@ -119,22 +119,28 @@ def test_without_a_property_nothing_is_taken_out_not_even_a_column_without_a_nam
 
 def test_one_of_many_words_can_be_the_property(tmp_path, says):
     file = write(tmp_path)
-    data = Csv(path=file, label="income", property="job", property_positive="cook", test_share=0.4).load()
+    data = Csv(path=file, label="income", private_property="job", private_property_positive="cook", test_share=0.4).load()
     assert (data.property_name, data.columns.names) == ("job: cook", ("age",))
     assert torch.cat([data.train.properties, data.test.properties]).sum() == 10
-    with says("column `job`", "two different values", "Got 3: ", "`property_positive`"):
-        Csv(path=file, label="income", property="job").load()
+    with says("column `job`", "two different values", "Got 3: ", "`private_property_positive`"):
+        Csv(path=file, label="income", private_property="job").load()
 
 
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"property": "sexx"}, ("has no column `sexx`", "Did you mean `sex`?")),
-        ({"property": "label"}, ("`property` of csv must be another column than the label", "Got `label` for both")),
-        ({"property": "sex", "ignore": ("v",)}, ("a column beside the label",)),
-        ({"property": "sex", "property_positive": "F"}, ("column `sex`", "rows with `F`", "Known are: `f`, `m`")),
-        ({"property": "sex", "logarithm": ("sex",)}, ("no column `sex` for `logarithm`",)),
-        ({"property_positive": "f"}, ("`property_positive` of csv must come with a `property`",)),
+        ({"private_property": "sexx"}, ("has no column `sexx`", "Did you mean `sex`?")),
+        (
+            {"private_property": "label"},
+            ("`private_property` of csv must be another column than the label", "Got `label` for both"),
+        ),
+        ({"private_property": "sex", "ignore": ("v",)}, ("a column beside the label",)),
+        (
+            {"private_property": "sex", "private_property_positive": "F"},
+            ("column `sex`", "rows with `F`", "Known are: `f`, `m`"),
+        ),
+        ({"private_property": "sex", "logarithm": ("sex",)}, ("no column `sex` for `logarithm`",)),
+        ({"private_property_positive": "f"}, ("`private_property_positive` of csv must come with a `private_property`",)),
     ],
 )
 def test_wrong_properties(tmp_path, settings, words, says):
@@ -145,7 +151,7 @@ def test_wrong_properties(tmp_path, settings, words, says):
 def test_a_property_must_be_known_of_each_row_whatever_is_filled(tmp_path, says):
     file = write(tmp_path, "v,sex,label\n" + "1,m,0\n2,f,1\n" * 5 + "3,?,0\n")
     with says("must have a property in each row", "Got none in row 11; remove the row"):
-        Csv(path=file, property="sex", missing="fill").load()
+        Csv(path=file, private_property="sex", missing="fill").load()
 
 
 @pytest.mark.parametrize(
@@ -306,7 +312,7 @@ def test_real_adult_with_ids(real):
 
 def test_real_credit_data_with_the_sex_as_a_property(real):
     file = real("tabular/UCI_Credit_Card.csv.gz")
-    data = Csv(path=file, label="default.payment.next.month", ignore=("ID",), property="SEX", train_limit=2000).load()
+    data = Csv(path=file, label="default.payment.next.month", ignore=("ID",), private_property="SEX", train_limit=2000).load()
     assert (data.property_name, "SEX" in data.columns.names, data.shape) == ("SEX: 2", False, (22,))
     assert data.test.properties.float().mean().item() == pytest.approx(0.604, abs=0.02)
 

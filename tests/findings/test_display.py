@@ -1,3 +1,6 @@
+from types import ModuleType
+from typing import ClassVar
+
 import pytest
 
 from leaktight.core import defence
@@ -75,10 +78,26 @@ def test_counts(value, n, text):
         ("property_sensitivity_inf_share", "property sensitivity (max), share"),
         ("mutual_information_lower", "mutual information, lower bound"),
         ("something_new", "something new"),
+        ("something_new_share", "something new, share"),
+        ("label_auc", "label AUC"),
+        ("label_v_information_share", "V-information of labels, share"),
+        ("label_sensitivity_f_share", "sensitivity (F), share (training with classes)"),
+        ("label_distance", "labels missed"),
+        ("label_something_new", "something new (training with classes)"),
+        ("exact_share", "exact, share"),
+        ("accuracy_after_10", "accuracy after 10"),
     ],
 )
 def test_readings_have_titles(name, title):
     assert display.title_of(name) == title
+
+
+def test_what_a_plugin_brings_is_named_as_it_says(toys: ModuleType) -> None:
+    assert display.name_of(toys.ToyNoise(std=0.5)) == "noise of the toys (std 0.5)"
+    assert display.name_of(Chain(links=(TopK(share=0.1), toys.ToyNoise()))) == "top-k (share 0.1) + noise of the toys (std 0.1)"
+    assert display.title_of("turns") == "turns taken"
+    assert display.title_of("size_share") == "size of what was handed out, share"
+    assert display.title_of("toy_count") == "toy count"
 
 
 def test_points_never_shows_a_negative_zero():
@@ -99,6 +118,7 @@ def test_a_name_can_leave_one_number_out_wherever_it_is():
 class Wrapped(Defence):
     """Holds another defence; without a default kind it stays out of the registry."""
 
+    title: ClassVar[str] = "layer guard"
     inner: Defence
 
 

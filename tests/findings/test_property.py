@@ -18,7 +18,7 @@ from leaktight.learning import Federated
 from leaktight.models import MLP
 from leaktight.probes import Sensitivity
 
-SCENARIO = Federated(data=Npz(path="faces.npz", property="Hat"), model=MLP())
+SCENARIO = Federated(data=Npz(path="faces.npz", private_property="Hat"), model=MLP())
 WEAK, STRONG = GaussianNoise(std=0.01), GaussianNoise(std=0.1)
 ATTACK = PropertyInference(layers="each")
 

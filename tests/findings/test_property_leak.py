@@ -83,12 +83,15 @@ def test_layers_are_named():
     [
         (Parity(), "have the private property"),
         (Npz(path="nowhere.npz"), "have the private property"),
-        (Npz(path="nowhere.npz", property="smoker"), "have the property `smoker`"),
-        (Csv(path="nowhere.csv", label="y", property="sex", property_positive="f"), "have the property `sex: f`"),
-        (Csv(path="nowhere.csv", label="y", property="sex"), "have the property `sex`"),
-        (Attributes(path="nowhere.npz", label="Male", property=("Hat", "Cap")), "have the property `Hat or Cap`"),
+        (Npz(path="nowhere.npz", private_property="smoker"), "have the property `smoker`"),
+        (
+            Csv(path="nowhere.csv", label="y", private_property="sex", private_property_positive="f"),
+            "have the property `sex: f`",
+        ),
+        (Csv(path="nowhere.csv", label="y", private_property="sex"), "have the property `sex`"),
+        (Attributes(path="nowhere.npz", label="Male", private_property=("Hat", "Cap")), "have the property `Hat or Cap`"),
         (ClassProperty(data=Parity()), "are of the commonest class"),
-        (ClassProperty(data=Npz(path="nowhere.npz", property="smoker"), label=3), "are of class 3"),
+        (ClassProperty(data=Npz(path="nowhere.npz", private_property="smoker"), label=3), "are of class 3"),
     ],
 )
 def test_what_is_asked_comes_from_settings_alone(data, words):

@@ -109,7 +109,9 @@ def pictures(folder: Path) -> None:
 
 
 def faces(folder: Path) -> None:
-    source = '{kind = "attributes", path = "sets/lfw/images", table = "sets/lfw/faces.csv", label = "A", property = "B"}'
+    source = (
+        '{kind = "attributes", path = "sets/lfw/images", table = "sets/lfw/faces.csv", label = "A", private_property = "B"}'
+    )
     also(settings(source), "sets/lfw/images")(folder)
 
 

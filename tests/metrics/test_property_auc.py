@@ -89,7 +89,7 @@ def test_messages_of_one_kind_are_refused(properties, word, truth):
 
 
 def test_data_without_a_property_is_refused(ground_truths):
-    with pytest.raises(Refusal, match="The data has none; set `property` of the data"):
+    with pytest.raises(Refusal, match="The data has none; set `private_property` of the data"):
         grade(scored([[0.1, 0.2]]), ground_truths([torch.zeros(1, 2), torch.zeros(1, 2)]))
 
 

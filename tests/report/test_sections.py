@@ -59,6 +59,15 @@ def test_the_table_shows_every_reading_with_its_interval(page, made):
     assert private["place"] == ["dlg2019", "1", "before training"]
 
 
+def test_what_a_plugin_brings_is_shown_as_it_says(page, made, toys):
+    extra = (Reading(name="size", value=1.2345), Reading(name="turns", value=3.0, low=2.0, high=4.0))
+    [bare, noisy] = table_section(page([made.record(), made.record(toys.ToyNoise(std=0.5), extra=extra)])).values["lines"]
+    assert noisy["name"] == "noise of the toys (std 0.5)"
+    shown_as = dict(noisy["cells"])
+    assert (shown_as["size of what was handed out (nats)"], shown_as["turns taken"]) == ("1.23", "3 (2 to 4)")
+    assert dict(bare["cells"])["turns taken"] == "-"
+
+
 def test_columns_that_say_nothing_new_are_left_out(page, made):
     plain = table_section(page([made.record()]))
     assert not {"scenario", "PSNR, used (dB)", "privacy budget", "labels read"} & set(plain.values["columns"])

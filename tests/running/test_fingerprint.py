@@ -269,7 +269,7 @@ def test_a_property_that_was_corrected_shows(tmp_path: Path) -> None:
     found = []
     for flags in ([0, 1] * 4, [1, 0] * 4):
         save(path, sex_train=np.array(flags), sex_test=np.array([0, 1] * 4))
-        scenario = Federated(data=Npz(path=str(path), property="sex"), model=MLP(hidden=(3,)), participants=2)
+        scenario = Federated(data=Npz(path=str(path), private_property="sex"), model=MLP(hidden=(3,)), participants=2)
         found.append(made(scenario, 0, Undefended()))
     assert found[1].changes(found[0]) == [DATA]
 

@@ -310,6 +310,12 @@ def test_a_key_of_each_party_s_own_is_no_noise(make: Hook) -> None:
     check_defence(make(Defence, "keyed", on_task=make_key, on_message=turn))
 
 
+@pytest.mark.parametrize("title", ["", "two\nlines", "top_k"])
+def test_a_defence_has_a_title_of_words(title: str, make: Hook) -> None:
+    with pytest.raises(ConformanceError, match="must have a title of words"):
+        check_defence(make(Defence, "untitled", title=title))
+
+
 @pytest.mark.parametrize("kind", CHEATS)
 def test_a_broken_promise_is_named(kind: str, make: Hook) -> None:
     members, sentence = CHEATS[kind]

@@ -10,7 +10,7 @@ import torch
 
 from leaktight.core.attack import Guess, Reconstruction
 from leaktight.core.errors import Refusal
-from leaktight.core.metric import Metric, Reading
+from leaktight.core.metric import Metric, Quantity, Reading
 from leaktight.core.random import Stream
 from leaktight.core.run import GroundTruth
 from leaktight.core.task import Batch
@@ -128,6 +128,7 @@ CHEATS: dict[str, tuple[Hook, str]] = {
     "grades_everything": (grades_everything, "must be silent about a Scores or refuse it"),
     "mute": (mute, "must score against the raw examples. Got 0 readings"),
     "wide": (changed(low=-1.0, high=1.0), "must find that a perfect guess beats chance"),
+    "unstated": (changed(name="other"), "must state its reading `other` in `quantities`. Got ['unstated']."),
 }
 
 
@@ -153,6 +154,21 @@ def test_a_broken_promise_is_named(kind: str, make: Hook, trial: Trial) -> None:
         check_metric(make(Metric, kind, grade=grade, leaks="low", claim="inputs"), trial)
     assert sentence in str(found.value)
     assert kind in str(found.value)
+
+
+def test_a_reading_is_stated_as_it_is_returned(make: Hook, trial: Trial) -> None:
+    sentences = {
+        "must state which direction of `stated` leaks. Got high for a reading where low leaks.": Quantity(
+            "error", leaks="high"
+        ),
+        "must give its reading `stated` a title": Quantity(" ", leaks="low"),
+    }
+    for number, (sentence, quantity) in enumerate(sentences.items()):
+        stated = classmethod(lambda cls, quantity=quantity: {"stated": quantity})
+        members = {"grade": changed(name="stated"), "leaks": "low", "claim": "inputs", "quantities": stated}
+        with pytest.raises(ConformanceError) as found:
+            check_metric(make(Metric, f"stated_{number}", **members), trial)
+        assert sentence in str(found.value)
 
 
 def test_random_guesses_may_not_look_like_a_leak(make: Hook, trial: Trial) -> None:

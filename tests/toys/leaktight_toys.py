@@ -20,7 +20,7 @@ from leaktight.core.display import show_count
 from leaktight.core.errors import InvalidValue, LeaktightError, Refusal
 from leaktight.core.local import Local
 from leaktight.core.message import Kind, Message
-from leaktight.core.metric import Metric, Reading
+from leaktight.core.metric import Metric, Quantity, Reading
 from leaktight.core.party import Party, Seat
 from leaktight.core.random import global_seed, normal_like, seed_of, stream
 from leaktight.core.record import Record
@@ -159,6 +159,7 @@ class ToyNoise(Defence):
     """Gaussian noise."""
 
     kind: Literal["toy_noise"] = "toy_noise"
+    title: ClassVar[str] = "noise of the toys"
     strength: ClassVar[Strength] = Strength("std", "up", 0.0)
     std: float = 0.1
 
@@ -215,6 +216,11 @@ class ToyCount(Metric):
 
     kind: Literal["toy_count"] = "toy_count"
     claim: ClassVar[str] = "scores"
+    leaks: ClassVar[None] = None
+
+    @classmethod
+    def quantities(cls) -> Mapping[str, Quantity]:
+        return {"turns": Quantity("turns taken", digits=0), "size": Quantity("size of what was handed out", "nats", digits=2)}
 
     def grade(self, guess: Scores, truth: object, rng: object, public: object = None) -> list[Reading]:
         turns, size = guess.values[0].tolist()

@@ -13,7 +13,7 @@ from leaktight.attacks.term import GroupTerm
 class Consensus(GroupTerm):
     r"""Draw the candidates of a victim towards their mean: where several searches agree, they are more likely right.
 
-    .. math:: w \, \frac{1}{n} \lVert x - \bar x \rVert^2
+    .. math:: \frac{w}{n} \lVert x - \bar x \rVert^2
 
     over the n numbers of a candidate, with \(\bar x\) the mean over the victim's candidates, which is taken for fixed.
 

@@ -209,7 +209,7 @@ def _pool(view: View) -> Batch:
         )
     if view.auxiliary.properties is None:
         raise Refusal(
-            "property_inference needs public examples with a private property. The data has none; set `property` of the data."
+            "property_inference needs public examples with a private property. The data has none; set `private_property` of the data."
         )
     share = view.auxiliary.properties.double().mean().item()
     if share in (0.0, 1.0):

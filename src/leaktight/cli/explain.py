@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
+import shutil
 import textwrap
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from leaktight.core.value import Registered
 
 WIDTH = 100
+"""How wide a text is at most, however wide the terminal is."""
 
 EXAMPLES = """
 \b
@@ -41,20 +42,23 @@ def explain(
 
 def explained(made: type[Registered], preset: str = "", value: Registered | None = None, about: str = "") -> Iterator[str]:
     """Return the lines that explain a class, or a preset of it: what it is, and its own values."""
+    from leaktight.cli.docstring import docstring_lines
     from leaktight.cli.settings import settings
 
+    width = min(WIDTH, shutil.get_terminal_size().columns)
     kind = str(made.model_fields["kind"].default)
     yield f"{preset}: a preset of {kind} ({made.family})" if preset else f"{kind} ({made.family})"
     yield ""
     if about:
-        yield from (*textwrap.wrap(about, WIDTH), "")
-    yield from (inspect.getdoc(made) or "").splitlines()
+        yield from (*textwrap.wrap(about, width), "")
+    yield from docstring_lines(made, width)
     yield ""
-    lines = settings(made, value)
+    lines = settings(made, value, width - 2)
     if lines:
         yield "Settings of this preset:" if preset else "Settings:"
         yield from (f"  {line}" for line in lines)
-    yield from facts(made, value)
+    for fact in facts(made, value):
+        yield from textwrap.wrap(fact, width)
 
 
 def facts(made: type[Any], value: Registered | None = None) -> Iterator[str]:

@@ -26,9 +26,11 @@ Examples:
 def layers(
     data: Annotated[str, typer.Option(help="A data kind, a file or folder, or package.module:function.")] = "parity",
     model: Annotated[str, typer.Option(help="A model kind, or your own as package.module:function.")] = "face_alexnet",
-    property: Annotated[
+    private_property: Annotated[
         str | None,
-        typer.Option(help="The column or member that nobody meant to share.", show_default="the data's own, if any"),
+        typer.Option(
+            "--property", help="The column or member that nobody meant to share.", show_default="the data's own, if any"
+        ),
     ] = None,
     label: Annotated[str | None, typer.Option(help="The column that is learned.", show_default="the data's own")] = None,
     rounds: Annotated[int, typer.Option(help="How long the model trains.")] = 100,
@@ -59,7 +61,7 @@ def layers(
     from leaktight.running import run
 
     study = LayerStudy(
-        data=_source(data, label, property),
+        data=_source(data, label, private_property),
         model=from_text(model),
         rounds=rounds,
         batch_size=batch_size,
@@ -91,17 +93,19 @@ def layers(
         raise typer.Exit(SOME_FAILED)
 
 
-def _source(text: str, label: str | None, property: str | None) -> Source:
-    """Return the source that a text names, with another label or property if asked for."""
+def _source(text: str, label: str | None, private_property: str | None) -> Source:
+    """Return the source that a text names, with another label or private property if asked for."""
     from leaktight.core.errors import InvalidValue
     from leaktight.data import from_text
 
     found = from_text(text)
-    wanted = {name: value for name, value in (("label", label), ("property", property)) if value is not None}
+    chosen = {"label": label, "private_property": private_property}
+    wanted = {name: value for name, value in chosen.items() if value is not None}
     for name in wanted:
         if name not in type(found).model_fields:
             able = (
                 "a .csv file" if name == "label" else "a .csv or .npz file, or a function that returns a Data with properties"
             )
-            raise InvalidValue(f"The data `{text}` has no `{name}` to choose. `--{name}` needs {able}.")
+            option = name.removeprefix("private_")
+            raise InvalidValue(f"The data `{text}` has no `{option}` to choose. `--{option}` needs {able}.")
     return type(found).model_validate({**found.to_dict(), **wanted})

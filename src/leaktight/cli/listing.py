@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
+import textwrap
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -50,15 +53,24 @@ def list_kinds(
             typer.echo(f"{chr(10) if position else ''}{name}:")
         width = max(map(len, lines))
         for kind, text in lines.items():
-            typer.echo(f"  {kind:{width}}  {text}")
+            typer.echo(_line(f"  {kind:{width}}  ", text))
+
+
+def _line(lead: str, text: str) -> str:
+    """Return one line; on a terminal it is broken below its text, so that kinds stand out."""
+    if not sys.stdout.isatty():
+        return lead + text
+    margin, columns = " " * len(lead), shutil.get_terminal_size().columns
+    return "\n".join(textwrap.TextWrapper(columns, lead, margin, break_long_words=False, break_on_hyphens=False).wrap(text))
 
 
 def kind_lines(family: str) -> dict[str, str]:
     """Return what every kind of a family says about itself."""
+    from leaktight.cli.formula import plain_text
     from leaktight.core import registry
     from leaktight.findings.display import gist
 
-    return {kind: gist(made) for kind, made in registry.classes(family).items()}
+    return {kind: plain_text(gist(made)) for kind, made in registry.classes(family).items()}
 
 
 def preset_lines() -> dict[str, str]:

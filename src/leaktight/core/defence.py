@@ -188,6 +188,7 @@ class Undefended(Defence):
     """No defence: every message goes out as it is."""
 
     kind: Literal["none"] = "none"
+    title: ClassVar[str] = "no defence"
 
     @property
     def memoryless(self) -> bool:
@@ -196,7 +197,7 @@ class Undefended(Defence):
 
 
 class Chain(Defence):
-    """Several defences, each applied to what the one before it made, each with a scope of its own.
+    """Several defences, one after the other, each with a memory of its own.
 
     Example:
         >>> Chain(links=()).on_close(Local("client-0", seed=0))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Sequence
+import dataclasses
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, Literal, Self
 
 from pydantic import Field
 
+from leaktight.core import registry
 from leaktight.core.attack import Guess
 from leaktight.core.random import Stream
 from leaktight.core.run import GroundTruth
@@ -18,6 +20,39 @@ Direction = Literal["high", "low"]
 
 MESSAGE = "message"
 """The claim of a metric that speaks of the attacked messages themselves: it reads whatever the guess claims."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Quantity:
+    """What the readings of one name measure, and how people are shown them.
+
+    Args:
+        title: what it is called, as inside a sentence.
+        unit: its unit; `%` of a share, whose readings lie in [0, 1]; empty for a plain number.
+        digits: how many digits follow the point; None for three significant ones.
+        leaks: whether a high or a low value means more leakage; None for a number that is not about leakage.
+
+    Example:
+        >>> psnr, share = Quantity("PSNR", "dB", digits=1, leaks="high"), Quantity("images recognised", "%", digits=0)
+        >>> psnr.number(23.456), psnr.heading, share.number(0.25), share.heading
+        ('23.5', 'PSNR (dB)', '25 %', 'images recognised')
+    """
+
+    title: str
+    unit: str = ""
+    digits: int | None = None
+    leaks: Direction | None = None
+
+    @property
+    def heading(self) -> str:
+        """The title of an axis or a column: with the unit, unless each number brings its own or is drawn as a share."""
+        return self.title if self.unit in ("", "%") else f"{self.title} ({self.unit})"
+
+    def number(self, value: float) -> str:
+        """Show a value, without a unit that the heading names."""
+        if self.unit == "%":
+            return f"{100 * value:.{self.digits or 0}f} %"
+        return f"{value:.3g}" if self.digits is None else f"{value:.{self.digits}f}"
 
 
 class Reading(Value):
@@ -66,6 +101,9 @@ class Reading(Value):
 class Metric(Registered):
     """Something that grades a guess. `claim` is the part of a guess it grades, `leaks` which direction is worse, if any.
 
+    `title`, `unit` and `digits` say how its reading is shown. A metric with several readings, or with one that is not named by its kind, states
+    all of them in `quantities`.
+
     Claims are those of an attack (`inputs`, `labels`, `scores`, `property`, `samples`), or `message`: such a metric compares what was sent with what
     would have been sent undefended. The guess tells it only which messages were attacked.
     """
@@ -73,8 +111,15 @@ class Metric(Registered):
     family: ClassVar[str] = "metric"
     claim: ClassVar[str] = ""
     leaks: ClassVar[Direction | None] = "high"
+    unit: ClassVar[str] = ""
+    digits: ClassVar[int | None] = None
     learns_from_public: ClassVar[bool] = False
     """Whether public examples are part of the instrument, such as what a classifier is learned from, whether the attacker has them or not."""
+
+    @classmethod
+    def quantities(cls) -> Mapping[str, Quantity]:
+        """Return what it reads, by the names of its readings: one that is named by its kind, unless it states others."""
+        return {str(cls.model_fields["kind"].default): Quantity(cls.title, cls.unit, cls.digits, cls.leaks)}
 
     @abc.abstractmethod
     def grade(self, guess: Guess, truth: Sequence[GroundTruth], rng: Stream, public: Batch | None = None) -> Sequence[Reading]:
@@ -87,3 +132,40 @@ class Metric(Registered):
             public: public examples that the threat model grants the attacker, if any; the chance level is the best that an answer without
                 any message would score. A metric that `learns_from_public` gets them in any case.
         """
+
+
+MEASURING = ("metric", "probe", "scenario")
+"""The families whose classes make readings, and state in `quantities` which."""
+_SHARE, _LABEL = "_share", "label_"
+
+
+def quantity_of(reading: str) -> Quantity:
+    """Return what readings of this name measure, as the class that makes them states it; by its name alone if none does.
+
+    A name that ends in `_share` is that of a quantity as a share of all there is. One that begins with `label_` is that of a
+    quantity where a class stands in the place of the private property.
+
+    Example:
+        >>> quantity_of("psnr").unit, quantity_of("v_information_share").title, quantity_of("label_sensitivity_f").title
+        ('dB', 'V-information, share', 'sensitivity (F) (training with classes)')
+        >>> quantity_of("something_new")
+        Quantity(title='something new', unit='', digits=None, leaks=None)
+    """
+    stated = {
+        name: quantity
+        for family in MEASURING
+        for made in registry.classes(family).values()
+        for name, quantity in made.quantities().items()
+    }
+    return _find(reading, stated)
+
+
+def _find(reading: str, stated: Mapping[str, Quantity]) -> Quantity:
+    whole = reading.removesuffix(_SHARE)
+    if reading in stated:
+        return stated[reading]
+    if whole not in stated and whole.startswith(_LABEL):
+        asked = _find(reading.removeprefix(_LABEL), stated)
+        return dataclasses.replace(asked, title=f"{asked.title} (training with classes)")
+    quantity = stated.get(whole, Quantity(whole.replace("_", " ")))
+    return quantity if whole == reading else dataclasses.replace(quantity, title=f"{quantity.title}, share", unit="%", digits=1)

@@ -13,7 +13,7 @@ from pydantic import SerializeAsAny
 from torch import Tensor
 
 from leaktight.core.attack import Attack, Ensemble, Guess, Labels, Reconstruction
-from leaktight.core.metric import MESSAGE, Metric, Reading
+from leaktight.core.metric import MESSAGE, Metric, Quantity, Reading
 from leaktight.core.party import Party, Seat
 from leaktight.core.random import Stream
 from leaktight.core.run import GroundTruth, MessageKey, Run
@@ -42,6 +42,11 @@ class Probe(Registered):
 
     family: ClassVar[str] = "probe"
 
+    @classmethod
+    def quantities(cls) -> Mapping[str, Quantity]:
+        """Return what it reads, by the names of its readings; names that hold a number, such as `accuracy_after_10`, speak for themselves."""
+        return {}
+
     @property
     def entrant(self) -> Probe | None:
         """The part of the probe that takes a seat in the training run, without what does not change that run; None if it takes none."""
@@ -68,6 +73,11 @@ class Attempt(Probe):
     attack: SerializeAsAny[Attack]
     threat: ThreatModel = ThreatModel()
     metrics: tuple[SerializeAsAny[Metric], ...] = ()
+
+    @classmethod
+    def quantities(cls) -> Mapping[str, Quantity]:
+        """Return what it reads of a guess that nobody can grade; what a metric reads, the metric states."""
+        return {OBJECTIVE: Quantity("objective, not graded"), DIVERGED: Quantity("searches that diverged")}
 
     @property
     def entrant(self) -> Attempt | None:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from leaktight.core.defence import Defence, Undefended
 from leaktight.core.local import Memory
 from leaktight.core.message import Tensors
-from leaktight.core.metric import Reading
+from leaktight.core.metric import Quantity, Reading
 from leaktight.core.party import Party, Seat
 from leaktight.core.run import Run
 from leaktight.core.threat import ThreatModel
@@ -99,6 +99,11 @@ class Scenario(Registered):
     """
 
     family: ClassVar[str] = "scenario"
+
+    @classmethod
+    def quantities(cls) -> Mapping[str, Quantity]:
+        """Return what the utility of its model is measured by: accuracy, unless it states something else."""
+        return {"accuracy": Quantity("accuracy", "%", digits=1)}
 
     @property
     def stages(self) -> tuple[str, ...]:

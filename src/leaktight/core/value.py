@@ -45,6 +45,8 @@ class Registered(Value):
     """
 
     family: ClassVar[str] = ""
+    title: ClassVar[str] = ""
+    """What people call it, such as "top-k"; its kind with spaces unless the class states it."""
     kind: str = ""
 
     @classmethod
@@ -53,6 +55,8 @@ class Registered(Value):
         kind = cls.model_fields["kind"].default
         if cls.family and kind:
             registry.add(cls.family, kind, cls)
+            if "title" not in vars(cls):
+                cls.title = kind.replace("_", " ")
 
     @model_validator(mode="wrap")
     @classmethod

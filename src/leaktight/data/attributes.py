@@ -54,7 +54,7 @@ class Attributes(ImageSource):
         file: the table's column that names the file, relative to the folder.
         label: one attribute, to be learned as yes or no; or several, a class each: then examples with none or more than one of them are
             left out.
-        property: the private property, which an example has if it has any of these attributes.
+        private_property: the private property, which an example has if it has any of these attributes.
         test_share: what part is held out for testing, in (0, 1), each class in its share.
 
     Example:
@@ -62,7 +62,7 @@ class Attributes(ImageSource):
         >>> facts = np.array([[0, 1], [1, 1], [0, 0], [1, 0]] * 5)
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     np.savez(f"{folder}/a.npz", images=np.zeros((20, 8, 8), np.uint8), attributes=facts, attribute_names=["Male", "Hat"])
-        ...     data = Attributes(path=f"{folder}/a.npz", label="Male", property="Hat").load()
+        ...     data = Attributes(path=f"{folder}/a.npz", label="Male", private_property="Hat").load()
         >>> data.names, data.property_name, len(data.train), len(data.test)
         (('not Male', 'Male'), 'Hat', 14, 6)
 
@@ -83,14 +83,14 @@ class Attributes(ImageSource):
         return (self.place, Path(self.table).expanduser()) if self.table else (self.place,)
 
     # It comes after the method above, as from here on the name is no longer Python's decorator.
-    property: Names
+    private_property: Names
 
     @model_validator(mode="after")
     def _apart(self) -> Attributes:
-        both = [name for name in self.property if name in self.label]
+        both = [name for name in self.private_property if name in self.label]
         if both:
             raise InvalidValue(
-                f"The `property` of attributes must be another one than the label. Got `{both[0]}` for both; choose another one."
+                f"The `private_property` of attributes must be another one than the label. Got `{both[0]}` for both; choose another one."
             )
         return self
 
@@ -103,7 +103,7 @@ class Attributes(ImageSource):
         """Read the attributes, then the images that are left."""
         table = self._folder() if self.table else self._archive()
         kept, labels, names = self._classes(table)
-        properties = np.max([self._flags(table, name) for name in self.property], axis=0)
+        properties = np.max([self._flags(table, name) for name in self.private_property], axis=0)
         whole = Part(table.inputs[kept], labels, properties[kept])
         train, test = self.limit(*(whole.take(index) for index in holdout(labels, self.test_share)))
         return Data(
@@ -111,7 +111,7 @@ class Attributes(ImageSource):
             self._batch(test, "test"),
             len(names),
             names,
-            property_name=" or ".join(self.property),
+            property_name=" or ".join(self.private_property),
         )
 
     def _archive(self) -> Table:

@@ -14,7 +14,7 @@ from leaktight.data.source import Data, Source
 
 
 class ClassProperty(Source):
-    """Another source whose private property is that an example is of one class; a property of its own is left aside.
+    """Another source whose private property is that an example is of one class; the source's own property is ignored.
 
     With batches of one, an attack on this property is an attack on the label.
 

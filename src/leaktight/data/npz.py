@@ -21,7 +21,9 @@ _IMAGES = ("images", "inputs", "data", "x", "X")
 _LABELS = ("labels", "target", "targets", "label", "y", "Y")
 _NAMES = ("class_names", "label_names", "target_names", "fine_label_names")
 _MEMBERS = "Name members by `x_train`, `y_train`, `x_test`, `y_test`, or one pair by `x` and `y`."
-_PROPERTY = "The `property` of npz names one member beside a pair, or two beside four members, with `_train` and `_test` added."
+_PROPERTY = (
+    "The `private_property` of npz names one member beside a pair, or two beside four members, with `_train` and `_test` added."
+)
 
 
 class Npz(ImageSource):
@@ -47,7 +49,7 @@ class Npz(ImageSource):
         classes: how many classes there are; labels must then lie in 0 to classes - 1 and are not renumbered.
         layout: `channels_first`, `channels_last`, or `auto`.
         scale: what pixels are divided by; None means 255 for whole numbers and 1 for fractions.
-        property: the member with a private property, 1 for each example that has it and 0 for one that has not; beside four members
+        private_property: the member with a private property, 1 for each example that has it and 0 for one that has not; beside four members
             two with `_train` and `_test` added, such as `sex_train` and `sex_test` for `sex`. Empty means none.
 
     Example:
@@ -72,7 +74,7 @@ class Npz(ImageSource):
     classes: Annotated[int, Field(ge=2)] | None = None
     layout: Layout = "auto"
     scale: Annotated[float, Field(gt=0)] | None = None
-    property: str = ""
+    private_property: str = ""
 
     @model_validator(mode="after")
     def _check_pair(self) -> Npz:
@@ -90,12 +92,14 @@ class Npz(ImageSource):
         with open_archive(self.place) as archive:
             pair = self._pair(archive.names)
             if pair:
-                whole = self._part(archive, *pair, self.property)
+                whole = self._part(archive, *pair, self.private_property)
                 train_index, test_index = holdout(whole.labels, self.test_share)
                 train, test = whole.take(train_index), whole.take(test_index)
             else:
-                train = self._part(archive, self.x_train, self.y_train, self.property and f"{self.property}_train")
-                test = self._part(archive, self.x_test, self.y_test, self.property and f"{self.property}_test")
+                train = self._part(
+                    archive, self.x_train, self.y_train, self.private_property and f"{self.private_property}_train"
+                )
+                test = self._part(archive, self.x_test, self.y_test, self.private_property and f"{self.private_property}_test")
             train, test, ids = self._number(train, test)
             names = self._names(archive, ids)
         train, test = self.limit(train, test)
@@ -104,7 +108,7 @@ class Npz(ImageSource):
             self.batch(test, "test", self.layout, self.scale),
             len(names),
             names,
-            property_name=self.property,
+            property_name=self.private_property,
         )
 
     def _pair(self, members: tuple[str, ...]) -> tuple[str, str] | None:

@@ -69,7 +69,7 @@ def _positive(counts: Mapping[Cell, int], what: str) -> Cell:
     if len(counts) != 2:
         shown = ", ".join(f"`{_text(cell)}`" for cell in list(counts)[:5])
         raise InvalidValue(
-            f"{what} must have two different values. Got {len(counts)}: {shown}{', ...' * (len(counts) > 5)}; say by `property_positive` which one means 1."
+            f"{what} must have two different values. Got {len(counts)}: {shown}{', ...' * (len(counts) > 5)}; say by `private_property_positive` which one means 1."
         )
     if all(isinstance(cell, float) for cell in counts):
         return max(counts)

@@ -61,15 +61,17 @@ class Csv(ColumnRules, FileSource):
         buckets: how many ids hashed words share, at least 1; fewer mix more words up.
         logarithm: columns of numbers in which sign(v) log(1 + |v|) takes a value's place, as is usual for counts; `*` stands for any text.
         standardise: whether numbers are brought to mean 0 and deviation 1 by the training rows.
-        property: the column with a private property; it is no input. Empty means none.
-        property_positive: the cell that means that a row has the property; every other one means that it has not. Empty decides between two:
+        private_property: the column with a private property; it is no input. Empty means none.
+        private_property_positive: the cell that means that a row has the property; every other one means that it has not. Empty decides between two:
             of two numbers the larger one, of `false` and `true` or `no` and `yes` the latter, of two other words the rarer one in all rows.
 
     Example:
         >>> import tempfile, pathlib
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     file = pathlib.Path(folder, "a.csv")
-        ...     _ = file.write_text("age,job,label\n" + "30,cook,no\n40,clerk,yes\n" * 5)
+        ...     with file.open("w") as rows:
+        ...         for row in ("age,job,label", *("30,cook,no", "40,clerk,yes") * 5):
+        ...             print(row, file=rows)
         ...     data = Csv(path=file).load()
         >>> data.names, data.train.inputs[0].tolist()
         (('no', 'yes'), [-1.0, 0.0, 1.0])
@@ -90,13 +92,15 @@ class Csv(ColumnRules, FileSource):
         return (self.place, Path(self.test_path).expanduser()) if self.test_path else (self.place,)
 
     # It comes after the method above, as from here on the name is no longer Python's decorator.
-    property: str = ""
-    property_positive: str = ""
+    private_property: str = ""
+    private_property_positive: str = ""
 
     @model_validator(mode="after")
     def _consistent(self) -> Csv:
-        if self.property_positive and not self.property:
-            raise InvalidValue("The `property_positive` of csv must come with a `property`. Got none; name the column too.")
+        if self.private_property_positive and not self.private_property:
+            raise InvalidValue(
+                "The `private_property_positive` of csv must come with a `private_property`. Got none; name the column too."
+            )
         return self
 
     @classmethod
@@ -127,21 +131,21 @@ class Csv(ColumnRules, FileSource):
         """Return both parts with 0 and 1 for the cells of the property, and what it is called."""
         if train.properties is None or test.properties is None:
             return train, test, ""
-        what = f"The column `{self.property}` of `{self.place}`"
-        ours, theirs, positive = mark_positive(train.properties, test.properties, self.property_positive, what)
-        return replace(train, properties=ours), replace(test, properties=theirs), f"{self.property}: {positive}"
+        what = f"The column `{self.private_property}` of `{self.place}`"
+        ours, theirs, positive = mark_positive(train.properties, test.properties, self.private_property_positive, what)
+        return replace(train, properties=ours), replace(test, properties=theirs), f"{self.private_property}: {positive}"
 
     def _rows(self, file: Path) -> tuple[list[str], Part]:
         """Return the names of the kept columns, and their cells with the labels and the cells of the property."""
         header, rows = read_cells(file, self.columns, self.separator)
         label = self._label(header, file)
-        private = [self.property] if self.property else []
+        private = [self.private_property] if self.private_property else []
         for name in (*self.ignore, *self.categorical, *private):
             if name not in header:
                 raise InvalidValue(f"The file `{file}` has no column `{name}`. {did_you_mean(name, header)}")
         if header[label] in private:
             raise InvalidValue(
-                f"The `property` of csv must be another column than the label. Got `{self.property}` for both; choose another one."
+                f"The `private_property` of csv must be another column than the label. Got `{self.private_property}` for both; choose another one."
             )
         kept = [at for at, name in enumerate(header) if name not in (header[label], *private, *self.ignore)]
         if not kept:
@@ -149,7 +153,7 @@ class Csv(ColumnRules, FileSource):
         cells: NDArray[Any] = np.array(rows, dtype=object)
         labels = f"The labels of `{file}`"
         ids = as_ids(as_words(_present(cells[:, label], "label", file), labels), labels)
-        properties = _present(cells[:, header.index(self.property)], "property", file) if private else None
+        properties = _present(cells[:, header.index(self.private_property)], "property", file) if private else None
         return [header[at] for at in kept], Part(cells[:, kept], ids, properties)
 
     def _label(self, header: Sequence[str], file: Path) -> int:

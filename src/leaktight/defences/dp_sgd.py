@@ -78,6 +78,7 @@ class DPSGD(Defence):
     """
 
     kind: Literal["dp_sgd"] = "dp_sgd"
+    title: ClassVar[str] = "DP-SGD"
     strength: ClassVar[Strength] = Strength("multiplier", "up", None)
     clip: float = Field(default=1.0, gt=0)
     multiplier: float = Field(default=1.0, ge=0, le=10_000)

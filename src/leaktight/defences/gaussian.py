@@ -46,6 +46,7 @@ class GaussianNoise(AdditiveNoise):
     """
 
     kind: Literal["gaussian_noise"] = "gaussian_noise"
+    title: ClassVar[str] = "Gaussian noise"
     strength: ClassVar[Strength] = Strength("std", "up", 0.0)
     std: float = Field(default=0.01, ge=0)
 

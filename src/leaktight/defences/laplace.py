@@ -47,6 +47,7 @@ class LaplaceNoise(AdditiveNoise):
     """
 
     kind: Literal["laplace_noise"] = "laplace_noise"
+    title: ClassVar[str] = "Laplace noise"
     strength: ClassVar[Strength] = Strength("scale", "up", 0.0)
     scale: float = Field(default=0.01, ge=0)
 

@@ -62,6 +62,7 @@ class LocalDP(Defence):
     """
 
     kind: Literal["local_dp"] = "local_dp"
+    title: ClassVar[str] = "local DP"
     strength: ClassVar[Strength] = Strength("multiplier", "up", None)
     clip: float = Field(default=1.0, gt=0)
     multiplier: float = Field(default=1.0, ge=0, le=10_000)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -42,6 +42,7 @@ class MaxNorm(CutDefence):
     """
 
     kind: Literal["max_norm"] = "max_norm"
+    title: ClassVar[str] = "max-norm"
 
     @property
     def promise(self) -> Literal["noise"]:

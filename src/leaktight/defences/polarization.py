@@ -51,7 +51,7 @@ class TwinHead(nn.Module):
 
 
 class Polarization(Defence):
-    r"""Train a private head along, whose gradient on the shared body hides what the public loss tells about the data.
+    r"""Train a private head as well: its gradient on the shared body hides what the public loss reveals about the data.
 
     Without it the gradient of the cross entropy goes out. With it every participant draws for each class a random code \(t_c\) of
     K bits, puts a private linear head \(\Phi\) on the shared features, and trains
@@ -88,6 +88,7 @@ class Polarization(Defence):
     """
 
     kind: Literal["polarization"] = "polarization"
+    title: ClassVar[str] = "polarization network"
     strength: ClassVar[Strength] = Strength("alpha2", "up", 0.0)
     alpha2: float = Field(0.1, ge=0)
     alpha1: float = Field(1.0, gt=0)

@@ -101,6 +101,7 @@ class SumKL(CutDefence):
     """
 
     kind: Literal["sumkl"] = "sumkl"
+    title: ClassVar[str] = "sumKL"
     strength: ClassVar[Any] = _Swept()
     bound: float | None = Field(default=None, gt=0, lt=0.5)
     scale: float | None = Field(default=None, ge=0)

@@ -55,6 +55,7 @@ class TopK(Defence):
     """
 
     kind: Literal["top_k"] = "top_k"
+    title: ClassVar[str] = "top-k"
     strength: ClassVar[Strength] = Strength("share", "down", 1.0)
     share: float = Field(default=0.1, gt=0, le=1)
     scope: Literal["message", "tensor"] = "message"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Literal
+from typing import ClassVar, Literal
 
 from leaktight.channels.layers import Drop
 from leaktight.core.channel import Channel
@@ -45,6 +45,7 @@ class Withhold(Defence):
     """
 
     kind: Literal["withhold"] = "withhold"
+    title: ClassVar[str] = "withholding"
     layers: tuple[str, ...] = ()
 
     @property

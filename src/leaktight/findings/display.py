@@ -1,4 +1,4 @@
-"""Words: how defences, cells and numbers are named to people who do not read code."""
+"""Display: how defences, cells and numbers are named to people who do not read code."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from leaktight.core.defence import Chain, Defence, is_undefended
 from leaktight.core.display import join_words
+from leaktight.core.metric import quantity_of
 from leaktight.core.probe import attack_of
 from leaktight.core.record import Cell
 from leaktight.core.value import Registered
@@ -31,27 +32,6 @@ def rank(defence: Defence) -> float:
     if value is None or defence.strength is None:
         return 0.0
     return value if defence.strength.stronger == "up" else -value
-
-
-def plain(kind: str) -> str:
-    """Return a kind's name as words.
-
-    Example:
-        >>> plain("gaussian_noise"), plain("dp_sgd"), plain("top_k")
-        ('Gaussian noise', 'DP-SGD', 'top-k')
-    """
-    names = {
-        "dp_sgd": "DP-SGD",
-        "local_dp": "local DP",
-        "top_k": "top-k",
-        "gaussian_noise": "Gaussian noise",
-        "laplace_noise": "Laplace noise",
-        "polarization": "polarization network",
-        "sumkl": "sumKL",
-        "max_norm": "max-norm",
-        "withhold": "withholding",
-    }
-    return names.get(kind, kind.replace("_", " "))
 
 
 Place = tuple[str | int, ...]
@@ -81,7 +61,7 @@ def name_of(defence: Defence, without: Place = ()) -> str:
         for field, info in type(defence).model_fields.items()
         if field != "kind" and (field,) != without and (field == strength or getattr(defence, field) != info.default)
     ]
-    return f"{plain(defence.kind)} ({', '.join(shown)})" if shown else plain(defence.kind)
+    return f"{defence.title} ({', '.join(shown)})" if shown else defence.title
 
 
 def _shown(defence: Defence, field: str, without: Place) -> str:
@@ -89,7 +69,7 @@ def _shown(defence: Defence, field: str, without: Place) -> str:
     if isinstance(value, Defence):
         return name_of(value, without)
     if isinstance(value, Registered):
-        return plain(value.kind)
+        return value.title
     if isinstance(value, tuple):
         return ", ".join(map(str, value))
     # A place on the disk may tell of people and projects, and names are in reports that are passed on.
@@ -160,55 +140,4 @@ def title_of(reading: str) -> str:
         >>> title_of("psnr"), title_of("leak_auc"), title_of("v_information_share")
         ('PSNR', 'leak AUC', 'V-information, share')
     """
-    titles = {
-        "psnr": "PSNR",
-        "ssim": "SSIM",
-        "mse": "MSE",
-        "rmse_relative": "relative error",
-        "label_distance": "labels missed",
-        "reconstruction_statement": "images recognised",
-        "tracing_distance": "examples not traced",
-        "gradient_ratio": "gradient over perturbation",
-        "objective": "objective, not graded",
-        "diverged": "searches that diverged",
-        "objective_of_guess": "objective of the guess",
-        "objective_of_truth": "objective of the truth",
-        "search_failed": "searches that failed",
-        "theorem_condition": "theorem 2.2 holds (share)",
-        "theorem_bound": "bound of theorem 2.2",
-        "recognised": "samples recognised",
-        "recognised_any": "samples recognised, any class",
-        "recognised_confidence": "recogniser's confidence",
-        "nearest_private": "nearness to private images",
-        "sample_diversity": "diversity of samples",
-        "key_cosine": "cosine of estimated and true key",
-        "auc": "test AUC",
-        "training_loss": "training loss",
-        "leak_auc": "leak AUC",
-        "leak_auc_q95": "leak AUC, 95 % quantile",
-        "leak_auc_passes": "leak AUC, all passes added up",
-        "leak_auc_features": "leak AUC of features alone",
-        "leak_auc_theory": "leak AUC that theory predicts",
-        "leak_auc_ceiling": "leak AUC that the bound allows",
-        "norm_positive": "gradient norm, positives",
-        "norm_negative": "gradient norm, negatives",
-        "property_auc": "property AUC",
-        "label_auc": "label AUC",
-        "v_information": "V-information",
-        "v_information_random_forest": "V-information (random forest)",
-        "v_information_network": "V-information (network)",
-        "v_information_logistic": "V-information (logistic)",
-        "label_v_information": "V-information of labels",
-        "sensitivity_f": "sensitivity (F)",
-        "sensitivity_1": "sensitivity (1)",
-        "sensitivity_inf": "sensitivity (max)",
-        "property_sensitivity_f": "property sensitivity (F)",
-        "property_sensitivity_1": "property sensitivity (1)",
-        "property_sensitivity_inf": "property sensitivity (max)",
-        "mutual_information_lower": "mutual information, lower bound",
-        "mutual_information_upper": "mutual information, upper bound",
-    }
-    whole = reading.removesuffix("_share")
-    if whole not in titles and whole.startswith("label_"):
-        return f"{title_of(reading.removeprefix('label_'))} (training with classes)"
-    return titles.get(whole, whole.replace("_", " ")) + (", share" if whole != reading else "")
+    return quantity_of(reading).title

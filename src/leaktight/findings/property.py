@@ -209,11 +209,11 @@ def of_class(scenario: Scenario) -> bool:
 def _asked(data: dict[str, Any]) -> str:
     if data.get("kind") == "class_property":
         return "are of the commonest class" if data.get("label") is None else f"are of class {data['label']}"
-    named = data.get("property")
+    named = data.get("private_property")
     name = " or ".join(map(str, named)) if isinstance(named, list) else named
     if not isinstance(name, str) or not name:
         return UNNAMED
-    positive = data.get("property_positive")
+    positive = data.get("private_property_positive")
     return f"have the property `{name}: {positive}`" if positive else f"have the property `{name}`"
 
 

@@ -20,7 +20,7 @@ from leaktight.core.run import largest
 from leaktight.core.scenario import Scenario
 from leaktight.findings.adaptation import member_of, models_defence
 from leaktight.findings.column import NOTHING
-from leaktight.findings.display import label_of, name_of, plain, rank, setting
+from leaktight.findings.display import label_of, name_of, rank, setting
 from leaktight.findings.kind import leak_kinds
 from leaktight.findings.utility import Price, ignorance, is_utility, lost, utility_of
 from leaktight.metrics.search_gap import OBJECTIVE_OF_GUESS, OBJECTIVE_OF_TRUTH, SEARCH_FAILED
@@ -210,7 +210,7 @@ def _unpriced(rows: Sequence[Row], untrained: Collection[int]) -> str:
 
 
 def _order(row: Row) -> tuple[object, ...]:
-    kind = "" if is_undefended(row.defence) else plain(row.defence.kind).lower()
+    kind = "" if is_undefended(row.defence) else row.defence.title.lower()
     return (
         row.scenario,
         kind,

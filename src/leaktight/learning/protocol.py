@@ -179,7 +179,7 @@ class RoundRobin(Protocol):
         >>> [RoundRobin(order="random").turns(3, seed=0, number=number) for number in range(2)]
         [[1, 2, 0], [2, 0, 1]]
 
-    Differs from the paper: no participant goes on before the one before it is done (no asynchronous order). A defence acts on what is left
+    Differs from the paper: no participant starts before the one before it is done (no asynchronous order). A defence acts on what is left
     after choice and bound. What an examples' pass does not fill a batch with is left out of it. More in `Sharing`.
 
     References: Shokri and Shmatikov 2015, Privacy-Preserving Deep Learning, section 5; Sariyildiz et al. 2020, Key Protected Classification

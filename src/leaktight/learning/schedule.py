@@ -48,7 +48,7 @@ class Shuffled(Schedule):
 
 
 class ByProperty(Schedule):
-    """In every few rounds one whose batches hold the private property, and else batches without it.
+    """Batches with the private property in one of every few rounds, and batches without it in the others.
 
     Whose photos arrive together often have something in common; this is the victim that an attack on properties looks for. Of
     `every` consecutive rounds one, drawn at random, is on batches of which a `share` has the property. Each batch is
@@ -77,7 +77,9 @@ class ByProperty(Schedule):
     def positions(self, data: Batch, round: int, step: int, size: int, seed: int, party: str) -> Tensor:
         """Return a batch with or without the property."""
         if data.properties is None:
-            raise InvalidValue("The schedule `by_property` needs data with a private property. Set `property` of the data.")
+            raise InvalidValue(
+                "The schedule `by_property` needs data with a private property. Set `private_property` of the data."
+            )
         own, others = (data.properties == 1).nonzero()[:, 0], (data.properties == 0).nonzero()[:, 0]
         block, place = divmod(round, self.every)
         chosen = torch.randint(self.every, (), generator=stream(seed, party, "property", block)).item()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, Self
 
 import torch
@@ -16,7 +16,7 @@ from leaktight.core.draws import PublicSeed, Root
 from leaktight.core.errors import InvalidValue, Refusal
 from leaktight.core.local import Local
 from leaktight.core.message import Message
-from leaktight.core.metric import Reading
+from leaktight.core.metric import Quantity, Reading
 from leaktight.core.random import seed_of
 from leaktight.core.run import Run, largest
 from leaktight.core.scenario import FEW, Content, Control, Enter, Observation, Progress, Snapshot, Training
@@ -231,6 +231,15 @@ class Split(Staged):
         plain = {"model": model, "cut": "", "rounds": 0, "passes": 0, "moments": 1, "feature_defence": Undefended()}
         threat = ThreatModel(seat=FEATURE_PARTY, knows=frozenset({Knows.HINTS}))
         return Control(Split.model_validate({**dict(self), **plain}), "direction", threat, self.batch_size)
+
+    @classmethod
+    def quantities(cls) -> Mapping[str, Quantity]:
+        """Return what the utility of its model is measured by."""
+        return {
+            **super().quantities(),
+            "auc": Quantity("test AUC", digits=3),
+            "training_loss": Quantity("training loss"),
+        }
 
     def train(self, defence: Defence, seed: int, progress: Progress | None = None, enter: Enter | None = None) -> Training:
         """Train all steps under the label party's defence; keep the stages, the utility on test data and the parties' notes."""

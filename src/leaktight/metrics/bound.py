@@ -43,6 +43,9 @@ class ReconstructionStatement(Comparison):
     """
 
     kind: Literal["reconstruction_statement"] = "reconstruction_statement"
+    title: ClassVar[str] = "images recognised"
+    unit: ClassVar[str] = "%"
+    digits: ClassVar[int | None] = 0
     leaks: ClassVar[Direction] = "high"
     clamp: ClassVar[bool] = True
     share: ClassVar[bool] = True

@@ -45,6 +45,9 @@ class ExactShare(Metric):
     """
 
     kind: Literal["exact_share"] = "exact_share"
+    title: ClassVar[str] = "exact, share"
+    unit: ClassVar[str] = "%"
+    digits: ClassVar[int | None] = 1
     claim: ClassVar[str] = "inputs"
     leaks: ClassVar[Direction] = "high"
 

@@ -78,6 +78,9 @@ class Recognised(Generated):
     """
 
     kind: Literal["recognised"] = "recognised"
+    title: ClassVar[str] = "samples recognised"
+    unit: ClassVar[str] = "%"
+    digits: ClassVar[int | None] = 1
     leaks: ClassVar[Direction] = "high"
 
     def read(self, guess: Samples, truth: Sequence[GroundTruth], rng: Stream, public: Batch) -> Reading:
@@ -107,6 +110,9 @@ class RecognisedAny(Generated):
     """
 
     kind: Literal["recognised_any"] = "recognised_any"
+    title: ClassVar[str] = "samples recognised, any class"
+    unit: ClassVar[str] = "%"
+    digits: ClassVar[int | None] = 1
     leaks: ClassVar[Direction] = "high"
 
     def read(self, guess: Samples, truth: Sequence[GroundTruth], rng: Stream, public: Batch) -> Reading:
@@ -134,6 +140,9 @@ class RecognisedConfidence(Generated):
     """
 
     kind: Literal["recognised_confidence"] = "recognised_confidence"
+    title: ClassVar[str] = "recogniser's confidence"
+    unit: ClassVar[str] = "%"
+    digits: ClassVar[int | None] = 1
     leaks: ClassVar[Direction] = "high"
 
     def read(self, guess: Samples, truth: Sequence[GroundTruth], rng: Stream, public: Batch) -> Reading:
@@ -165,6 +174,7 @@ class NearestPrivate(Generated):
     """
 
     kind: Literal["nearest_private"] = "nearest_private"
+    title: ClassVar[str] = "nearness to private images"
     leaks: ClassVar[Direction] = "low"
 
     def read(self, guess: Samples, truth: Sequence[GroundTruth], rng: Stream, public: Batch) -> Reading:
@@ -203,6 +213,7 @@ class SampleDiversity(Generated):
     """
 
     kind: Literal["sample_diversity"] = "sample_diversity"
+    title: ClassVar[str] = "diversity of samples"
     leaks: ClassVar[Direction | None] = None
 
     def read(self, guess: Samples, truth: Sequence[GroundTruth], rng: Stream, public: Batch) -> Reading:

@@ -133,6 +133,9 @@ class PSNR(Comparison):
     """
 
     kind: Literal["psnr"] = "psnr"
+    title: ClassVar[str] = "PSNR"
+    unit: ClassVar[str] = "dB"
+    digits: ClassVar[int | None] = 1
     leaks: ClassVar[Direction] = "high"
     clamp: ClassVar[bool] = True
 
@@ -155,6 +158,8 @@ class SSIM(Comparison):
     """
 
     kind: Literal["ssim"] = "ssim"
+    title: ClassVar[str] = "SSIM"
+    digits: ClassVar[int | None] = 2
     leaks: ClassVar[Direction] = "high"
     clamp: ClassVar[bool] = True
 
@@ -176,6 +181,7 @@ class MSE(Comparison):
     """
 
     kind: Literal["mse"] = "mse"
+    title: ClassVar[str] = "MSE"
     leaks: ClassVar[Direction] = "low"
 
     def measure(self, guess: Tensor, truth: Tensor) -> Tensor:
@@ -212,6 +218,7 @@ class RelativeRMSE(Comparison):
     """
 
     kind: Literal["rmse_relative"] = "rmse_relative"
+    title: ClassVar[str] = "relative error"
     leaks: ClassVar[Direction] = "low"
     clip: bool = True
 

@@ -19,7 +19,7 @@ from leaktight.defences.key_theory import largest_overlap
 
 
 class KeyCosine(Metric):
-    r"""The cosine of an estimated class key with that of the true keys which it is nearest to in the end.
+    r"""The cosine between an estimated class key and the true key that it is nearest to in the end.
 
     With \(e_t\) the estimate on a turn t, and \(\psi_c^p\) the keys that the attacked parties have for the classes that
     they own,
@@ -46,6 +46,7 @@ class KeyCosine(Metric):
     """
 
     kind: Literal["key_cosine"] = "key_cosine"
+    title: ClassVar[str] = "cosine of estimated and true key"
     claim: ClassVar[str] = "samples"
     leaks: ClassVar[Direction] = "high"
 

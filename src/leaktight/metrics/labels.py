@@ -139,6 +139,9 @@ class LabelDistance(Metric):
     """
 
     kind: Literal["label_distance"] = "label_distance"
+    title: ClassVar[str] = "labels missed"
+    unit: ClassVar[str] = "%"
+    digits: ClassVar[int | None] = 0
     claim: ClassVar[str] = "labels"
     leaks: ClassVar[Direction] = "low"
 

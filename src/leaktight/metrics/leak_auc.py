@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, Literal
 
 import torch
@@ -10,7 +10,7 @@ from torch import Tensor
 
 from leaktight.core.attack import Guess, LabelScores
 from leaktight.core.errors import InvalidValue, Refusal
-from leaktight.core.metric import Direction, Metric, Reading
+from leaktight.core.metric import Direction, Metric, Quantity, Reading
 from leaktight.core.random import Stream, stream
 from leaktight.core.run import GroundTruth
 from leaktight.core.task import Batch
@@ -54,6 +54,14 @@ class LeakAUC(Metric):
     kind: Literal["leak_auc"] = "leak_auc"
     claim: ClassVar[str] = "scores"
     leaks: ClassVar[Direction] = "high"
+
+    @classmethod
+    def quantities(cls) -> Mapping[str, Quantity]:
+        """Return what it reads, by the names of its readings."""
+        return {
+            "leak_auc": Quantity("leak AUC", leaks="high"),
+            "leak_auc_q95": Quantity("leak AUC, 95 % quantile", leaks="high"),
+        }
 
     def grade(
         self, guess: Guess, truth: Sequence[GroundTruth], rng: Stream, public: Batch | None = None

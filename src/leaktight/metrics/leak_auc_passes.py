@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import NormalDist
 from typing import ClassVar, Literal
 
@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from leaktight.core.attack import Guess, LabelScores, RowScores
-from leaktight.core.metric import Direction, Metric, Reading
+from leaktight.core.metric import Direction, Metric, Quantity, Reading
 from leaktight.core.random import Stream
 from leaktight.core.run import GroundTruth
 from leaktight.core.task import Batch
@@ -59,6 +59,16 @@ class LeakAUCPasses(Metric):
     kind: Literal["leak_auc_passes"] = "leak_auc_passes"
     claim: ClassVar[str] = "scores"
     leaks: ClassVar[Direction] = "high"
+
+    @classmethod
+    def quantities(cls) -> Mapping[str, Quantity]:
+        """Return what it reads, by the names of its readings."""
+        return {
+            PASSES: Quantity("leak AUC, all passes added up", leaks="high"),
+            FEATURES: Quantity("leak AUC of features alone"),
+            THEORY: Quantity("leak AUC that theory predicts"),
+            CEILING: Quantity("leak AUC that the bound allows"),
+        }
 
     def grade(
         self, guess: Guess, truth: Sequence[GroundTruth], rng: Stream, public: Batch | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, Literal
 
 import torch
@@ -10,7 +10,7 @@ from torch import Tensor
 
 from leaktight.core.attack import Guess
 from leaktight.core.message import Kind
-from leaktight.core.metric import MESSAGE, Direction, Metric, Reading
+from leaktight.core.metric import MESSAGE, Direction, Metric, Quantity, Reading
 from leaktight.core.random import Stream
 from leaktight.core.run import GroundTruth
 from leaktight.core.task import Batch
@@ -50,6 +50,14 @@ class NormHistogram(Metric):
     kind: Literal["norm_histogram"] = "norm_histogram"
     claim: ClassVar[str] = MESSAGE
     leaks: ClassVar[Direction | None] = None
+
+    @classmethod
+    def quantities(cls) -> Mapping[str, Quantity]:
+        """Return what it reads, by the names of its readings."""
+        return {
+            "norm_negative": Quantity("gradient norm, negatives"),
+            "norm_positive": Quantity("gradient norm, positives"),
+        }
 
     def grade(
         self, guess: Guess, truth: Sequence[GroundTruth], rng: Stream, public: Batch | None = None

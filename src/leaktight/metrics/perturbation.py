@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import ClassVar, Literal
 
@@ -14,7 +14,7 @@ from torch import Tensor
 
 from leaktight.core.attack import Guess
 from leaktight.core.message import Tensors
-from leaktight.core.metric import MESSAGE, Metric, Reading
+from leaktight.core.metric import MESSAGE, Metric, Quantity, Reading
 from leaktight.core.random import Stream, stream
 from leaktight.core.run import GroundTruth
 from leaktight.core.task import Batch
@@ -128,7 +128,7 @@ class LinearSystem:
 
 
 class Perturbation(Metric):
-    r"""How large a message is beside what the defence added to it, and whether the paper's theorem speaks of it.
+    r"""How large a message is compared with what the defence added to it, and whether the paper's theorem applies to it.
 
     With \(B\) what would have been sent without a defence for the same raw examples, and \(E\) = sent - \(B\), where a
     tensor that was withheld counts as zeros, there are up to three readings. None of them is about leakage by itself.
@@ -169,6 +169,15 @@ class Perturbation(Metric):
     kind: Literal["perturbation"] = "perturbation"
     claim: ClassVar[str] = MESSAGE
     leaks: ClassVar[None] = None
+
+    @classmethod
+    def quantities(cls) -> Mapping[str, Quantity]:
+        """Return what it reads, by the names of its readings."""
+        return {
+            "gradient_ratio": Quantity("gradient over perturbation"),
+            "theorem_condition": Quantity("theorem 2.2 holds (share)", "%", digits=1),
+            "theorem_bound": Quantity("bound of theorem 2.2"),
+        }
 
     def grade(
         self, guess: Guess, truth: Sequence[GroundTruth], rng: Stream, public: Batch | None = None

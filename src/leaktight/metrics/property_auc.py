@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, Literal
 
 import torch
 
 from leaktight.core.attack import Guess, PropertyScores
 from leaktight.core.errors import Refusal
-from leaktight.core.metric import Direction, Metric, Reading
+from leaktight.core.metric import Direction, Metric, Quantity, Reading
 from leaktight.core.random import Stream
 from leaktight.core.run import GroundTruth
 from leaktight.core.task import Batch
@@ -43,6 +43,14 @@ class PropertyAuc(Metric):
     kind: Literal["property_auc"] = "property_auc"
     claim: ClassVar[str] = "property"
     leaks: ClassVar[Direction] = "high"
+
+    @classmethod
+    def quantities(cls) -> Mapping[str, Quantity]:
+        """Return what it reads: `label_auc` is what a report calls it where a class stands in the place of the property."""
+        return {
+            "property_auc": Quantity("property AUC", digits=2, leaks="high"),
+            "label_auc": Quantity("label AUC", digits=2, leaks="high"),
+        }
 
     def grade(
         self, guess: Guess, truth: Sequence[GroundTruth], rng: Stream, public: Batch | None = None
@@ -93,6 +101,8 @@ def has_property(truth: Sequence[GroundTruth]) -> torch.Tensor:
     has = []
     for ground_truth in truth:
         if ground_truth.raw.properties is None:
-            raise Refusal("Whether messages hold a private property is unknown. The data has none; set `property` of the data.")
+            raise Refusal(
+                "Whether messages hold a private property is unknown. The data has none; set `private_property` of the data."
+            )
         has.append(bool((ground_truth.raw.properties == 1).any()))
     return torch.tensor(has)

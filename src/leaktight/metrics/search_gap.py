@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
 
 from leaktight.core.attack import Guess, Reconstruction
-from leaktight.core.metric import Direction, Metric, Reading
+from leaktight.core.metric import Direction, Metric, Quantity, Reading
 from leaktight.core.random import Stream, stream
 from leaktight.core.run import GroundTruth
 from leaktight.core.task import Batch
@@ -35,7 +35,7 @@ OUTSIDE = 0.1
 
 
 class SearchGap(Metric):
-    r"""Whether searches failed, by the attack's own objective at the truth, which the attack never sees.
+    r"""Whether searches failed, judged by the attack's own objective at the truth, which the attack never sees.
 
     Three readings, with a value for each message whose truth a candidate could be: the objective of the guess, that of
     the truth, and which searches failed. A guess that fits as well as the truth and is another example shows that the
@@ -63,6 +63,15 @@ class SearchGap(Metric):
     kind: Literal["search_gap"] = "search_gap"
     claim: ClassVar[str] = "inputs"
     leaks: ClassVar[Direction | None] = None
+
+    @classmethod
+    def quantities(cls) -> Mapping[str, Quantity]:
+        """Return what it reads, by the names of its readings."""
+        return {
+            OBJECTIVE_OF_GUESS: Quantity("objective of the guess"),
+            OBJECTIVE_OF_TRUTH: Quantity("objective of the truth"),
+            SEARCH_FAILED: Quantity("searches that failed", "%", digits=1),
+        }
 
     def grade(
         self, guess: Guess, truth: Sequence[GroundTruth], rng: Stream, public: Batch | None = None

@@ -171,6 +171,9 @@ class TracingDistance(Metric):
     """
 
     kind: Literal["tracing_distance"] = "tracing_distance"
+    title: ClassVar[str] = "examples not traced"
+    unit: ClassVar[str] = "%"
+    digits: ClassVar[int | None] = 1
     claim: ClassVar[str] = "inputs"
     leaks: ClassVar[Direction] = "low"
     queries: Literal["attacked", "owned"] = "attacked"

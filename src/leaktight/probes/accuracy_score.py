@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 import torch
@@ -10,7 +11,7 @@ from torch import Tensor
 
 from leaktight.core.errors import InvalidValue
 from leaktight.core.message import Tensors
-from leaktight.core.metric import Reading
+from leaktight.core.metric import Quantity, Reading
 from leaktight.core.probe import Finding, Probe
 from leaktight.core.random import Stream
 from leaktight.core.run import Run
@@ -77,7 +78,7 @@ def _jacobian(task: Task, parameters: Tensors, images: Tensor) -> Tensor:
 
 
 class AccuracyScore(Probe):
-    """Say what a transformation policy may cost in accuracy without training: by the correlation of responses.
+    """Estimate what a transformation policy costs in accuracy, without training: by the correlation of responses.
 
     Public examples of the run go through the policy; nothing private is read. The score wants the parameters of an
     untrained model, so read it at the stage `initial`. The reading `accuracy_score` is at most -1, and higher is
@@ -110,6 +111,11 @@ class AccuracyScore(Probe):
     def draws(self) -> str:
         """The probe without its policy: all policies are scored on the same examples."""
         return self.model_copy(update={"policy": None}).key
+
+    @classmethod
+    def quantities(cls) -> Mapping[str, Quantity]:
+        """Return what it reads, by the names of its readings."""
+        return {"accuracy_score": Quantity("accuracy score")}
 
     def read(self, run: Run, rng: Stream) -> Finding:
         """Score public examples at the latest parameters."""

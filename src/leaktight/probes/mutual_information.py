@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Literal
 
 import torch
@@ -10,7 +11,7 @@ from pydantic import Field
 from torch import Tensor
 
 from leaktight.core.errors import Refusal
-from leaktight.core.metric import Reading
+from leaktight.core.metric import Quantity, Reading
 from leaktight.core.probe import Finding, Probe
 from leaktight.core.random import Stream
 from leaktight.core.run import Run
@@ -66,6 +67,14 @@ class MutualInformation(Probe):
     samples: int = Field(1000, ge=2)
     noise: float = Field(0.1**0.5, gt=0)
     scaled: bool = False
+
+    @classmethod
+    def quantities(cls) -> Mapping[str, Quantity]:
+        """Return what it reads, by the names of its readings."""
+        return {
+            "mutual_information_lower": Quantity("mutual information, lower bound", "bits", leaks="high"),
+            "mutual_information_upper": Quantity("mutual information, upper bound", "bits", leaks="high"),
+        }
 
     def read(self, run: Run, rng: Stream) -> Finding:
         """Bound the information in every layer's activations."""

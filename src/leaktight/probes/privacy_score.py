@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 import torch
@@ -10,7 +11,7 @@ from torch import Tensor
 
 from leaktight.core.errors import InvalidValue
 from leaktight.core.message import Tensors
-from leaktight.core.metric import Reading
+from leaktight.core.metric import Quantity, Reading
 from leaktight.core.probe import Finding, Probe
 from leaktight.core.random import Stream, uniform_like
 from leaktight.core.run import Run
@@ -106,7 +107,7 @@ def _cosines(gradients: list[Tensor], similarity: Similarity) -> Tensor:
 
 
 class PrivacyScore(Probe):
-    """Say how private a transformation policy is without an attack: by the area under the gradient similarity.
+    """Estimate how private a transformation policy is, without an attack: by the area under the gradient similarity.
 
     Nothing private is read: public examples of the run go through the policy and are scored at the parameters that were
     sent last, as `privacy_scores` does. The reading `privacy_score` is the mean over images, in [-1, 1] and mostly in
@@ -143,6 +144,11 @@ class PrivacyScore(Probe):
     def draws(self) -> str:
         """The probe without its policy: all policies are scored on the same examples."""
         return self.model_copy(update={"policy": None}).key
+
+    @classmethod
+    def quantities(cls) -> Mapping[str, Quantity]:
+        """Return what it reads, by the names of its readings."""
+        return {"privacy_score": Quantity("privacy score", leaks="high")}
 
     def read(self, run: Run, rng: Stream) -> Finding:
         """Score public examples at the latest parameters."""

@@ -11,7 +11,7 @@ from pydantic import Field
 from torch import Tensor
 
 from leaktight.core.message import Tensors
-from leaktight.core.metric import Reading
+from leaktight.core.metric import Quantity, Reading
 from leaktight.core.probe import Finding, Probe
 from leaktight.core.random import Stream
 from leaktight.core.run import Run
@@ -71,6 +71,16 @@ class Sensitivity(Probe):
 
     kind: Literal["sensitivity"] = "sensitivity"
     samples: int = Field(32, ge=2)
+
+    @classmethod
+    def quantities(cls) -> Mapping[str, Quantity]:
+        """Return what it reads, by the names of its readings."""
+        norms = dict(zip(NORMS, ("F", "1", "max"), strict=True))
+        return {
+            f"{asked.replace(' ', '_')}sensitivity_{norm}": Quantity(f"{asked}sensitivity ({title})", leaks="high")
+            for asked in ("", "property ")
+            for norm, title in norms.items()
+        }
 
     def read(self, run: Run, rng: Stream) -> Finding:
         """Measure on public examples at the latest parameters."""

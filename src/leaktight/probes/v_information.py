@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal
 
 import torch
@@ -13,7 +13,7 @@ from leaktight.attacks.property_classifier import Single
 from leaktight.attacks.property_inference import PropertyInference
 from leaktight.core.attack import PropertyScores
 from leaktight.core.errors import Refusal
-from leaktight.core.metric import Reading
+from leaktight.core.metric import Quantity, Reading
 from leaktight.core.probe import Finding, Probe
 from leaktight.core.random import Stream, stream
 from leaktight.core.run import Run
@@ -76,6 +76,17 @@ class VInformation(Probe):
     entries: int | None = Field(None, ge=1)
     models_defence: bool = False
     threat: ThreatModel = ThreatModel(knows=frozenset({Knows.LOCAL_STEPS, Knows.AUXILIARY}))
+
+    @classmethod
+    def quantities(cls) -> Mapping[str, Quantity]:
+        """Return what it reads; `label_v_information` is its name where a class stands in the place of the property."""
+        return {
+            "v_information": Quantity("V-information", "nats", leaks="high"),
+            "v_information_random_forest": Quantity("V-information (random forest)", "nats", leaks="high"),
+            "v_information_network": Quantity("V-information (network)", "nats", leaks="high"),
+            "v_information_logistic": Quantity("V-information (logistic)", "nats", leaks="high"),
+            "label_v_information": Quantity("V-information of labels", "nats", leaks="high"),
+        }
 
     def read(self, run: Run, rng: Stream) -> Finding:
         """Attack once for each family and repeat, and score all answers."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from leaktight.core.display import points
-from leaktight.core.metric import Reading
+from leaktight.core.metric import Reading, quantity_of
 from leaktight.core.probe import Attempt
 from leaktight.core.record import Record, Status
 from leaktight.findings.column import NOTHING, Column, shown
@@ -58,7 +58,7 @@ def _columns(rows: tuple[Row, ...]) -> list[Column]:
     others = dict.fromkeys(
         r.name for row in rows for r in row.readings if r.name not in named and r.layer is None and r != row.utility
     )
-    more = [Column(title_of(name), _other(name)) for name in others]
+    more = [Column(quantity_of(name).heading, _other(name)) for name in others]
     last = [
         Column("seeds", lambda row: str(len(row.seeds))),
         Column("cells", lambda row: ", ".join(f"{count} {status.value}" for status, count in row.counts.items())),
@@ -83,7 +83,8 @@ def _use(utility: Reading | None) -> str:
 
 
 def _other(name: str) -> Callable[[Row], str]:
-    return lambda row: shown(row.reading(name), _significant)
+    number = quantity_of(name).number
+    return lambda row: shown(row.reading(name), number)
 
 
 def _significant(value: float) -> str:

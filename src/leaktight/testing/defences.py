@@ -49,6 +49,7 @@ def check_defence(defence: Defence, play: Play = toy_run, step: Step = toy_step)
         >>> check_defence(GaussianNoise(std=0.5))
     """
     check_value(defence)
+    check_title(defence)
     check_form(defence, play)
     check_off(defence, play)
     check_input(defence, step)
@@ -62,6 +63,15 @@ def check_defence(defence: Defence, play: Play = toy_run, step: Step = toy_step)
     check_strength(defence, play)
     check_extremes(defence, play)
     check_chains(defence, play)
+
+
+def check_title(defence: Defence) -> None:
+    """It has a title, which reports name it by: words on one line."""
+    title = defence.title
+    told = f"Got {title!r}."
+    require(
+        bool(title) and title == " ".join(title.split()) and "_" not in title, f"{defence} must have a title of words. {told}"
+    )
 
 
 def check_form(defence: Defence, play: Play = toy_run) -> None:

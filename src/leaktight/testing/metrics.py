@@ -99,12 +99,27 @@ def check_metric(metric: Metric, trial: Trial | None = None) -> None:
     if metric.leaks is None:
         check_silence(metric, trial)
         check_neutrality(metric, trial)
+        check_quantities(metric, trial)
         return
     check_form(metric, trial)
     check_direction(metric, trial)
     check_order(metric, trial)
     check_chance(metric, trial)
     check_silence(metric, trial)
+    check_quantities(metric, trial)
+
+
+def check_quantities(metric: Metric, trial: Trial) -> None:
+    """It states every reading that it returns: its title, and the direction that the reading says leaks."""
+    stated = metric.quantities()
+    for name, quantity in stated.items():
+        require(bool(quantity.title.strip()), f"{metric} must give its reading `{name}` a title.")
+    for reading in metric.grade(trial.perfect, trial.truth, stream(0, "metric"), trial.public):
+        is_stated = reading.name in stated
+        require(is_stated, f"{metric} must state its reading `{reading.name}` in `quantities`. Got {sorted(stated)}.")
+        leaks = stated[reading.name].leaks
+        told = f"Got {leaks} for a reading where {reading.leaks} leaks."
+        require(leaks == reading.leaks, f"{metric} must state which direction of `{reading.name}` leaks. {told}")
 
 
 def check_form(metric: Metric, trial: Trial) -> None:

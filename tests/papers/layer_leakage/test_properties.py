@@ -31,7 +31,7 @@ def test_properties_of_one_task_are_told_of_by_what_is_measured_without_the_atta
 
 def test_another_property_s_information_is_that_of_another_subject(answered: Callable[..., Records], setup: Any) -> None:
     def fails(cell: Cell) -> bool:
-        return cell.label == "V-information" and cell.scenario.to_dict()["data"].get("property") == ["Black"]
+        return cell.label == "V-information" and cell.scenario.to_dict()["data"].get("private_property") == ["Black"]
 
     tables = PAPER.tables(setup, answered(fails))
     for row in tables["properties"]:

@@ -45,7 +45,7 @@ def test_small_has_three_seeds_of_two_subjects_on_three_networks(study: Study) -
     assert [one.task for one in study.tasks] == ["race", "hair", "age"]
     for subject in (*study.subjects, *study.properties, *study.tasks):
         assert isinstance(subject.data, Attributes)
-        assert not set(subject.data.label) & set(subject.data.property)
+        assert not set(subject.data.label) & set(subject.data.private_property)
 
 
 @pytest.mark.parametrize("scale", ["smoke", "small", "paper"])

@@ -150,7 +150,7 @@ def describe_cut(order: Order) -> str:
 def missing_sets(order: Order) -> list[str]:
     """Return the paper's data sets that the full experiment does without because they are not in the folder."""
     asked = (CELEBA, PUBFIG) if order.scale == "paper" else ()
-    return [name for name in asked if find_faces(order.data, name, label="Male", property="Black") is None]
+    return [name for name in asked if find_faces(order.data, name, label="Male", private_property="Black") is None]
 
 
 def _smoke(data: str) -> Study:
@@ -233,12 +233,12 @@ def _paper(data: str) -> Study:
 
 
 def _lfw(data: str, task: str, private: str, **settings: Any) -> Subject:
-    source = need_faces(data, LFW, label=_LABELS[task], property=_PRIVATE[private], **settings)
+    source = need_faces(data, LFW, label=_LABELS[task], private_property=_PRIVATE[private], **settings)
     return Subject(data_set=LFW, task=task, private=private, data=source)
 
 
 def _find_subject(data: str, name: str, task: str, label: tuple[str, ...], private: str, **settings: Any) -> Subject | None:
-    source = find_faces(data, name, label=label, property=_PRIVATE[private], **settings)
+    source = find_faces(data, name, label=label, private_property=_PRIVATE[private], **settings)
     return None if source is None else Subject(data_set=name, task=task, private=private, data=source)
 
 

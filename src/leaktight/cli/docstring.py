@@ -17,7 +17,7 @@ _ITEM = re.compile(r"(- |\d+\. )")
 
 
 def docstring_lines(made: type, width: int) -> list[str]:
-    """Return what a class says about itself, in lines of at most this width; only an example or a long word may be wider.
+    """Return what a class says about itself in lines of at most this width, unless an example or a word is wider.
 
     Example:
         >>> from leaktight.core.defence import Undefended
@@ -26,7 +26,8 @@ def docstring_lines(made: type, width: int) -> list[str]:
     """
     shown: list[str] = []
     heading = ""
-    for is_text, lines in itertools.groupby((inspect.getdoc(made) or "").splitlines(), key=lambda line: bool(line.strip())):
+    text = (inspect.getdoc(made) or "").splitlines()
+    for is_text, lines in itertools.groupby(text, key=lambda line: bool(line.strip())):
         block = list(lines)
         if is_text and not block[0].startswith(" "):
             heading = block[0] if _HEADING.fullmatch(block[0]) else ""
@@ -50,7 +51,7 @@ def _entries(block: Sequence[str], heading: str) -> list[list[str]]:
 
 
 def _begins(line: str, entry: Sequence[str], heading: str) -> bool:
-    """Return whether a line begins another entry: one that is as far left as this one, unless both are of one paragraph."""
+    """Return whether a line begins another entry: it is as far left, and not of the same paragraph."""
     deeper = _indent(line) - _indent(entry[0])
     if line.lstrip().startswith(_MATH) or _ITEM.match(line.lstrip()) or deeper < 0:
         return True

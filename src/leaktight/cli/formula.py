@@ -7,15 +7,16 @@ import unicodedata
 
 # ruff: noqa: RUF001
 _TABLE = """
-alpha α  beta β  gamma γ  delta δ  epsilon ε  varepsilon ε  zeta ζ  eta η  theta θ  kappa κ  lambda λ  mu μ  nu ν  xi ξ  pi π
-rho ρ  sigma σ  tau τ  phi φ  varphi ϕ  chi χ  psi ψ  omega ω  Gamma Γ  Theta Θ  Lambda Λ  Sigma Σ  Phi Φ  Psi Ψ  Omega Ω
-in ∈  notin ∉  le ≤  ge ≥  neq ≠  sim ~  approx ≈  propto ∝  perp ⊥  cdot ·  times ×  circ ∘  pm ±  mp ∓  to →  leftarrow ←
-langle ⟨  rangle ⟩  lceil ⌈  rceil ⌉  lfloor ⌊  rfloor ⌋  | ‖  { {  } }  mid |  ldots ...  dots ...  ell ℓ  infty ∞  emptyset ∅
+alpha α  beta β  gamma γ  delta δ  epsilon ε  varepsilon ε  zeta ζ  eta η  theta θ  kappa κ  lambda λ  mu μ
+nu ν  xi ξ  pi π  rho ρ  sigma σ  tau τ  phi φ  varphi ϕ  chi χ  psi ψ  omega ω  Gamma Γ  Theta Θ  Lambda Λ
+Sigma Σ  Phi Φ  Psi Ψ  Omega Ω  in ∈  notin ∉  le ≤  ge ≥  neq ≠  sim ~  approx ≈  propto ∝  perp ⊥  cdot ·
+times ×  circ ∘  pm ±  mp ∓  to →  leftarrow ←  langle ⟨  rangle ⟩  lceil ⌈  rceil ⌉  lfloor ⌊  rfloor ⌋  | ‖
+{ {  } }  mid |  ldots ...  dots ...  ell ℓ  infty ∞  emptyset ∅
 """
 _SIZES = ("left", "right", "big", "Big", "bigl", "bigr", "Bigl", "Bigr")
-_SYMBOLS = (
-    dict(re.findall(r"(\S+) (\S+)", _TABLE)) | dict.fromkeys(_SIZES, "") | dict.fromkeys((",", ";", " ", "quad", "qquad"), " ")
-)
+_SPACES = (",", ";", " ", "quad", "qquad")
+_SYMBOLS: dict[str, str] = dict(re.findall(r"(\S+) (\S+)", _TABLE))
+_SYMBOLS |= dict.fromkeys(_SIZES, "") | dict.fromkeys(_SPACES, " ")
 _PREFIXES = {"nabla": "∇", "partial": "∂", "Delta": "Δ", "lVert": "‖"}
 """Symbols that stand before something, without a space."""
 _LARGE = {"sum": "∑", "prod": "∏", "int": "∫"}
@@ -30,7 +31,8 @@ _CLOSE, _APART = "\0", "\1"
 """What stands before takes no space, or needs one if it is a letter or a digit."""
 _GROUP = re.compile(r"\([^()]*\)|\[[^\[\]]*\]|⟨[^⟨⟩]*⟩|‖[^‖]*‖|\|[^|]*\|")
 _FACTOR = re.compile(
-    r"[A-Za-z0-9(\[|]|\\(?:lVert|\||frac|tfrac|sum|log|exp|nabla|Delta|hat|bar|tilde|psi|phi|theta)|\\(?:left|[bB]igl?)\s*[(\[]"
+    r"[A-Za-z0-9(\[|]|\\(?:left|[bB]igl?)\s*[(\[]"
+    r"|\\(?:lVert|\||frac|tfrac|sum|log|exp|nabla|Delta|hat|bar|tilde|psi|phi|theta)"
 )
 """What a fraction is multiplied by if it comes next."""
 
@@ -128,7 +130,8 @@ class _Parser:
         is_short = _is_atom(above) and _is_atom(below)
         above = f"({above})" if re.search(r" [-+±/] ", _outside_groups(above)) else above
         below = below if _is_atom(below) else f"({below})"
-        text = {"1/2": "½", "1/4": "¼"}.get(f"{above}/{below}", f"{above}/{below}" if is_short else f"{above} / {below}")
+        text = f"{above}/{below}" if is_short else f"{above} / {below}"
+        text = {"1/2": "½", "1/4": "¼"}.get(text, text)
         if not _FACTOR.match("".join(self.tokens[self.place :]).lstrip()):
             return text
         self.skip()

@@ -61,7 +61,8 @@ def _line(lead: str, text: str) -> str:
     if not sys.stdout.isatty():
         return lead + text
     margin, columns = " " * len(lead), shutil.get_terminal_size().columns
-    return "\n".join(textwrap.TextWrapper(columns, lead, margin, break_long_words=False, break_on_hyphens=False).wrap(text))
+    wrapper = textwrap.TextWrapper(columns, lead, margin, break_long_words=False, break_on_hyphens=False)
+    return wrapper.fill(text)
 
 
 def kind_lines(family: str) -> dict[str, str]:

@@ -25,7 +25,7 @@ _LIMITS = {annotated_types.Ge: "ge", annotated_types.Gt: "gt", annotated_types.L
 
 
 def settings(made: type[Registered], value: Registered | None = None, width: int = 100) -> list[str]:
-    """Return a table of the settings of a class: their names, what they must be, and their defaults or values in one instance.
+    """Return a table of the settings of a class: names, what they must be, and defaults or values of an instance.
 
     Args:
         made: the class.

@@ -101,8 +101,8 @@ class Reading(Value):
 class Metric(Registered):
     """Something that grades a guess. `claim` is the part of a guess it grades, `leaks` which direction is worse, if any.
 
-    `title`, `unit` and `digits` say how its reading is shown. A metric with several readings, or with one that is not named by its kind, states
-    all of them in `quantities`.
+    `title`, `unit` and `digits` say how its reading is shown. A metric with several readings, or with one that is not named
+    by its kind, states all of them in `quantities`.
 
     Claims are those of an attack (`inputs`, `labels`, `scores`, `property`, `samples`), or `message`: such a metric compares what was sent with what
     would have been sent undefended. The guess tells it only which messages were attacked.
@@ -118,7 +118,7 @@ class Metric(Registered):
 
     @classmethod
     def quantities(cls) -> Mapping[str, Quantity]:
-        """Return what it reads, by the names of its readings: one that is named by its kind, unless it states others."""
+        """Return what it reads, by the names of its readings: one named by its kind, unless it states others."""
         return {str(cls.model_fields["kind"].default): Quantity(cls.title, cls.unit, cls.digits, cls.leaks)}
 
     @abc.abstractmethod
@@ -140,10 +140,10 @@ _SHARE, _LABEL = "_share", "label_"
 
 
 def quantity_of(reading: str) -> Quantity:
-    """Return what readings of this name measure, as the class that makes them states it; by its name alone if none does.
+    """Return what readings of this name measure, as the class that makes them states it; else by the name alone.
 
-    A name that ends in `_share` is that of a quantity as a share of all there is. One that begins with `label_` is that of a
-    quantity where a class stands in the place of the private property.
+    A name that ends in `_share` is that of a quantity as a share of all there is. One that begins with `label_` is that of
+    a quantity where a class stands in the place of the private property.
 
     Example:
         >>> quantity_of("psnr").unit, quantity_of("v_information_share").title, quantity_of("label_sensitivity_f").title
@@ -168,4 +168,6 @@ def _find(reading: str, stated: Mapping[str, Quantity]) -> Quantity:
         asked = _find(reading.removeprefix(_LABEL), stated)
         return dataclasses.replace(asked, title=f"{asked.title} (training with classes)")
     quantity = stated.get(whole, Quantity(whole.replace("_", " ")))
-    return quantity if whole == reading else dataclasses.replace(quantity, title=f"{quantity.title}, share", unit="%", digits=1)
+    if whole == reading:
+        return quantity
+    return dataclasses.replace(quantity, title=f"{quantity.title}, share", unit="%", digits=1)

@@ -44,7 +44,10 @@ class Probe(Registered):
 
     @classmethod
     def quantities(cls) -> Mapping[str, Quantity]:
-        """Return what it reads, by the names of its readings; names that hold a number, such as `accuracy_after_10`, speak for themselves."""
+        """Return what it reads, by the names of its readings.
+
+        Names that hold a number, such as `accuracy_after_10`, speak for themselves and are left out.
+        """
         return {}
 
     @property

@@ -68,10 +68,8 @@ def check_defence(defence: Defence, play: Play = toy_run, step: Step = toy_step)
 def check_title(defence: Defence) -> None:
     """It has a title, which reports name it by: words on one line."""
     title = defence.title
-    told = f"Got {title!r}."
-    require(
-        bool(title) and title == " ".join(title.split()) and "_" not in title, f"{defence} must have a title of words. {told}"
-    )
+    is_plain = bool(title) and title == " ".join(title.split()) and "_" not in title
+    require(is_plain, f"{defence} must have a title of words. Got {title!r}.")
 
 
 def check_form(defence: Defence, play: Play = toy_run) -> None:

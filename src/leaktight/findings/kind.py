@@ -278,13 +278,13 @@ def leak_kinds() -> tuple[LeakKind, ...]:
         >>> [kind.heading for kind in leak_kinds()][:2]
         ['Images', 'Made-up pictures']
     """
-    kinds = [_instance(made) for made in registry.classes(LeakKind.family).values()]
-    return tuple(sorted(kinds, key=lambda kind: (kind.rank, kind.kind)))
+    return _instances(tuple(registry.classes(LeakKind.family).values()))
 
 
 @cache
-def _instance(made: type[LeakKind]) -> LeakKind:
-    return made()
+def _instances(classes: tuple[type[LeakKind], ...]) -> tuple[LeakKind, ...]:
+    # Every row asks for them, so that they are made once.
+    return tuple(sorted((made() for made in classes), key=lambda kind: (kind.rank, kind.kind)))
 
 
 def layer_measures() -> tuple[LayerMeasure, ...]:

@@ -162,9 +162,9 @@ def _profiles(row: Row, about_labels: bool) -> dict[str, dict[str, Reading]]:
         if reading.layer is not None and of_layers(reading.name) and _JOINED not in reading.layer:
             found.setdefault(_named(reading.name, about_labels), {})[reading.layer] = reading
     for measure in layer_measures():
-        reading = row.reading(measure.reading, "raw") if row.layer and not measure.asked else None
-        if reading is not None:
-            found[measure.reading] = {row.layer: reading}
+        inverted = row.reading(measure.reading, "raw") if row.layer and not measure.asked else None
+        if inverted is not None:
+            found[measure.reading] = {row.layer: inverted}
     return found
 
 

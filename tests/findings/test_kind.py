@@ -12,6 +12,7 @@ from leaktight.core.metric import Reading
 from leaktight.findings import Images, Labels, LeakKind, Property, Samples, Ungraded, leak_kinds
 from leaktight.findings.kind import first_kind, layer_measures
 from leaktight.findings.rows import rows_of
+from leaktight.testing.values import check_value
 
 SOURCE = Path(leaktight.__file__).parent
 TELLING = [path for folder in ("findings", "report", "cli") for path in sorted((SOURCE / folder).glob("*.py"))]
@@ -81,6 +82,7 @@ def test_templates_name_no_reading():
 @pytest.mark.parametrize("made", OURS)
 def test_a_kind_states_what_others_need(made):
     kind = made()
+    check_value(kind)
     assert kind.heading
     assert kind.noun
     assert kind.names

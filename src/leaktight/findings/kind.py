@@ -277,11 +277,13 @@ def leak_kinds() -> tuple[LeakKind, ...]:
         >>> [kind.heading for kind in leak_kinds()][:2]
         ['Images', 'Made-up pictures']
     """
-    kinds = [_kinds.setdefault(made, made()) for made in registry.classes(LeakKind.family).values()]
-    return tuple(sorted(kinds, key=lambda kind: (kind.rank, kind.kind)))
+    return _instances(tuple(registry.classes(LeakKind.family).values()))
 
 
-_kinds: dict[type[LeakKind], LeakKind] = {}
+@cache
+def _instances(classes: tuple[type[LeakKind], ...]) -> tuple[LeakKind, ...]:
+    # Every row asks for them, so that they are made once.
+    return tuple(sorted((made() for made in classes), key=lambda kind: (kind.rank, kind.kind)))
 
 
 def layer_measures() -> tuple[LayerMeasure, ...]:

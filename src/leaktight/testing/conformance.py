@@ -9,10 +9,10 @@ from unittest import mock
 
 import torch
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from leaktight.core.errors import LeaktightError
 from leaktight.core.local import Local
+from leaktight.core.torch_private import TorchDispatchMode
 
 Picture = dict[str, tuple[torch.dtype, tuple[int, ...], bytes]]
 

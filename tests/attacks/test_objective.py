@@ -6,9 +6,9 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch.fx.experimental.proxy_tensor import make_fx
 
 from leaktight.attacks.objective import Layout
+from leaktight.core.torch_private import make_fx
 
 shapes = st.dictionaries(st.text("abc", min_size=1), st.lists(st.integers(1, 3), max_size=3).map(tuple), min_size=1, max_size=5)
 

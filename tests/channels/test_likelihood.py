@@ -9,14 +9,12 @@ import pytest
 import scipy.stats
 import torch
 from torch import Tensor
-from torch._guards import TracingContext, tracing
-from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.fx.experimental.proxy_tensor import make_fx
 
 from leaktight.channels import AddNoise, Clip, Drop, KeepLargest, OnLayers, StatedNoise, negative_log_likelihood
 from leaktight.channels.likelihood import UNBOUNDED, bound_of
 from leaktight.core.channel import Belief, Mask, Noise, Stage, push_all
 from leaktight.core.random import stream
+from leaktight.core.torch_private import FakeTensorMode, TracingContext, make_fx, tracing
 
 FLOOR = {"body.weight": 1e-3, "body.scale": 1e-3, "head.bias": 1e-3}
 HALF = KeepLargest(lambda entries: entries // 2)

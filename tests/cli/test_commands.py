@@ -20,6 +20,7 @@ from leaktight.core.probe import Attempt
 from leaktight.core.record import Record, Status
 from leaktight.core.threat import Knows
 from leaktight.data import Npz
+from leaktight.findings import summary
 from leaktight.findings.redaction import without_outcomes
 from leaktight.learning.federated import Federated
 from leaktight.models import MLP
@@ -157,6 +158,15 @@ def test_report_says_where_it_is(leaktight: Call, audited: Path, tmp_path: Path)
     said = leaktight("report", str(audited), "--redact", "--out", "mine.html")
     assert (said.code, said.out) == (0, "mine.html\n")
     assert "<html" in (tmp_path / "mine.html").read_text()
+
+
+def test_terminal_report_and_file_share_one_summary(leaktight: Call, audited: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    judged, judge = [], summary.judge
+    monkeypatch.setattr(summary, "judge", lambda *rows: judged.append(1) or judge(*rows))
+    assert leaktight("audit", str(audited.parent / "small.toml"), "--workers", "1", "--out", str(audited)).code == 0
+    assert judged == [1]
+    assert leaktight("report", str(audited)).code == 0
+    assert judged == [1, 1]
 
 
 def test_list_shows_every_kind_and_preset(leaktight: Call) -> None:

@@ -8,7 +8,15 @@ from typing import Any, Literal
 import pytest
 import torch
 
-from leaktight.attacks import PRESETS, Analytic, GanAttack, GradientMatching, LearnedInverter, PropertyInference, Strongest
+from leaktight.attacks import (
+    PRESETS,
+    Analytic,
+    GanAttack,
+    GradientMatching,
+    LearnedInverter,
+    PropertyInference,
+    Strongest,
+)
 from leaktight.core.attack import Attack
 from leaktight.core.defence import Chain, Defence, Undefended
 from leaktight.core.local import Local

@@ -7,7 +7,20 @@ import pytest
 from PIL import Image
 
 from leaktight.core import registry
-from leaktight.data import Attributes, Cifar, Csv, Digits, Factory, Idx, ImageFolder, Npz, Parity, Photos, Source, from_text
+from leaktight.data import (
+    Attributes,
+    Cifar,
+    Csv,
+    Digits,
+    Factory,
+    Idx,
+    ImageFolder,
+    Npz,
+    Parity,
+    Photos,
+    Source,
+    from_text,
+)
 
 
 @pytest.mark.parametrize(("text", "source"), [("digits", Digits()), ("photos", Photos()), ("parity", Parity())])

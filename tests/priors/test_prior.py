@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 import torch
 from torch import Tensor, nn
-from torch.fx.experimental.proxy_tensor import make_fx
 
 from leaktight.core import registry
 from leaktight.core.errors import InvalidValue
 from leaktight.core.task import Batch, Normalise
+from leaktight.core.torch_private import make_fx
 from leaktight.priors import Flat, Generic, Prior, Public, TotalVariation
 from leaktight.priors.prior import Coordinates
 from leaktight.testing.values import check_value

@@ -19,7 +19,14 @@ from leaktight.core.random import normal_like, stream
 from leaktight.core.task import Batch, Task
 from leaktight.defences import DPSGD, GaussianNoise, LaplaceNoise, Pruning, TopK
 from leaktight.testing.conformance import ConformanceError
-from leaktight.testing.defences import check_canary, check_defence, check_extremes, check_form, check_off, check_strength
+from leaktight.testing.defences import (
+    check_canary,
+    check_defence,
+    check_extremes,
+    check_form,
+    check_off,
+    check_strength,
+)
 from leaktight.testing.toys import toy_parameters, toy_run, toy_task
 
 Hook = Callable[..., Any]

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor
-from torch.fx.experimental.proxy_tensor import make_fx
 
 from leaktight.core.errors import Refusal
+from leaktight.core.torch_private import make_fx
 from leaktight.transforms import LIBRARY, Function, same_as
 from leaktight.transforms.batched import apply_operation
 from leaktight.transforms.differentiable import differentiable, to_pixels, truncate

@@ -22,7 +22,13 @@ from leaktight.attacks.optimiser import SearchAdam, SearchOptimiser
 from leaktight.attacks.private_state import PlayedParty, draw_secrets
 from leaktight.attacks.replay import FEATURE_GRADIENT, SURROGATE, Replay
 from leaktight.attacks.search_engine import Phase, Search, SearchEngine, SearchResult
-from leaktight.attacks.starting_point import InitialName, class_means, draw_feature_gradients, initial_points, start_at_features
+from leaktight.attacks.starting_point import (
+    InitialName,
+    class_means,
+    draw_feature_gradients,
+    initial_points,
+    start_at_features,
+)
 from leaktight.attacks.term import Match, Term
 from leaktight.attacks.truth import objective_at_truth
 from leaktight.attacks.victims import Sighting, Victims

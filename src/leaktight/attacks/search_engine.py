@@ -15,13 +15,11 @@ from typing import Any, Literal
 
 import torch
 from torch import Tensor
-from torch._guards import TracingContext, tracing
-from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx import GraphModule
-from torch.fx.experimental.proxy_tensor import make_fx
 
 from leaktight.attacks.columns import AsColumns
 from leaktight.attacks.optimiser import SearchOptimiser, choose
+from leaktight.core.torch_private import FakeTensorMode, TracingContext, make_fx, tracing
 
 Named = Mapping[str, Any]
 """Tensors by name, or nested mappings of them."""

@@ -51,8 +51,9 @@ def attack_more(
         open_workers(engine, workers, address) as crew,
     ):
         records = run(more, folder, workers=crew, progress=bar.step)
-    show(records, list(more.scenarios))
-    write_summary(folder, redact=redact)
-    typer.echo(f"\nReport: {write_report(folder, redact=redact)}{hint_of(records, redact)}")
+    summary = summarise(records)
+    show(records, list(more.scenarios), summary=summary)
+    write_summary(folder, redact=redact, summary=summary)
+    typer.echo(f"\nReport: {write_report(folder, redact=redact, summary=summary)}{hint_of(records, redact)}")
     if any(record.status is Status.FAILED for record in records):
         raise typer.Exit(SOME_FAILED)

@@ -78,6 +78,7 @@ def audit(
     from leaktight.cli.outcome import show
     from leaktight.cli.progress import Bar
     from leaktight.core.record import Status
+    from leaktight.findings.summary import summarise
     from leaktight.findings.summary_file import write_summary
     from leaktight.report import write_report
     from leaktight.running import run
@@ -101,11 +102,12 @@ def audit(
         open_workers(engine, workers, address) as crew,
     ):
         records = run(plan, folder, workers=crew, device=device, progress=bar.step, budget=limit)
-    show(records, list(plan.scenarios))
+    summary = summarise(records)
+    show(records, list(plan.scenarios), summary=summary)
     if limit is not None:
         typer.echo(f"\n{kept_budget(folder)}")
-    written = write_report(folder, redact=redact)
-    write_summary(folder, redact=redact)
+    written = write_report(folder, redact=redact, summary=summary)
+    write_summary(folder, redact=redact, summary=summary)
     typer.echo(f"\nReport: {written}{hint_of(records, redact)}")
     if any(record.status is Status.FAILED for record in records):
         raise typer.Exit(SOME_FAILED)

@@ -38,15 +38,21 @@ STYLES: dict[Verdict, str] = {
 """How the words are shown. Nothing is green on the strength of attacks alone."""
 
 
-def show(records: Sequence[Record], scenarios: Sequence[str] = (), console: Console | None = None) -> None:
+def show(
+    records: Sequence[Record],
+    scenarios: Sequence[str] = (),
+    console: Console | None = None,
+    summary: Summary | None = None,
+) -> None:
     """Print the verdict, the advice, the table, the doubts, and what was refused or failed.
 
     Args:
         records: what was measured.
         scenarios: the names of the plan's scenarios, in its order; one alone is not named.
         console: where to print; by default standard output.
+        summary: that of the records, if it is known already.
     """
-    summary = summarise(records)
+    summary = summary or summarise(records)
     where = console or Console()
     if not where.is_terminal:
         # A file has no width; cut columns would lose numbers.

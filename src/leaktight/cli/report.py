@@ -23,9 +23,13 @@ def report(
     ] = False,
 ) -> None:
     """Write the report of an audit, finished or not, as one HTML file."""
+    from leaktight.findings.summary import summarise
     from leaktight.findings.summary_file import write_summary
     from leaktight.report import write_report
+    from leaktight.running.store import Store
 
-    typer.echo(write_report(folder, out, redact))
+    with Store.read(folder) as store:
+        summary = None if redact else summarise(store.records())
+    typer.echo(write_report(folder, out, redact, summary))
     if out is None:
-        write_summary(folder, redact)
+        write_summary(folder, redact, summary)

@@ -18,10 +18,10 @@ from typing import Any, NoReturn, Protocol
 import torch
 from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from leaktight.core.draws import Draws, Root, Work
 from leaktight.core.errors import InvalidValue, LeaktightError
+from leaktight.core.torch_private import TorchDispatchMode
 
 KEY_BYTES = 32
 _CHUNK = 2**18

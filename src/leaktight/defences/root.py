@@ -14,6 +14,10 @@ def crossing(function: Callable[[float], float], low: float, high: float, tolera
     Inverse quadratic interpolation where the last three points can be trusted, else halving: a few steps on a smooth function,
     never many more than bisection. The function may be infinite.
 
+    Why not scipy: `brentq` returns one point, on either side of the zero, where the solver of sumKL needs an end that is on the safe side;
+    in that solver it took 6 to 16 % longer and moved variances that hardly matter by up to 3e-5. `scipy.optimize.elementwise.find_root` is
+    this algorithm and returns the bracket, but is made for arrays: one number costs it some 80 times as long.
+
     Args:
         function: at most 0 at `low`, at least 0 at `high`.
         low: the lower end.

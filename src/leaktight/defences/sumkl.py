@@ -18,7 +18,15 @@ from leaktight.core.local import Local, Memory
 from leaktight.core.message import Message, Tensors
 from leaktight.core.task import Task
 from leaktight.defences.class_spread import Estimate, estimate
-from leaktight.defences.cut_gradient import CutDefence, Rows, as_message, gaussian_channel, positives, rows_of, with_rows
+from leaktight.defences.cut_gradient import (
+    CutDefence,
+    Rows,
+    as_message,
+    gaussian_channel,
+    positives,
+    rows_of,
+    with_rows,
+)
 from leaktight.defences.divergence import Classes, Protection, allowed_sumkl, detection_error, power, sumkl
 from leaktight.defences.scratch_memory import room
 from leaktight.defences.sumkl_solver import least, strongest

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Collection, Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from leaktight.core import registry

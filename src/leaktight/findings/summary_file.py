@@ -15,7 +15,7 @@ from leaktight.findings.evidence import Tried
 from leaktight.findings.flags import raise_flags
 from leaktight.findings.redaction import number_seeds, redacted, without_places
 from leaktight.findings.sentence import sentence_of
-from leaktight.findings.summary import summarise
+from leaktight.findings.summary import Summary, summarise
 from leaktight.findings.verdict import Judgement
 from leaktight.plans.plan import Plan
 from leaktight.running.store import Store
@@ -23,15 +23,16 @@ from leaktight.running.store import Store
 SUMMARY_FILE = "summary.json"
 
 
-def write_summary(folder: Path, redact: bool = False) -> Path:
+def write_summary(folder: Path, redact: bool = False, summary: Summary | None = None) -> Path:
     """Write the summary of an audit's folder into it, for its owner alone (mode 0600), and return where it is.
 
     Args:
         folder: where the audit is stored.
         redact: whether to leave out what a redacted report leaves out.
+        summary: that of all its records, if it is known already; a redacted one has a summary of its own.
     """
     with Store.read(folder) as store:
-        found = summary_of(store.records(), store.plan(), store.versions(), redact)
+        found = summary_of(store.records(), store.plan(), store.versions(), redact, summary)
     path = folder / SUMMARY_FILE
     write_private(path, as_text(found).encode())
     return path
@@ -42,7 +43,13 @@ def as_text(summary: Mapping[str, Any]) -> str:
     return json.dumps(summary, indent=2, allow_nan=False) + "\n"
 
 
-def summary_of(records: Sequence[Record], plan: Plan, versions: Mapping[str, str], redact: bool = False) -> dict[str, Any]:
+def summary_of(
+    records: Sequence[Record],
+    plan: Plan,
+    versions: Mapping[str, str],
+    redact: bool = False,
+    summary: Summary | None = None,
+) -> dict[str, Any]:
     """Return the verdicts, flags and advice of an audit as plain JSON types.
 
     There are no images, seeds, places on the disk or values of single victims in it. Redacted, readings that rest on a single example
@@ -53,9 +60,10 @@ def summary_of(records: Sequence[Record], plan: Plan, versions: Mapping[str, str
         plan: what was to be measured; it names the scenarios.
         versions: what it was measured with.
         redact: whether it is to be passed on.
+        summary: that of the records, if it is known already.
     """
     shown = redacted(records, number_seeds(r.cell.seed for r in records), pairs=True) if redact else tuple(records)
-    summary = summarise(shown, records if redact else None)
+    summary = summarise(shown, records if redact else None) if summary is None or redact else summary
     keys = list(dict.fromkeys(record.cell.scenario.key for record in shown if record.cell.purpose == "measure"))
     by_key = {scenario.key: name for name, scenario in plan.scenarios.items()}
     names = {number: by_key.get(key, str(number)) for number, key in enumerate(keys, start=1)}

@@ -19,7 +19,18 @@ from leaktight.core.message import Message
 from leaktight.core.party import Party, Seat
 from leaktight.core.random import seed_of, stream
 from leaktight.core.run import GroundTruth, MessageKey, Run, largest
-from leaktight.core.scenario import FEW, Content, Control, Enter, Observation, Progress, Snapshot, Training, flatten, unflatten
+from leaktight.core.scenario import (
+    FEW,
+    Content,
+    Control,
+    Enter,
+    Observation,
+    Progress,
+    Snapshot,
+    Training,
+    flatten,
+    unflatten,
+)
 from leaktight.core.secure import SecretKey
 from leaktight.core.task import Batch, Task
 from leaktight.core.threat import Knows

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Literal
 
@@ -13,6 +12,7 @@ from leaktight.core.metric import Reading
 from leaktight.core.record import Record
 from leaktight.core.value import Value
 from leaktight.statistics.interval import wilson
+from leaktight.statistics.pooling import minus
 
 Verdict = Literal["holds", "does not hold", "undecided"]
 SHARE, LOSS = "hidden_share", "accuracy_loss"
@@ -124,7 +124,8 @@ def privacy_aware(
 
     References:
         Gao et al., Privacy-preserving Collaborative Learning with Automatic Transformation Search, 2021, Definition 2,
-        Eq. 3 and 4. Newcombe, Interval Estimation for the Difference between Independent Proportions, 1998.
+        Eq. 3 and 4.
+        `statistics.pooling.minus` for the interval of the loss.
     """
     by_batch = {reading.against: reading for reading in psnrs if reading.name == "psnr" and reading.each}
     missing = [against for against in ("raw", "used") if against not in by_batch]
@@ -133,7 +134,7 @@ def privacy_aware(
             f"Definition 2 needs readings of `psnr` with the value of each image. Got none against the {missing[0]} images."
         )
     shares = {against: _share(reading, claim.epsilon, messages) for against, reading in by_batch.items()}
-    return PrivacyAware(claim=claim, used=shares["used"], raw=shares["raw"], loss=_loss(undefended, defended))
+    return PrivacyAware(claim=claim, used=shares["used"], raw=shares["raw"], loss=minus(undefended, defended, LOSS))
 
 
 def of_records(claim: Claim, defended: Record, undefended: Record) -> PrivacyAware:
@@ -166,15 +167,6 @@ def _share(psnr: Reading, epsilon: float, messages: int | None) -> Reading:
         )
     low, high = wilson(share * trials, trials)
     return Reading(name=SHARE, value=share, low=low, high=high, n=len(hidden), leaks="low", against=psnr.against, each=hidden)
-
-
-def _loss(without: Reading, under: Reading) -> Reading:
-    value, n = without.value - under.value, min(without.n, under.n)
-    if without.low is None or without.high is None or under.low is None or under.high is None:
-        return Reading(name=LOSS, value=value, n=n)
-    low = value - math.hypot(without.value - without.low, under.high - under.value)
-    high = value + math.hypot(without.high - without.value, under.value - under.low)
-    return Reading(name=LOSS, value=value, low=low, high=high, n=n)
 
 
 def _above(share: Reading, least: float) -> Verdict:

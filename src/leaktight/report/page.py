@@ -48,9 +48,10 @@ class Page:
         pictures: Pictures,
         redact: bool,
         whole: Sequence[Record] | None = None,
+        summary: Summary | None = None,
     ) -> Page:
-        """Summarise records and gather the rest; `whole` are the records before they were redacted, if they were."""
-        summary = summarise(records, whole)
+        """Summarise records, unless that was done, and gather the rest; `whole` are the records before they were redacted, if they were."""
+        summary = summary or summarise(records, whole)
         return cls(tuple(records), plan, versions, pictures, redact, summary, raise_flags(records), advise(summary))
 
     @property

@@ -18,6 +18,7 @@ from leaktight.core.private import write_private
 from leaktight.core.record import Record
 from leaktight.findings.kind import leak_kinds
 from leaktight.findings.redaction import number_seeds, redacted, without_seeds
+from leaktight.findings.summary import Summary
 from leaktight.plans.plan import Plan
 from leaktight.report.characteristic import characteristic_section
 from leaktight.report.findings import advice_section, flags_section, glossary_section, verdict_section
@@ -46,7 +47,7 @@ _HERE = Path(__file__).parent
 _UNIT = re.compile(r"(?<=\d) (?=%|dB\b|points?\b)")
 
 
-def write_report(folder: Path, out: Path | None = None, redact: bool = False) -> Path:
+def write_report(folder: Path, out: Path | None = None, redact: bool = False, summary: Summary | None = None) -> Path:
     """Write the report of an audit's folder and return where it is.
 
     The file is made for its owner alone (mode 0600) and appears whole or not at all.
@@ -55,10 +56,11 @@ def write_report(folder: Path, out: Path | None = None, redact: bool = False) ->
         folder: where the audit is stored.
         out: the file to write; by default `report.html`, or `report-redacted.html`, in that folder.
         redact: whether to leave out every image, every single image's value and the seeds, so that the report can be passed on.
+        summary: that of all records, if it is known already; a redacted report has a summary of its own.
     """
     path = out or folder / ("report-redacted.html" if redact else "report.html")
     with Store.read(folder) as store:
-        text = render(store.records(), store.plan(), store.versions(), store.gallery, redact)
+        text = render(store.records(), store.plan(), store.versions(), store.gallery, redact, summary=summary)
     write_private(path, text.encode())
     return path
 
@@ -70,6 +72,7 @@ def render(
     gallery: Pictures,
     redact: bool = False,
     sections: Sequence[MakeSection] | None = None,
+    summary: Summary | None = None,
 ) -> str:
     """Return the report as one HTML text that loads nothing from anywhere.
 
@@ -80,12 +83,13 @@ def render(
         gallery: from a cell's key to its images.
         redact: whether to leave out every image, every single image's value and the seeds.
         sections: the parts of the page, in order; by default `all_sections`.
+        summary: that of the records, if it is known already.
     """
     whole = records if redact else None
     if redact:
         numbers = number_seeds([*plan.grid.seeds, *(record.cell.seed for record in records)])
         records, plan, gallery = redacted(records, numbers, pairs=True), without_seeds(plan, numbers), _no_pictures
-    page = Page.of(records, plan, versions, gallery, redact, whole)
+    page = Page.of(records, plan, versions, gallery, redact, whole, None if redact else summary)
     found = [section for make in (all_sections() if sections is None else sections) if (section := make(page)) is not None]
     environment = _environment()
     plots = {name: figure for section in found for name, figure in section.plots.items()}

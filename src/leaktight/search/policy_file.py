@@ -22,7 +22,8 @@ def write_policy(path: Path, result: Result) -> None:
         result: what was found.
 
     Example:
-        >>> import tempfile, tomllib
+        >>> import tempfile
+        >>> from leaktight.core.document import parse_toml
         >>> from leaktight.data import Photos
         >>> from leaktight.models import DLNet
         >>> from leaktight.search import Search
@@ -30,7 +31,7 @@ def write_policy(path: Path, result: Result) -> None:
         >>> found = Result(Search(data=Photos(), model=DLNet()), (scored,), Scored("", 0.4, (None, None), -1.4), 9, 8, 7, 6, 500)
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     write_policy(Path(folder) / "policy.toml", found)
-        ...     tomllib.loads((Path(folder) / "policy.toml").read_text())["policy"]
+        ...     parse_toml((Path(folder) / "policy.toml").read_text())["policy"]
         '3-1'
     """
     search = result.search

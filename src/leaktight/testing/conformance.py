@@ -10,11 +10,11 @@ from unittest import mock
 
 import torch
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from leaktight.core import registry
 from leaktight.core.errors import InvalidValue, LeaktightError
 from leaktight.core.local import Local
+from leaktight.core.torch_private import TorchDispatchMode
 
 Picture = dict[str, tuple[torch.dtype, tuple[int, ...], bytes]]
 

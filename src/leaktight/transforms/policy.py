@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from pydantic import Field, ModelWrapValidatorHandler, ValidationError, field_validator, model_serializer, model_validator
+from pydantic import (
+    Field,
+    ModelWrapValidatorHandler,
+    ValidationError,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
 from torch import Tensor
 
 from leaktight.core.document import parse_toml

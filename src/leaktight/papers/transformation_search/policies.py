@@ -9,7 +9,7 @@ from leaktight.core.random import stream
 from leaktight.defences import GaussianNoise, LaplaceNoise, Pruning
 from leaktight.defences.transformation import Transformation
 from leaktight.papers.transformation_search.settings import PUBLISHED, Study
-from leaktight.search.candidates import drawn
+from leaktight.search.candidates import draw_candidates
 from leaktight.transforms.library import LIBRARY
 from leaktight.transforms.policy import Policy
 
@@ -34,7 +34,7 @@ def random_policies(count: int, *names: object) -> tuple[Policy, ...]:
     rng = stream(0, "transformation-search", *map(str, names))
     found: dict[str, Policy] = {}
     while len(found) < count:
-        for one in drawn(1, range(len(LIBRARY)), FUNCTIONS, rng):
+        for one in draw_candidates(1, range(len(LIBRARY)), FUNCTIONS, rng):
             found.setdefault(str(one), Policy.of(str(one)))
     return tuple(found.values())
 

@@ -31,7 +31,7 @@ from leaktight.learning import Adam
 from leaktight.models import DLNet
 from leaktight.running.file_cache import Folder
 from leaktight.search import Result, Search, search
-from leaktight.search.candidates import Candidate, drawn
+from leaktight.search.candidates import Candidate, draw_candidates
 from leaktight.search.material import Material, material
 from leaktight.search.run import MODEL
 from leaktight.search.score_task import ScoreTask
@@ -145,7 +145,7 @@ def main() -> None:
         search(small, Path(folder) / "policy.toml")
         model = Path(folder) / "policy.search" / MODEL
         scorer, made = load_scorer(wanted, Folder(model.parent), model.name), material(wanted)
-        some = list(drawn(chosen.literal, wanted.library, wanted.functions, stream(0, "benchmark")))
+        some = list(draw_candidates(chosen.literal, wanted.library, wanted.functions, stream(0, "benchmark")))
         seconds, rows = literal_rows(Literal(made, scorer.trained), scorer, some, wanted.images)
         found: dict[str, Result] = {}
         for method, bar in (("random", 10.0), ("racing", 40.0)):

@@ -77,6 +77,6 @@ def test_a_budget_leaves_its_list_in_the_folder(leaktight: Call, audited: Path, 
     (tmp_path / "suite.toml").write_text(plan)
     said = leaktight("audit", "suite.toml", "--budget", "2h", "--workers", "1")
     assert (said.code, said.err[:17]) == (0, "First it measures")
-    found = time_budget.kept_budget(tmp_path / "leaktight-suite")
+    found = time_budget.read_budget(tmp_path / "leaktight-suite")
     assert (found.seconds, found.left_out, found.names, found.effort) == (7200.0, {}, ("analytic",), 1.0)
     assert "Budget of 120 min" in said.out

@@ -15,7 +15,7 @@ from leaktight.core.errors import InvalidValue
 from leaktight.core.threat import Knows, ThreatModel
 from leaktight.defences import Transformation
 from leaktight.metrics import standard
-from leaktight.plans.build import Faults, made, swept
+from leaktight.plans.build import Faults, build_value, sweep
 from leaktight.plans.plan_file import parse_plan, read_plan
 from leaktight.transforms import Policy
 
@@ -121,7 +121,7 @@ def test_a_word_is_a_preset_or_a_kind_of_attack() -> None:
     plan = parse_plan(small(attacks=["dlg2019", "analytic", "gradient_matching"]))
     assert list(plan.probes) == ["dlg2019", "analytic", "gradient_matching"]
     assert plan.probes["dlg2019"].attack == preset("dlg2019")
-    assert plan.probes["gradient_matching"].attack == made(Attack, "gradient_matching", "", Faults())
+    assert plan.probes["gradient_matching"].attack == build_value(Attack, "gradient_matching", "", Faults())
     assert faults(small(attacks=["dlg2091", "analytc"])) == [
         "attacks[0]: There is no preset or kind named `dlg2091`. Did you mean `dlg2019`?",
         "attacks[1]: There is no preset or kind named `analytc`. Did you mean `analytic`?",
@@ -270,26 +270,26 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
 
 def test_a_sweep_reaches_into_chains() -> None:
     link = {"kind": "gaussian_noise", "std": [1, 2]}
-    tables = swept({"kind": "chain", "links": [link, link]})
+    tables = sweep({"kind": "chain", "links": [link, link]})
     assert [[inner["std"] for inner in table["links"]] for table in tables] == [[1, 1], [1, 2], [2, 1], [2, 2]]
-    assert swept({"kind": "unknown", "std": [1, 2]}) == [{"kind": "unknown", "std": [1, 2]}]
-    assert swept("none") == ["none"]
+    assert sweep({"kind": "unknown", "std": [1, 2]}) == [{"kind": "unknown", "std": [1, 2]}]
+    assert sweep("none") == ["none"]
 
 
 def test_a_policy_is_written_as_a_text() -> None:
     faults = Faults()
-    found = made(Defence, {"kind": "transformation", "policy": "3-1-7"}, "defences[0]", faults)
+    found = build_value(Defence, {"kind": "transformation", "policy": "3-1-7"}, "defences[0]", faults)
     assert found == Transformation(policy=Policy.of("3-1-7"))
-    assert made(Defence, {"kind": "transformation", "policy": "3-1-77"}, "defences[0]", faults) is None
-    assert "indices in 0..49. Got 77 instead" in faults.found[0]
+    assert build_value(Defence, {"kind": "transformation", "policy": "3-1-77"}, "defences[0]", faults) is None
+    assert "indices in 0..49. Got 77 instead" in faults.sentences[0]
 
 
 def test_made_takes_apart_what_is_nested() -> None:
     noted = Faults()
-    chain = made(Defence, {"kind": "chain", "links": [{"kind": "top_k", "share": 0.5}]}, "here", noted)
+    chain = build_value(Defence, {"kind": "chain", "links": [{"kind": "top_k", "share": 0.5}]}, "here", noted)
     assert isinstance(chain, Chain)
     assert chain.links[0].share == 0.5
-    assert noted.found == []
+    assert noted.sentences == []
     noted.check("Nothing")
 
 

@@ -149,7 +149,7 @@ def test_no_part_depends_on_what_tells_results(made: Any) -> None:
     ("part", "others"),
     [
         ("defences.gaussian", ["defences/laplace.py", "defences/class_keys.py", "attacks/", "learning/split.py"]),
-        ("attacks.analytic", ["attacks/engine.py", "defences/"]),
+        ("attacks.analytic", ["attacks/search_engine.py", "defences/"]),
         ("learning.federated", ["learning/split.py", "defences/", "attacks/", "metrics/"]),
         ("models.mlp", ["models/vgg16.py", "models/factory.py"]),
         ("metrics.image", ["metrics/leak_auc.py"]),

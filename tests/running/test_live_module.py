@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from leaktight.running.dependencies import digest_loaded, parsed
+from leaktight.running.dependencies import digest_loaded, read_module
 from leaktight.running.live_module import deviations
 from leaktight.running.syntax import parse_module
 
@@ -93,7 +93,7 @@ def test_a_module_that_is_as_its_file_says_does_not_deviate(load: Load, tmp_path
 
 @pytest.mark.parametrize("name", sorted(name for name in sys.modules if name.startswith("leaktight.")))
 def test_no_module_of_leaktight_deviates(name: str) -> None:
-    assert deviations(sys.modules[name], parsed(name), constants=True) == []
+    assert deviations(sys.modules[name], read_module(name), constants=True) == []
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_what_was_edited_after_it_was_loaded_shows(load: Load, tmp_path: Path, o
         module = load(first)
         (tmp_path / "part.py").write_text(second)
         stale = digest_loaded("leaktight.part")
-        lines = deviations(module, parsed("leaktight.part"), constants=True)
+        lines = deviations(module, read_module("leaktight.part"), constants=True)
         load(second)
         assert digest_loaded("leaktight.part") != stale
     # `thrice` holds the code of what is inside it.
@@ -141,4 +141,4 @@ def test_what_another_loader_rewrites_is_left_to_its_file(load: Load) -> None:
     module = load(TEXT)
     vars(module)["__loader__"] = object()
     vars(module)["around"] = test_no_module_of_leaktight_deviates
-    assert deviations(module, parsed("leaktight.part"), constants=True) == []
+    assert deviations(module, read_module("leaktight.part"), constants=True) == []

@@ -199,9 +199,9 @@ def test_a_training_knows_what_it_was_made_from(spec: TrainingSpec, tmp_path: Pa
     trainings = TrainingCache(tmp_path / "training")
     own = spec.model_copy(update={"fingerprint": trainings.fingerprint(spec).digest})
     trainings.get(own)
-    assert trainings.outdated(own) is None
+    assert trainings.find_outdated(own) is None
     edited = spec.model_copy(update={"fingerprint": "edited"})
-    assert trainings.outdated(edited) == trainings.fingerprint(spec)
+    assert trainings.find_outdated(edited) == trainings.fingerprint(spec)
     path = tmp_path / "training" / own.file_name
     path.write_bytes(b"rubbish")
-    assert trainings.outdated(edited) == Fingerprint()
+    assert trainings.find_outdated(edited) == Fingerprint()

@@ -5,8 +5,8 @@ from collections import Counter
 import pytest
 
 from leaktight.core.random import stream
-from leaktight.search.candidates import Candidate, candidate, canonical, draw, drawn
-from leaktight.search.chosen import chosen
+from leaktight.search.candidates import Candidate, candidate, canonical, draw, draw_candidates
+from leaktight.search.choice import choose
 from leaktight.transforms.library import LIBRARY, same_as
 
 EVERY = tuple(range(50))
@@ -59,16 +59,20 @@ def test_the_canonical_form_knows_every_duplicate_of_the_library() -> None:
 
 
 def test_policies_that_do_the_same_are_one_candidate_by_the_first_of_them() -> None:
-    found = drawn(500, (24, 42, 43, 28), 2, stream(0, "candidates"))
+    found = draw_candidates(500, (24, 42, 43, 28), 2, stream(0, "candidates"))
     assert {one.acts for one in found} == {(24,), (24, 24)}
     assert len(found) == 2
-    everything = drawn(1500, EVERY, 3, stream(0, "candidates"))
+    everything = draw_candidates(1500, EVERY, 3, stream(0, "candidates"))
     assert len({one.acts for one in everything}) == len(everything) < 1500
     assert all(one.acts == tuple(same_as(i) for i in one.indices if not LIBRARY[i].identity) for one in everything)
 
 
 def test_the_same_stream_draws_the_same() -> None:
-    assert drawn(50, EVERY, 3, stream(1)) == drawn(50, EVERY, 3, stream(1)) != drawn(50, EVERY, 3, stream(2))
+    assert (
+        draw_candidates(50, EVERY, 3, stream(1))
+        == draw_candidates(50, EVERY, 3, stream(1))
+        != draw_candidates(50, EVERY, 3, stream(2))
+    )
 
 
 def names(found: tuple[Candidate, ...]) -> list[str]:
@@ -77,14 +81,14 @@ def names(found: tuple[Candidate, ...]) -> list[str]:
 
 def test_the_chosen_share_no_function() -> None:
     ranked = [candidate(text) for text in ("3-1-7", "3", "42-7", "43-18", "24", "0")]
-    assert names(chosen(ranked, 1)) == ["3-1-7"]
-    assert names(chosen(ranked, 2)) == ["3-1-7", "43-18"]
-    assert names(chosen(ranked, 3)) == ["3-1-7", "43-18", "0"]
-    assert names(chosen(ranked, 9)) == ["3-1-7", "43-18", "0"]
-    assert names(chosen(ranked, 2, first=(candidate("24"),))) == ["24", "3-1-7"]
-    assert chosen([], 2) == ()
+    assert names(choose(ranked, 1)) == ["3-1-7"]
+    assert names(choose(ranked, 2)) == ["3-1-7", "43-18"]
+    assert names(choose(ranked, 3)) == ["3-1-7", "43-18", "0"]
+    assert names(choose(ranked, 9)) == ["3-1-7", "43-18", "0"]
+    assert names(choose(ranked, 2, first=(candidate("24"),))) == ["24", "3-1-7"]
+    assert choose([], 2) == ()
 
 
 def test_equal_functions_under_other_indices_are_shared_ones() -> None:
     """The paper's own choice `42-28-42` and `14-48-48` shifts up or down by the same amount twice."""
-    assert names(chosen(map(candidate, ("42-28-42", "14-48-48", "14")), 2)) == ["42-28-42", "14"]
+    assert names(choose(map(candidate, ("42-28-42", "14-48-48", "14")), 2)) == ["42-28-42", "14"]

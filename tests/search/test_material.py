@@ -12,7 +12,7 @@ from leaktight.data import Csv, Digits, Npz, Photos
 from leaktight.learning import Sgd
 from leaktight.learning.evaluate import utility
 from leaktight.models import MLP
-from leaktight.search.material import ATTACKED, material, semi_trained
+from leaktight.search.material import ATTACKED, material, semi_train
 from leaktight.search.settings import Search
 
 
@@ -63,32 +63,32 @@ def test_the_little_training_teaches_and_leaves_the_untrained_model_alone() -> N
     made = material(search)
     before = {name: tensor.clone() for name, tensor in made.task.model.tensors().items()}
     told: list[tuple[int, int]] = []
-    trained = semi_trained(search, made.task, lambda done, total: told.append((done, total)))
+    trained = semi_train(search, made.task, lambda done, total: told.append((done, total)))
     assert told == [(epoch, 20) for epoch in range(1, 21)]
     assert all(torch.equal(tensor, before[name]) for name, tensor in made.task.model.tensors().items())
     test = Digits().load().test
     assert utility(made.task, trained, test)[0].value > utility(made.task, before, test)[0].value + 0.4
-    again = semi_trained(search, made.task)
+    again = semi_train(search, made.task)
     assert all(torch.equal(trained[name], again[name]) for name in trained)
 
 
 def test_no_epochs_leave_the_model_untrained() -> None:
     search = settings(epochs=0)
     task = material(search).task
-    found = semi_trained(search, task)
+    found = semi_train(search, task)
     assert all(torch.equal(found[name], tensor) for name, tensor in task.model.tensors().items())
 
 
 def test_a_share_smaller_than_a_batch_is_trained_on() -> None:
     search = settings(share=0.005, epochs=2)
     task = material(search).task
-    assert not torch.equal(semi_trained(search, task)["head.bias"], task.model.tensors()["head.bias"])
+    assert not torch.equal(semi_train(search, task)["head.bias"], task.model.tensors()["head.bias"])
 
 
 def test_a_training_that_diverges_is_one_sentence() -> None:
     search = settings(optimiser=Sgd(learning_rate=1e30), epochs=3)
     with pytest.raises(InvalidValue, match=r"The little training of the search diverged. Choose an `optimiser`"):
-        semi_trained(search, material(search).task)
+        semi_train(search, material(search).task)
 
 
 def test_a_table_is_refused(tmp_path: Path) -> None:

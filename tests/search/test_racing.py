@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 from leaktight.core.random import stream
-from leaktight.search.candidates import Candidate, candidate, drawn
-from leaktight.search.chosen import chosen
+from leaktight.search.candidates import Candidate, candidate, draw_candidates
+from leaktight.search.choice import choose
 from leaktight.search.exhaustive import exhaust
 from leaktight.search.racing import Scores, by_mean, race, survivors
 from leaktight.search.score_task import blocks
@@ -31,7 +31,7 @@ class Table:
 def table(seed: int, count: int = 200, spread: float = 0.06, each: float = 0.08) -> Table:
     """Policies whose scores differ by image and by policy, as measured ones do: most of the spread over images is common to all."""
     rng = stream(seed, "race")
-    candidates = drawn(count, tuple(range(50)), 3, rng)
+    candidates = draw_candidates(count, tuple(range(50)), 3, rng)
     image = 0.1 * torch.randn(IMAGES, generator=rng, dtype=torch.float64)
     return Table(
         {
@@ -56,7 +56,7 @@ def test_the_race_chooses_as_well_as_scoring_everything_for_a_part_of_the_work(c
         full = exhaust(list(all_of_them.scores), IMAGES, all_of_them)
         assert all_of_them.asked == len(full) * IMAGES
         left = race(list(raced.scores), count, IMAGES, raced)
-        wanted, found = chosen(by_mean(full), count), chosen(by_mean(left), count)
+        wanted, found = choose(by_mean(full), count), choose(by_mean(left), count)
         assert len(found) == count
         gaps.append(mean(full, found) / mean(full, wanted) - 1)
         shares.append(raced.asked / all_of_them.asked)
@@ -110,7 +110,7 @@ def test_who_was_dropped_comes_back_if_too_few_can_be_chosen_without() -> None:
     left = race(list(made), 2, IMAGES, scores)
     assert candidate("18") not in left
     assert all(len(one) == IMAGES for one in left.values())
-    assert list(map(str, chosen(by_mean(left), 2))) == ["1-2", "7"]
+    assert list(map(str, choose(by_mean(left), 2))) == ["1-2", "7"]
 
 
 def test_a_race_of_too_few_ends() -> None:

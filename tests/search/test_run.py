@@ -23,7 +23,7 @@ from leaktight.running.file_cache import Folder
 from leaktight.running.processes import Processes
 from leaktight.running.scheduler import Step
 from leaktight.running.serial import Serial
-from leaktight.running.store import locked
+from leaktight.running.store import lock_file
 from leaktight.running.worker_pool import PoolResult
 from leaktight.search import Result, Search, search, write_policy
 from leaktight.search.candidates import candidate
@@ -221,7 +221,7 @@ def test_a_second_search_beside_a_running_one_is_refused_and_changes_nothing(
     shutil.copytree(found[0].with_suffix(".search"), folder)
     before = (folder / "journal.jsonl").read_bytes()
     with (
-        contextlib.closing(locked(folder / "search.lock")),
+        contextlib.closing(lock_file(folder / "search.lock")),
         pytest.raises(LeaktightError, match="Another process is writing to"),
     ):
         search(SETTINGS, tmp_path / "policy.toml")

@@ -82,7 +82,7 @@ def audit(
     from leaktight.findings.summary_file import write_summary
     from leaktight.report import write_report
     from leaktight.running import run
-    from leaktight.running.time_budget import kept_budget, read_time
+    from leaktight.running.time_budget import read_budget, read_time
 
     if captured is not None or truth is not None or shape is not None:
         plan = of_captures(captured, truth, shape, file, preset, model, data, head)
@@ -105,7 +105,7 @@ def audit(
     summary = summarise(records)
     show(records, list(plan.scenarios), summary=summary)
     if limit is not None:
-        typer.echo(f"\n{kept_budget(folder)}")
+        typer.echo(f"\n{read_budget(folder)}")
     written = write_report(folder, redact=redact, summary=summary)
     write_summary(folder, redact=redact, summary=summary)
     typer.echo(f"\nReport: {written}{hint_of(records, redact)}")

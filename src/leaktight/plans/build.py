@@ -32,7 +32,7 @@ class Faults:
     _noted: dict[str, None] = dataclasses.field(default_factory=dict)
 
     @property
-    def found(self) -> list[str]:
+    def sentences(self) -> list[str]:
         """The sentences, each with its place."""
         return list(self._noted)
 
@@ -43,15 +43,15 @@ class Faults:
 
     def check(self, source: str) -> None:
         """Raise one error that states all faults, if there are any."""
-        if not self.found:
+        if not self.sentences:
             return
-        count = "1 fault" if len(self.found) == 1 else f"{len(self.found)} faults"
-        lines = [f"  {sentence}" for sentence in self.found[:MOST_SHOWN]]
-        more = [f"  and {len(self.found) - len(lines)} more."] if len(self.found) > len(lines) else []
+        count = "1 fault" if len(self.sentences) == 1 else f"{len(self.sentences)} faults"
+        lines = [f"  {sentence}" for sentence in self.sentences[:MOST_SHOWN]]
+        more = [f"  and {len(self.sentences) - len(lines)} more."] if len(self.sentences) > len(lines) else []
         raise InvalidValue("\n".join([f"{source} has {count}:", *lines, *more]))
 
 
-def made(root: type[Any], given: object, place: str, faults: Faults) -> Any:
+def build_value(root: type[Any], given: object, place: str, faults: Faults) -> Any:
     """Return the value that a table describes, or note every fault of it, and of the tables inside it, and return None.
 
     Args:
@@ -77,27 +77,27 @@ def made(root: type[Any], given: object, place: str, faults: Faults) -> Any:
     return None if broken else value
 
 
-def swept(table: object) -> list[object]:
+def sweep(table: object) -> list[object]:
     """Return a defence's table once for each value in a list on its strength field, also inside a chain or of what a guard applies.
 
     Example:
-        >>> swept({"kind": "gaussian_noise", "std": [0.1, 0.2]})
+        >>> sweep({"kind": "gaussian_noise", "std": [0.1, 0.2]})
         [{'kind': 'gaussian_noise', 'std': 0.1}, {'kind': 'gaussian_noise', 'std': 0.2}]
-        >>> len(swept({"kind": "layer_guard", "count": [1, 2], "guard": {"kind": "gaussian_noise", "std": [0.1, 0.2]}}))
+        >>> len(sweep({"kind": "layer_guard", "count": [1, 2], "guard": {"kind": "gaussian_noise", "std": [0.1, 0.2]}}))
         4
     """
     if not isinstance(table, dict):
         return [table]
     links = table.get("links")
     if table.get("kind") == Chain().kind and isinstance(links, list):
-        return [{**table, "links": list(choice)} for choice in _product(map(swept, links))]
+        return [{**table, "links": list(choice)} for choice in _product(map(sweep, links))]
     found = registry.classes(Defence.family).get(str(table.get("kind")))
     strength = found.strength if found is not None and issubclass(found, Defence) else None
     values = table.get(strength.field) if strength else None
     own = [table]
     if strength is not None and isinstance(values, list) and values:
         own = [{**table, strength.field: value} for value in values]
-    held = {name: swept(value) for name, value in table.items() if isinstance(value, dict)}
+    held = {name: sweep(value) for name, value in table.items() if isinstance(value, dict)}
     return [{**one, **dict(zip(held, choice, strict=True))} for one, *choice in _product([own, *held.values()])]
 
 
@@ -134,12 +134,12 @@ def _inside(final: type[Value], table: Table, place: str, faults: Faults) -> tup
         if root is None or name not in table or (isinstance(table[name], str) and not issubclass(root, Registered)):
             continue
         if many and isinstance(table[name], list):
-            built = [made(root, one, f"{place}.{name}[{at}]", faults) for at, one in enumerate(table[name])]
+            built = [build_value(root, one, f"{place}.{name}[{at}]", faults) for at, one in enumerate(table[name])]
             inner[name] = built
             if None in built:
                 broken.add(name)
         elif not many:
-            inner[name] = made(root, table[name], f"{place}.{name}", faults)
+            inner[name] = build_value(root, table[name], f"{place}.{name}", faults)
             if inner[name] is None:
                 broken.add(name)
     return inner, broken

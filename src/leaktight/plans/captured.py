@@ -48,7 +48,7 @@ def captured(
         thorough: whether to search four times as long, on four times as many messages.
     """
     scenario = Captured(
-        folder=str(folder), model=model or _named(folder), shape=shape, truth=str(truth or ""), public=public, device="cpu"
+        folder=str(folder), model=model or _model_of(folder), shape=shape, truth=str(truth or ""), public=public, device="cpu"
     )
     captures = scenario.captures()
     sizes = {capture.manifest.step_size for capture in captures}
@@ -80,7 +80,7 @@ def _threat(captures: list[Capture], attack: Attack, public: Source | None) -> T
     return ThreatModel(seat=captures[0].manifest.receiver, knows=frozenset({Knows.LOCAL_STEPS}) | known)
 
 
-def _named(folder: Path) -> Factory:
+def _model_of(folder: Path) -> Factory:
     """Return the model that the manifests agree on."""
     names = {capture.manifest.model for capture in Captured(folder=str(folder), model=_NOBODY).captures()}
     if len(names) != 1 or names == {""}:

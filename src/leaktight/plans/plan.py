@@ -45,7 +45,7 @@ class Grid(Value):
 
     @field_validator("victims", mode="plain")
     @classmethod
-    def _counted(cls, given: Any) -> int | Literal["all"]:
+    def _check_victims(cls, given: Any) -> int | Literal["all"]:
         # One fault gets one sentence, which two types would not give it.
         if given == "all":
             return "all"
@@ -123,7 +123,7 @@ class Plan(Value):
 
     @field_validator("scenarios")
     @classmethod
-    def _different(cls, scenarios: dict[str, Scenario]) -> dict[str, Scenario]:
+    def _check_different(cls, scenarios: dict[str, Scenario]) -> dict[str, Scenario]:
         names: dict[str, str] = {}
         for name, scenario in scenarios.items():
             first = names.setdefault(scenario.key, name)
@@ -138,14 +138,14 @@ class Plan(Value):
         return tuple({one.key: one for one in defences if not isinstance(one, Undefended)}.values())
 
     @model_validator(mode="after")
-    def _placed(self) -> Self:
+    def _check_further(self) -> Self:
         for one in self.further:
             if one.scenario not in self.scenarios:
                 raise unknown("scenario", one.scenario, self.scenarios)
         return self
 
     @model_validator(mode="after")
-    def _bounded(self) -> Self:
+    def _check_size(self) -> Self:
         grid = self.grid
         sizes = (self.scenarios, grid.seeds, (None, *self.defences), grid.stages, grid.batch_sizes, self.probes)
         alongside = math.prod(map(len, (grid.seeds, grid.stages, grid.batch_sizes)))
@@ -243,11 +243,11 @@ def changed_in(scenario: Scenario, **settings: Any) -> Scenario:
 
 def on_device(plan: Plan, device: str | None) -> Plan:
     """Return the plan for a device, by its own name in place of `auto`, so that the same machine gives the same keys."""
-    placed = {name: _placed(scenario, device) for name, scenario in plan.scenarios.items()}
+    placed = {name: _move(scenario, device) for name, scenario in plan.scenarios.items()}
     return plan.model_copy(update={"scenarios": placed})
 
 
-def _placed(scenario: Scenario, device: str | None) -> Scenario:
+def _move(scenario: Scenario, device: str | None) -> Scenario:
     if "device" not in type(scenario).model_fields:
         return scenario
     wanted: Any = device or dict(scenario)["device"]

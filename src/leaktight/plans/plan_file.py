@@ -18,7 +18,7 @@ from leaktight.core.probe import Attempt, Probe
 from leaktight.core.scenario import Scenario
 from leaktight.core.threat import ThreatModel
 from leaktight.metrics import SearchGap, standard
-from leaktight.plans.build import Faults, Table, made, swept
+from leaktight.plans.build import Faults, Table, build_value, sweep
 from leaktight.plans.plan import Grid, Plan
 
 MOST_TABLES = 1000
@@ -79,13 +79,13 @@ def parse_plan(document: Table, source: str = "The plan") -> Plan:
         if name not in SECTIONS:
             faults.add("", f"There is no section `{name[:SHOWN]}`. {did_you_mean(name, SECTIONS)}")
     scenarios = _scenarios(document, faults)
-    threat = made(ThreatModel, document.get("threat", {}), "threat", faults)
+    threat = build_value(ThreatModel, document.get("threat", {}), "threat", faults)
     metrics = _each(Metric, document, "metrics", faults) if "metrics" in document else list(standard())
     # Whatever is graded, a search that failed must not pass for a defence that works.
     metrics += [] if any(isinstance(metric, SearchGap) for metric in metrics) else [SearchGap()]
     probes = _probes(document, threat or ThreatModel(), tuple(metrics), faults)
     defences = _defences(document, faults)
-    grid = made(Grid, document.get("grid", {}), "grid", faults)
+    grid = build_value(Grid, document.get("grid", {}), "grid", faults)
     title = document.get("title", "Audit")
     if not isinstance(title, str):
         faults.add("title", f"It must be a text. Got {excerpt(title)} instead.")
@@ -113,7 +113,7 @@ def _scenarios(document: Table, faults: Faults) -> dict[str, Scenario]:
             table = {"kind": "federated", **{key: table[key] for key in table if key != "name"}}
         if name in found:
             faults.add(place, f"There is another `{name}`. Give one of them another `name`.")
-        scenario = made(Scenario, table, place, faults)
+        scenario = build_value(Scenario, table, place, faults)
         if scenario is not None:
             found[name] = scenario
     return found
@@ -132,18 +132,18 @@ def _tables(document: Table, name: str, faults: Faults) -> list[Any]:
 
 def _each(root: type[Any], document: Table, name: str, faults: Faults) -> list[Any]:
     tables = enumerate(_tables(document, name, faults))
-    return [one for at, table in tables if (one := made(root, table, f"{name}[{at}]", faults)) is not None]
+    return [one for at, table in tables if (one := build_value(root, table, f"{name}[{at}]", faults)) is not None]
 
 
 def _defences(document: Table, faults: Faults) -> list[Defence]:
     found: list[Defence] = []
     for at, table in enumerate(_tables(document, "defences", faults)):
         try:
-            variations = swept(table)
+            variations = sweep(table)
         except InvalidValue as error:
             faults.add(f"defences[{at}]", error)
             continue
-        found += [d for one in variations if (d := made(Defence, one, f"defences[{at}]", faults)) is not None]
+        found += [d for one in variations if (d := build_value(Defence, one, f"defences[{at}]", faults)) is not None]
     return found
 
 
@@ -182,7 +182,7 @@ def _threat(table: Table, common: ThreatModel, place: str, faults: Faults) -> Th
     """Return an attack's own threat model: what it does not state is as in `[threat]`."""
     own = table.get("threat", {})
     given = {**common.to_dict(), **own} if isinstance(own, dict) else own
-    found: ThreatModel | None = made(ThreatModel, given, f"{place}.threat", faults)
+    found: ThreatModel | None = build_value(ThreatModel, given, f"{place}.threat", faults)
     return found or common
 
 
@@ -197,7 +197,7 @@ def _spelt_out(word: str, place: str, faults: Faults) -> Table | None:
 
 def _attack(table: Table, place: str, faults: Faults) -> tuple[Attack | None, str]:
     if "preset" not in table:
-        return made(Attack, table, place, faults), str(table.get("kind", place))
+        return build_value(Attack, table, place, faults), str(table.get("kind", place))
     name = str(table["preset"])
     overrides = {key: value for key, value in table.items() if key != "preset"}
     try:
@@ -208,4 +208,4 @@ def _attack(table: Table, place: str, faults: Faults) -> tuple[Attack | None, st
 
 
 def _probe(table: Table, place: str, faults: Faults) -> tuple[Probe | None, str]:
-    return made(Probe, table, place, faults), str(table.get("kind", place))
+    return build_value(Probe, table, place, faults), str(table.get("kind", place))

@@ -32,11 +32,11 @@ def read_training(path: Path, defence: str | None = None, seed: int | None = Non
         raise InvalidValue(
             f"`leaktight train` takes a federated scenario. Got `{scenarios[0].kind}` instead; two parties train by `leaktight split`."
         )
-    chosen = _chosen(plan.defences, defence)
+    chosen = _choose(plan.defences, defence)
     return JointTraining(scenario=scenarios[0], defence=chosen, seed=plan.grid.seeds[0] if seed is None else seed)
 
 
-def _chosen(defences: tuple[Defence, ...], wanted: str | None) -> Defence:
+def _choose(defences: tuple[Defence, ...], wanted: str | None) -> Defence:
     if wanted == "none" or (wanted is None and not defences):
         return Undefended()
     named = [one for one in defences if wanted in (None, one.kind, str(one))]

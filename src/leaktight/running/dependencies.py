@@ -56,7 +56,7 @@ _read: dict[str, _Reading] = {}
 
 def digest_loaded(name: str) -> str:
     """Return a digest of what a module does: of its file, and where it is loaded and does something else, of that too."""
-    content, module = parsed(name), sys.modules.get(name)
+    content, module = read_module(name), sys.modules.get(name)
     # What a person's own constants hold counts only where code that is used names them.
     lines = deviations(module, content, constants=is_ours(name)) if module is not None else []
     return digest(content.digest, *lines) if lines else content.digest
@@ -123,11 +123,11 @@ def is_own(name: str) -> bool:
 
 def _follow_ours(name: str, files: dict[str, str], look: Callable[[str], str]) -> Iterator[str]:
     """Add a module of Leaktight and return what it imports: of a package, only the modules whose names it takes."""
-    content = parsed(name)
+    content = read_module(name)
     files[title_of_file(name)] = look(name)
     for package in _parents(name):
-        if parsed(package).top_level_digest:
-            files.setdefault(title_of_file(package), parsed(package).top_level_digest)
+        if read_module(package).top_level_digest:
+            files.setdefault(title_of_file(package), read_module(package).top_level_digest)
     yield from (module for target in content.imports if is_ours(module := _target(target)) and not _is_presentation(module))
 
 
@@ -136,8 +136,8 @@ def _target(target: Import) -> str:
     module, name = target
     if not is_ours(module) or not name or not _is_package(module):
         return module
-    if name in parsed(module).names:
-        return _target(parsed(module).names[name])
+    if name in read_module(module).names:
+        return _target(read_module(module).names[name])
     return f"{module}.{name}" if file_of(f"{module}.{name}") else module
 
 
@@ -152,11 +152,11 @@ def _follow_own(name: str, files: dict[str, str], look: Callable[[str], str]) ->
         return
     if top not in plugin_packages():
         if _is_installed(path):
-            files.update(_versions(top) or {title_of_file(name): parsed(name).digest})
+            files.update(_versions(top) or {title_of_file(name): read_module(name).digest})
             return
         if _is_standard(path):
             return
-    content = parsed(name)
+    content = read_module(name)
     files[title_of_file(name)] = look(name)
     yield from _parents(name)
     for module, taken in content.imports:
@@ -200,7 +200,7 @@ def _distributions() -> dict[str, list[str]]:
     return dict(metadata.packages_distributions())
 
 
-def parsed(name: str) -> ParsedModule:
+def read_module(name: str) -> ParsedModule:
     """Return what a module's file does: of one that was edited and not loaded again, what it did before, if it was looked at then.
 
     A file that cannot be read has no code that anything could agree with: what is loaded counts in its place.

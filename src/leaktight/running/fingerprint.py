@@ -58,9 +58,9 @@ class Fingerprint:
         names = [name for name in self.parts if name in before.parts and self.parts[name] != before.parts[name]]
         names = names or sorted(self.parts.keys() ^ before.parts.keys())
         causes = [name for name in names if name not in _EFFECTS] or names
-        return [self._described(name, before) for name in causes]
+        return [self._describe(name, before) for name in causes]
 
-    def _described(self, name: str, before: Fingerprint) -> str:
+    def _describe(self, name: str, before: Fingerprint) -> str:
         old, new = before.parts.get(name), self.parts.get(name)
         return f"{name} ({old}, now {new})" if name.startswith(VERSION) and old and new else name
 
@@ -137,7 +137,7 @@ class Fingerprints:
         content = self._contents[scenario.key, seed]
         data = [self._of_source(source) for source in _sources((scenario, *values))]
         # After what a person's functions load is loaded.
-        every = list(_nested((scenario, *values)))
+        every = list(_walk((scenario, *values)))
         code = _code(every)
         modules = (*(module for module, _ in code), *(made.__module__ for made in content.classes))
         files = self._of_files(frozenset((*through, *modules)), alone)
@@ -183,22 +183,22 @@ def _numeric_versions() -> dict[str, str]:
     }
 
 
-def _nested(values: Iterable[Any]) -> Iterator[Value]:
+def _walk(values: Iterable[Any]) -> Iterator[Value]:
     """Return values and all that are in them."""
     for value in values:
         if isinstance(value, Value):
             yield value
-            yield from _nested(part for _, part in value)
+            yield from _walk(part for _, part in value)
         elif isinstance(value, dict):
-            yield from _nested(value.values())
+            yield from _walk(value.values())
         elif isinstance(value, tuple | list | frozenset):
-            yield from _nested(value)
+            yield from _walk(value)
 
 
 def _sources(values: Iterable[Any]) -> Iterator[Source]:
     """Return where data come from; what a source itself reads from shows in what it returns."""
-    inner = {id(part) for source in _nested(values) if isinstance(source, Source) for part in list(_nested((source,)))[1:]}
-    return (value for value in _nested(values) if isinstance(value, Source) and id(value) not in inner)
+    inner = {id(part) for source in _walk(values) if isinstance(source, Source) for part in list(_walk((source,)))[1:]}
+    return (value for value in _walk(values) if isinstance(value, Source) and id(value) not in inner)
 
 
 def _code(values: Iterable[Value]) -> list[tuple[str, Any]]:

@@ -35,7 +35,7 @@ def gallery_of(finding: Finding, shown: int = SHOWN) -> Gallery:
     """
     guess = finding.guess
     if isinstance(guess, Samples):
-        return _made(guess, finding, shown)
+        return _sample_gallery(guess, finding, shown)
     if isinstance(guess, Reconstruction) and not finding.truth:
         return _alone(guess, shown)
     if not isinstance(guess, Reconstruction) or not is_image(finding.truth[0].task.shape):
@@ -65,7 +65,7 @@ def _alone(guess: Reconstruction, shown: int) -> Gallery:
     return {"guess": _plain(inputs.cpu()), "guess_labels": _plain(labels.cpu())}
 
 
-def _made(guess: Samples, finding: Finding, shown: int) -> Gallery:
+def _sample_gallery(guess: Samples, finding: Finding, shown: int) -> Gallery:
     """Return examples of the class that the attacked parties hold, and what the attacker made up in some rounds and in the end."""
     if not is_image(guess.inputs.shape[1:]):
         return {}

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from leaktight.core.digest import digest
 from leaktight.running.bytecode import Names, digest_bytecode, names_of
-from leaktight.running.dependencies import file_of, is_ours, is_own, parsed, title_of_file
+from leaktight.running.dependencies import file_of, is_ours, is_own, read_module, title_of_file
 from leaktight.running.live_module import defaults_of, functions_in, is_generated, is_typed
 from leaktight.running.plain_value import is_changeable, text_of
 
@@ -178,7 +178,7 @@ class _Walk:
                     # What is in a list or a dictionary may depend on what was loaded before.
                     self._value(module, f"{name} {number}", part, certain and not is_changeable(value))
             return
-        literal = None if is_typed(module) else parsed(module).literals.get(name)
+        literal = None if is_typed(module) else read_module(module).literals.get(name)
         if text != literal and (literal is not None or certain):
             self._add(module, name, f"{name} {text}")
 
@@ -189,7 +189,7 @@ class _Walk:
 
 def _is_replaced(module: str, name: str, value: Any) -> bool:
     """Return whether something else is now under the name of a function or a class in a file."""
-    if name not in parsed(module).defined:
+    if name not in read_module(module).defined:
         return False
     if isinstance(value, type):
         return (value.__module__, value.__qualname__) != (module, name)

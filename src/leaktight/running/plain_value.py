@@ -49,14 +49,14 @@ def _text(value: Any, places: tuple[str, ...]) -> str | None:
     if isinstance(value, Value):
         return f"{type(value).__qualname__} {value.key}"
     if dataclasses.is_dataclass(value) and not isinstance(value, type) and value.__dataclass_params__.frozen:  # type: ignore[attr-defined]
-        return _joined(type(value).__qualname__, [getattr(value, field.name) for field in dataclasses.fields(value)], places)
+        return _join(type(value).__qualname__, [getattr(value, field.name) for field in dataclasses.fields(value)], places)
     if isinstance(value, dict):
-        return _joined("dict", [part for pair in value.items() for part in pair], places)
+        return _join("dict", [part for pair in value.items() for part in pair], places)
     if isinstance(value, set | frozenset):
         texts = [_text(part, places) for part in value]
         return None if None in texts else f"set({', '.join(sorted(map(str, texts)))})"
     if isinstance(value, tuple | list):
-        return _joined("" if isinstance(value, tuple) else "list", list(value), places)
+        return _join("" if isinstance(value, tuple) else "list", list(value), places)
     return None
 
 
@@ -70,7 +70,7 @@ def is_changeable(value: Any) -> bool:
     return isinstance(value, list | dict | set)
 
 
-def _joined(name: str, values: list[Any], folders: tuple[str, ...]) -> str | None:
+def _join(name: str, values: list[Any], folders: tuple[str, ...]) -> str | None:
     texts = [_text(value, folders) for value in values]
     return None if None in texts else f"{name}({', '.join(map(str, texts))})"
 

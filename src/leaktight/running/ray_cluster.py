@@ -97,7 +97,7 @@ class Cluster:
     def start(self) -> ModuleType:
         """Start Ray or join the cluster, if that was not done yet, and return the package; starting workers does it, too."""
         if self._ray is None:
-            ray = _imported(local=self._address is None)
+            ray = _import_ray(local=self._address is None)
             # A Ray that the caller's own program uses is used too, and is the caller's to stop.
             ours = not ray.is_initialized()
             if ours:
@@ -111,7 +111,7 @@ class Cluster:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         """Stop the Ray that was started, or leave the cluster."""
         if self._ray is not None and self._ours:
-            with _careless():
+            with _collect_garbage():
                 self._ray.shutdown()
         self._started.close()
         self._ray, self._ours = None, False
@@ -119,7 +119,7 @@ class Cluster:
     def _start(self, ray: ModuleType) -> None:
         for left in reversed(range(_STARTS)):
             folder = self._started.enter_context(private_temporary())
-            self._started.enter_context(_authenticated(ray, write_token(folder / "token")))
+            self._started.enter_context(_authenticate(ray, write_token(folder / "token")))
             try:
                 self._init(ray, folder)
                 return
@@ -135,7 +135,7 @@ class Cluster:
                     ) from error
 
     def _init(self, ray: ModuleType, folder: Path) -> None:
-        with _careless(), _own_handler():
+        with _collect_garbage(), _own_handler():
             ray.init(
                 address="local",
                 num_cpus=self._workers or cores(),
@@ -152,13 +152,13 @@ class Cluster:
 
     def _undo(self, ray: ModuleType, folder: Path) -> None:
         """End what a start that failed has started, which Ray leaves running until this process ends, and remove its files."""
-        with _careless():
+        with _collect_garbage():
             ray.shutdown()
             _end_all(folder)
         self._started.close()
 
 
-def _imported(*, local: bool) -> ModuleType:
+def _import_ray(*, local: bool) -> ModuleType:
     if local:
         private_environment()
     os.environ.update(_OFF)
@@ -173,7 +173,7 @@ def _imported(*, local: bool) -> ModuleType:
 
 
 @contextmanager
-def _careless() -> Iterator[None]:
+def _collect_garbage() -> Iterator[None]:
     """Let Ray leave open files and processes to the garbage collector in the block, and collect what is left of them."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)
@@ -184,7 +184,7 @@ def _careless() -> Iterator[None]:
 
 
 @contextmanager
-def _authenticated(ray: ModuleType, token: Path) -> Iterator[None]:
+def _authenticate(ray: ModuleType, token: Path) -> Iterator[None]:
     """Let Ray ask for a token in the block, though it may have been imported before; afterwards all is as it was."""
     names = ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")
     before = {name: os.environ[name] for name in names if name in os.environ}

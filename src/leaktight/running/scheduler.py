@@ -183,7 +183,7 @@ class _Scheduler:
         """Say once why something is computed again: for how many cells, or, if there were none yet, for how many training runs."""
         changes, share = list(cells), f"{len(cells)} of {count(planned, 'cell')}"
         if not cells:
-            before = [(spec, self._trainings.outdated(spec)) for spec in specs]
+            before = [(spec, self._trainings.find_outdated(spec)) for spec in specs]
             changes = [self._trainings.fingerprint(spec).changes(made) for spec, made in before if made is not None]
             share = f"{len(changes)} of {count(len(specs), 'training run')}"
         if changes:

@@ -67,8 +67,8 @@ class Store:
         if path.exists():
             check_file(path)
         private_file(path)
-        lock = locked(folder / LOCK_FILE)
-        with explained(path):
+        lock = lock_file(folder / LOCK_FILE)
+        with explain_errors(path):
             store = cls(folder, sqlite3.connect(path, timeout=PATIENCE, isolation_level=None), lock)
             store._or_close(store._prepare)
         return store
@@ -82,7 +82,7 @@ class Store:
         check_file(path)
         # A journal that a killed audit left must be rolled back, which a read-only connection cannot do.
         mode = "rw" if os.access(path, os.W_OK) else "ro"
-        with explained(path):
+        with explain_errors(path):
             uri = f"{path.absolute().as_uri()}?mode={mode}"
             store = cls(folder, sqlite3.connect(uri, uri=True, timeout=PATIENCE, isolation_level=None))
             store._connection.execute("PRAGMA query_only = ON")
@@ -91,7 +91,7 @@ class Store:
 
     def begin(self, plan: Plan) -> None:
         """Write down what is to be measured."""
-        with explained(self.folder / STORE_FILE), self._transaction():
+        with explain_errors(self.folder / STORE_FILE), self._transaction():
             # An index that is damaged would hide records that are not.
             self._connection.execute("REINDEX")
             self._connection.execute("DELETE FROM planned")
@@ -109,7 +109,7 @@ class Store:
         """
         made = fingerprint or Fingerprint()
         row = (record.cell.key, record.status.value, json.dumps(record.to_dict()), made.digest, self._made_with)
-        with explained(self.folder / STORE_FILE), self._transaction():
+        with explain_errors(self.folder / STORE_FILE), self._transaction():
             parts = made.digest, json.dumps(dict(made.parts))
             self._connection.execute("INSERT OR REPLACE INTO fingerprints VALUES (?, ?)", parts)
             whole = (*row, digest(*row), pictures, digest(pictures))
@@ -118,7 +118,7 @@ class Store:
     def settled(self) -> dict[str, str]:
         """Return the digest of the fingerprint of every cell that was done or refused, by its key."""
         ended = (Status.DONE, Status.REFUSED)
-        return {key: made for key, status, _, made, _ in self._read_checked("cells") if status in ended}
+        return {key: made for key, status, _, made, _ in self._read_rows("cells") if status in ended}
 
     def fingerprint(self, made: str) -> Fingerprint:
         """Return the fingerprint with a digest; one without parts if it is not known."""
@@ -137,25 +137,25 @@ class Store:
             for rowid, key, *rest, checksum, pictures, of_pictures in rows
             if not (is_whole(checksum, key, *rest) and is_whole(of_pictures, pictures))
         }
-        with explained(self.folder / STORE_FILE), self._transaction():
+        with explain_errors(self.folder / STORE_FILE), self._transaction():
             self._connection.executemany("DELETE FROM cells WHERE rowid = ?", [(rowid,) for rowid in damaged])
         return list(damaged.values())
 
     def forget(self, keys: Iterable[str]) -> None:
         """Remove cells that must be computed again, so that nobody reads them meanwhile."""
-        with explained(self.folder / STORE_FILE), self._transaction():
+        with explain_errors(self.folder / STORE_FILE), self._transaction():
             self._connection.executemany("DELETE FROM cells WHERE key = ?", [(key,) for key in keys])
             self._connection.execute("DELETE FROM fingerprints WHERE digest NOT IN (SELECT fingerprint FROM cells)")
 
     def records(self) -> list[Record]:
         """Return the records of the plan's cells, in the plan's order; cells that were not computed yet have none."""
-        rows = self._read_checked(f"{_PLANNED} ORDER BY position")
+        rows = self._read_rows(f"{_PLANNED} ORDER BY position")
         return [Record.model_validate(parse_value(text, self.folder / STORE_FILE)) for _, _, text, _, _ in rows]
 
     def missing(self) -> int:
         """Return how many cells of the plan have no record yet, or a damaged one."""
         [(count,)] = self._rows("SELECT count(*) FROM planned")
-        return int(count) - len(self._read_checked(_PLANNED, tell=False))
+        return int(count) - len(self._read_rows(_PLANNED, tell=False))
 
     def gallery(self, key: str) -> gallery.Gallery:
         """Return a cell's pictures: private, and empty for a cell that has none or damaged ones."""
@@ -172,7 +172,7 @@ class Store:
     def versions(self) -> dict[str, str]:
         """Return what the plan's records were made with: every version, if it was more than one."""
         found: dict[str, dict[str, None]] = {}
-        for *_, text in self._read_checked(f"{_PLANNED} ORDER BY cells.rowid", tell=False):
+        for *_, text in self._read_rows(f"{_PLANNED} ORDER BY cells.rowid", tell=False):
             for name, version in parse_value(text, self.folder / STORE_FILE).items():
                 found.setdefault(name, {})[version] = None
         return {name: " and ".join(several) for name, several in found.items()}
@@ -191,10 +191,10 @@ class Store:
         self.close()
 
     def _rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
-        with explained(self.folder / STORE_FILE):
+        with explain_errors(self.folder / STORE_FILE):
             return self._connection.execute(query, values).fetchall()
 
-    def _read_checked(self, rows: str, tell: bool = True) -> list[tuple[str, str, str, str, str]]:
+    def _read_rows(self, rows: str, tell: bool = True) -> list[tuple[str, str, str, str, str]]:
         """Return key, status, record, fingerprint and versions of every row whose checksum fits.
 
         Args:
@@ -247,10 +247,10 @@ class Store:
         check_format(self._connection, self.folder / STORE_FILE)
 
 
-def locked(path: Path) -> sqlite3.Connection:
+def lock_file(path: Path) -> sqlite3.Connection:
     """Hold a lock until it is closed or this process ends, however it ends: an open transaction on an empty database, which nobody else can read."""
     private_file(path)
-    with explained(path):
+    with explain_errors(path):
         lock = sqlite3.connect(path, timeout=0, isolation_level=None)
         try:
             lock.execute("BEGIN EXCLUSIVE")
@@ -273,7 +273,7 @@ _EXPLAINED = {
 
 
 @contextmanager
-def explained(path: Path) -> Iterator[None]:
+def explain_errors(path: Path) -> Iterator[None]:
     """Turn what SQLite says into one sentence that a person can act on."""
     try:
         yield

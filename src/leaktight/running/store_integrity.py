@@ -101,7 +101,7 @@ def _check_content(connection: sqlite3.Connection, path: Path) -> None:
     if {_plain(str(sql)) for (sql,) in rows} != {_plain(statement) for statement in _SCHEMA.split(";") if statement.strip()}:
         raise LeaktightError(f"The file `{path}` must have the tables of an audit store and no others. Choose another folder.")
     if connection.execute("PRAGMA quick_check(1)").fetchall() != [("ok",)]:
-        raise damaged(path)
+        raise damage_error(path)
 
 
 def parse_value(text: object, path: Path) -> Any:
@@ -113,10 +113,10 @@ def parse_value(text: object, path: Path) -> Any:
     try:
         return parse_json(str(text).encode())
     except ValueError:
-        raise damaged(path) from None
+        raise damage_error(path) from None
 
 
-def damaged(path: Path) -> LeaktightError:
+def damage_error(path: Path) -> LeaktightError:
     """Return the error for a store whose content is not as it was written."""
     return LeaktightError(f"The file `{path}` is damaged. Move it away, or choose another folder.")
 

@@ -74,7 +74,7 @@ def parse_module(path: Path, module: str) -> ParsedModule:
                 imports=tuple(dict.fromkeys(pair for pair, _ in _imports(nodes, package))),
                 names={name: pair for pair, name in _imports(tree.body, package)},
                 code=code,
-                defined=_defined(tree, nodes),
+                defined=_definitions(tree, nodes),
                 literals=_literals(tree),
             )
     # Python 2, a template, or an expression nested deeper than Python can follow: a file that was never loaded may hold anything.
@@ -90,7 +90,7 @@ def _functions(code: CodeType) -> dict[str, tuple[CodeType, ...]]:
     return found
 
 
-def _defined(tree: ast.Module, nodes: list[ast.AST]) -> frozenset[str]:
+def _definitions(tree: ast.Module, nodes: list[ast.AST]) -> frozenset[str]:
     """Return what is always defined, and never deleted."""
     deleted = {name.id for node in nodes if isinstance(node, ast.Delete) for name in node.targets if isinstance(name, ast.Name)}
     named = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -124,20 +124,20 @@ def _literals(tree: ast.Module) -> dict[str, str]:
             except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
                 several.add(key)
     # A name that is assigned again, in a condition or a loop too, may hold anything.
-    stores = Counter(_stored(tree.body))
+    stores = Counter(_assigned_names(tree.body))
     several |= {name for name in found if stores[name] > 1}
     return {key: text for key, text in found.items() if key not in several and text}
 
 
-def _stored(body: Iterable[ast.AST], above: str = "") -> Iterator[str]:
+def _assigned_names(body: Iterable[ast.AST], above: str = "") -> Iterator[str]:
     """Return the qualified names that a module and its classes assign, as often as they do."""
     for node in body:
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             yield above + node.id
         elif isinstance(node, ast.ClassDef):
-            yield from _stored(node.body, f"{above}{node.name}.")
+            yield from _assigned_names(node.body, f"{above}{node.name}.")
         elif not isinstance(node, _SCOPES):
-            yield from _stored(ast.iter_child_nodes(node), above)
+            yield from _assigned_names(ast.iter_child_nodes(node), above)
 
 
 def _defaults(arguments: ast.arguments) -> Iterator[tuple[str, ast.expr]]:

@@ -127,7 +127,7 @@ def fit_budget(plan: Plan, seconds: float, workers: int, folder: Path) -> Plan:
         raise InvalidValue('A budget is for the suite of attacks. Add `[[attacks]]` with `preset = "strongest"` to the plan.')
     path = folder / BUDGET_FILE
     if path.exists():
-        kept = kept_budget(folder)
+        kept = read_budget(folder)
         if (kept.seconds, kept.plan) == (seconds, plan.key):
             return kept.apply(plan)
     found = decide(plan, seconds, workers)
@@ -135,7 +135,7 @@ def fit_budget(plan: Plan, seconds: float, workers: int, folder: Path) -> Plan:
     return found.apply(plan)
 
 
-def kept_budget(folder: Path) -> TimeBudget:
+def read_budget(folder: Path) -> TimeBudget:
     """Return the list that was made for an audit's folder."""
     path = folder / BUDGET_FILE
     try:

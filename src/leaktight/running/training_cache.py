@@ -116,7 +116,7 @@ class TrainingCache:
         self.files.drop(name)
         return False
 
-    def outdated(self, spec: TrainingSpec) -> Fingerprint | None:
+    def find_outdated(self, spec: TrainingSpec) -> Fingerprint | None:
         """Return what a training run with the same settings was made from, if one is kept that was made from something else."""
         for name in sorted(self._others(spec)):
             try:
@@ -173,7 +173,7 @@ def encode(training: Training, fingerprint: Fingerprint | None = None) -> bytes:
         training: what is to be kept.
         fingerprint: what it was made from.
     """
-    values = dict(_named(training))
+    values = dict(_name_tensors(training))
     about = {
         "format": TRAINING_FORMAT,
         "fingerprint": dict(fingerprint.parts) if fingerprint else {},
@@ -199,7 +199,7 @@ def decode(content: bytes) -> Training:
         raise LeaktightError("It is not a whole training file.") from error
 
 
-def _named(training: Training) -> Iterator[tuple[str, Tensor | float]]:
+def _name_tensors(training: Training) -> Iterator[tuple[str, Tensor | float]]:
     for stage, snapshot in training.snapshots.items():
         for name, tensor in snapshot.parameters.items():
             yield f"{stage}/parameters/{name}", tensor

@@ -59,7 +59,7 @@ def draw(library: Sequence[int], functions: int, rng: Stream) -> Indices:
     return tuple(found)
 
 
-def drawn(count: int, library: Sequence[int], functions: int, rng: Stream) -> tuple[Candidate, ...]:
+def draw_candidates(count: int, library: Sequence[int], functions: int, rng: Stream) -> tuple[Candidate, ...]:
     """Draw policies, and return one candidate for all that do the same, by the first of them; one that does nothing is left out.
 
     Args:
@@ -70,7 +70,7 @@ def drawn(count: int, library: Sequence[int], functions: int, rng: Stream) -> tu
 
     Example:
         >>> from leaktight.core.random import stream
-        >>> [str(one) for one in drawn(4, (0, 29, 28), 1, stream(0, "candidates"))]  # 0 and 29 both invert, 28 does nothing
+        >>> [str(one) for one in draw_candidates(4, (0, 29, 28), 1, stream(0, "candidates"))]  # 0 and 29 both invert, 28 does nothing
         ['0']
     """
     found: dict[Indices, Candidate] = {}

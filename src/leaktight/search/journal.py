@@ -66,9 +66,9 @@ class Journal:
 
     def _tell(self, path: Path, lines: list[bytes], first: bytes, fingerprint: Fingerprint) -> None:
         """Say what is computed again, and why."""
-        before = _held(lines[0], "") if lines else None
+        before = _parse_line(lines[0], "") if lines else None
         if before is not None and lines[0] != first:
-            if _held(first, "") == {**before, "parts": dict(fingerprint.parts)}:
+            if _parse_line(first, "") == {**before, "parts": dict(fingerprint.parts)}:
                 parts = Fingerprint({str(name): str(text) for name, text in dict(before["parts"]).items()})
                 number = len(lines) - 1
                 _log.warning(explain(fingerprint.changes(parts), count(number, "score"), number))
@@ -103,7 +103,7 @@ def _line(held: Mapping[str, Any], seal: str) -> bytes:
     return json.dumps({**held, "checksum": digest(seal, text)[:16]}, separators=(",", ":")).encode() + b"\n"
 
 
-def _held(line: bytes, seal: str) -> dict[str, Any] | None:
+def _parse_line(line: bytes, seal: str) -> dict[str, Any] | None:
     """Return what a line holds; None if it is cut off, damaged or made from something else."""
     try:
         held: dict[str, Any] = parse_json(line)
@@ -114,7 +114,7 @@ def _held(line: bytes, seal: str) -> dict[str, Any] | None:
 
 
 def _score(line: bytes, seal: str) -> tuple[ScoreTask, ImageScores] | None:
-    held = _held(line, seal)
+    held = _parse_line(line, seal)
     if held is None:
         return None
     return ScoreTask(held["what"], held["start"], held["stop"], tuple(held["acts"])), tuple(map(float, held["scores"]))

@@ -51,7 +51,7 @@ def material(search: Search) -> Material:
     data = search.data.load()
     require_images(data.test.inputs[:1])
     task = search.scenario().task(data, search.seed)
-    examples = _scored(search, data).to(task.device)
+    examples = _scored_examples(search, data).to(task.device)
     require_images(examples.inputs)
     # Row by row: a search for longer policies has the same signs in the first places, and keeps its scores.
     rng = stream(search.seed, "search", "signs")
@@ -59,7 +59,7 @@ def material(search: Search) -> Material:
     return Material(task, examples, uniform_like(examples.inputs, stream(search.seed, "search", "noise")), signs)
 
 
-def semi_trained(search: Search, task: Task, progress: Progress | None = None) -> dict[str, Tensor]:
+def semi_train(search: Search, task: Task, progress: Progress | None = None) -> dict[str, Tensor]:
     """Return the parameters of a model that has seen a share of the training part for some epochs, by the model's names.
 
     Args:
@@ -86,7 +86,7 @@ def semi_trained(search: Search, task: Task, progress: Progress | None = None) -
     return {name: leaf.detach() for name, leaf in leaves.items()}
 
 
-def _scored(search: Search, data: Data) -> Batch:
+def _scored_examples(search: Search, data: Data) -> Batch:
     rest = len(data.test) - ATTACKED
     if rest >= search.images:
         order = torch.randperm(rest, generator=stream(search.seed, "search", "images"))[: search.images]

@@ -38,7 +38,7 @@ def write_policy(path: Path, result: Result) -> None:
     lines = [
         "# Found by `leaktight search`. Scores: privacy is the area under the gradient similarity, lower is more private;",
         "# accuracy is at most -1, higher is better.",
-        f"policy = {_written(str(result.policy))}",
+        f"policy = {_format_cell(str(result.policy))}",
     ]
     for one in result.chosen:
         lines += ["", "[[chosen]]", *_table({"policy": one.policy, **_scores(one)})]
@@ -62,10 +62,10 @@ def _scores(one: Scored) -> dict[str, _Cell]:
 
 
 def _table(cells: Mapping[str, _Cell]) -> list[str]:
-    return [f"{name} = {_written(cell)}" for name, cell in cells.items()]
+    return [f"{name} = {_format_cell(cell)}" for name, cell in cells.items()]
 
 
-def _written(cell: _Cell) -> str:
+def _format_cell(cell: _Cell) -> str:
     # A text of JSON is one of TOML too, unless it holds a delete character; a number is written alike in both.
     # Unlike JSON, TOML has no pairs of escapes for one character, so that letters are written as they are.
     return json.dumps(cell, allow_nan=False, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -10,7 +10,7 @@ from scipy import stats
 from torch import Tensor
 
 from leaktight.search.candidates import Candidate
-from leaktight.search.chosen import chosen
+from leaktight.search.choice import choose
 from leaktight.search.score_task import blocks
 
 LEVEL = 0.99
@@ -59,12 +59,12 @@ def race(candidates: Sequence[Candidate], count: int, images: int, privacy: Priv
     found: Scores = {one: torch.empty(0, dtype=torch.float64) for one in candidates}
     dropped: Scores = {}
     for start, stop in blocks(images):
-        found = _continued(found, start, stop, privacy)
+        found = _extend(found, start, stop, privacy)
         if stop < images:
             left = survivors(found, count)
             dropped |= {one: scores for one, scores in found.items() if one not in left}
             found = {one: found[one] for one in left}
-    return _completed(found, dropped, count, images, privacy)
+    return _complete(found, dropped, count, images, privacy)
 
 
 def survivors(scores: Mapping[Candidate, Tensor], count: int) -> list[Candidate]:
@@ -80,7 +80,7 @@ def survivors(scores: Mapping[Candidate, Tensor], count: int) -> list[Candidate]
         count: how many will be chosen.
     """
     ranked = by_mean(scores)
-    best = chosen(ranked, count)
+    best = choose(ranked, count)
     if len(best) < count:
         return ranked
     table = torch.stack([scores[one] for one in ranked])
@@ -90,22 +90,22 @@ def survivors(scores: Mapping[Candidate, Tensor], count: int) -> list[Candidate]
     return [one for one in left if one in half or one in best]
 
 
-def _continued(found: Scores, start: int, stop: int, privacy: Privacy) -> Scores:
+def _extend(found: Scores, start: int, stop: int, privacy: Privacy) -> Scores:
     new = privacy(list(found), start, stop)
     return {one: torch.cat([scores, new[one].double()]) for one, scores in found.items()}
 
 
-def _completed(found: Scores, dropped: Scores, count: int, images: int, privacy: Privacy) -> Scores:
+def _complete(found: Scores, dropped: Scores, count: int, images: int, privacy: Privacy) -> Scores:
     """Bring back who was dropped, best first, if too few of the others can be chosen together."""
-    while len(best := chosen(by_mean(found), count)) < count:
-        again = chosen(by_mean(dropped), len(best) + 1, first=best)[len(best) :]
+    while len(best := choose(by_mean(found), count)) < count:
+        again = choose(by_mean(dropped), len(best) + 1, first=best)[len(best) :]
         if not again:
             break
         for one in again:
             scores = {one: dropped.pop(one)}
             for start, stop in blocks(images):
                 if start >= len(scores[one]):
-                    scores = _continued(scores, start, stop, privacy)
+                    scores = _extend(scores, start, stop, privacy)
             found = found | scores
     return found
 

@@ -20,13 +20,13 @@ from leaktight.data import Factory
 from leaktight.running.fingerprint import Fingerprint, Fingerprints
 from leaktight.running.processes import start_pool
 from leaktight.running.scheduler import Step
-from leaktight.running.store import locked
+from leaktight.running.store import lock_file
 from leaktight.running.worker_pool import Workers
-from leaktight.search.candidates import Candidate, Indices, drawn
-from leaktight.search.chosen import chosen
+from leaktight.search.candidates import Candidate, Indices, draw_candidates
+from leaktight.search.choice import choose
 from leaktight.search.exhaustive import exhaust
 from leaktight.search.journal import Journal
-from leaktight.search.material import material, semi_trained
+from leaktight.search.material import material, semi_train
 from leaktight.search.measurement import Measurement, Progress
 from leaktight.search.policy_file import write_policy
 from leaktight.search.racing import Scores, by_mean, race
@@ -69,7 +69,7 @@ def search(settings: Search, out: str | Path, workers: Workers = 1, progress: Pr
         material(settings)  # what is wrong with the data is said before the long part
         key, fingerprint = _scoring(settings).key, _fingerprint(settings)
         private_folder(folder)
-        stack.enter_context(contextlib.closing(locked(folder / LOCK)))
+        stack.enter_context(contextlib.closing(lock_file(folder / LOCK)))
         _train(settings, folder / MODEL, f"{key}-{fingerprint.digest}", progress)
         journal = stack.enter_context(Journal(folder / JOURNAL, key, fingerprint))
         pool = stack.enter_context(start_pool(workers, search_setup(settings, folder / MODEL)))
@@ -99,7 +99,7 @@ def _train(settings: Search, path: Path, fingerprint: str, progress: Progress | 
         if progress is not None:
             progress(Step(done, total, 0, "training a little", None))
 
-    parameters = semi_trained(settings, task, advance)
+    parameters = semi_train(settings, task, advance)
     about = {"fingerprint": fingerprint}
     write_private(path, pack(parameters, {**about, "checksum": digest_archive(parameters, about)}))
 
@@ -123,20 +123,20 @@ def _choose(settings: Search, measure: Measurement) -> Result:
     candidates: dict[Indices, Candidate] = {}
     for number in range(DRAWS):
         rng = stream(settings.seed, "search", "candidates", number)
-        for one in drawn(settings.candidates, settings.library, settings.functions, rng):
+        for one in draw_candidates(settings.candidates, settings.library, settings.functions, rng):
             candidates.setdefault(one.acts, one)
         accuracy = dict(zip(candidates.values(), measure.accuracy(list(candidates.values())), strict=True))
         # Scores are negative.
         passed = [one for one, score in accuracy.items() if score >= settings.threshold * base]
-        if len(chosen(passed, settings.policies)) < settings.policies:
+        if len(choose(passed, settings.policies)) < settings.policies:
             continue
         scores = _scores(settings, passed, measure)
-        best = chosen(by_mean(scores), settings.policies)
+        best = choose(by_mean(scores), settings.policies)
         if len(best) == settings.policies:
             return Result(
                 search=settings,
-                chosen=tuple(_scored(settings, str(one), scores[one], accuracy[one]) for one in best),
-                untransformed=_scored(settings, "", plain, base),
+                chosen=tuple(_score(settings, str(one), scores[one], accuracy[one]) for one in best),
+                untransformed=_score(settings, "", plain, base),
                 candidates=settings.candidates * (number + 1),
                 distinct=len(candidates),
                 passed=len(passed),
@@ -156,6 +156,6 @@ def _scores(settings: Search, passed: Sequence[Candidate], measure: Measurement)
     return race(passed, settings.policies, settings.images, measure.privacy)
 
 
-def _scored(settings: Search, policy: str, each: Tensor, accuracy: float) -> Scored:
+def _score(settings: Search, policy: str, each: Tensor, accuracy: float) -> Scored:
     interval = bootstrap(each, stream(settings.seed, "search", "interval", policy))
     return Scored(policy, torch.mean(each).item(), interval, accuracy)

@@ -21,7 +21,7 @@ from leaktight.learning.boundary import FEATURE_PARTY, LABEL_PARTY
 from leaktight.learning.optimiser import Adam, Optimiser
 from leaktight.learning.split import Split
 from leaktight.models.network import Network
-from leaktight.plans.build import Faults, Table, made
+from leaktight.plans.build import Faults, Table, build_value
 from leaktight.wire.compression import Compression
 from leaktight.wire.party_data import PartyData, PartyTable
 
@@ -206,10 +206,10 @@ def parse_party_file(document: Table, source: str = "The party's file") -> Party
         scenario = {}
     # Settings that only an audit needs are left out, so that a plan's scenario can be used as it is.
     own = {name: value for name, value in scenario.items() if name not in ("data", "moments", "name")}
-    agreement = made(Agreement, own, "scenario", faults)
+    agreement = build_value(Agreement, own, "scenario", faults)
     data = _data(scenario, faults)
-    defence = made(Defence, document["defence"], "defence", faults) if "defence" in document else Undefended()
-    wire = made(Wire, document.get("wire", {}), "wire", faults)
+    defence = build_value(Defence, document["defence"], "defence", faults) if "defence" in document else Undefended()
+    wire = build_value(Wire, document.get("wire", {}), "wire", faults)
     faults.check(source)
     return PartyFile(agreement, data, defence, wire)
 

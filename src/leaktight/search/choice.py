@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from leaktight.search.candidates import Candidate
 
 
-def chosen(ranked: Iterable[Candidate], count: int, first: Sequence[Candidate] = ()) -> tuple[Candidate, ...]:
+def choose(ranked: Iterable[Candidate], count: int, first: Sequence[Candidate] = ()) -> tuple[Candidate, ...]:
     """Return the first candidates of a ranking that share no function with one taken before; fewer if there are too few.
 
     Functions that do the same are the same function, whatever their indices.
@@ -20,7 +20,7 @@ def chosen(ranked: Iterable[Candidate], count: int, first: Sequence[Candidate] =
     Example:
         >>> from leaktight.search.candidates import candidate
         >>> ranked = map(candidate, ("3-1-7", "3-15", "43-7", "24-18"))
-        >>> [str(one) for one in chosen(ranked, 2)]  # 43 does what 24 does, but 7 is taken
+        >>> [str(one) for one in choose(ranked, 2)]  # 43 does what 24 does, but 7 is taken
         ['3-1-7', '24-18']
     """
     found, used = list(first), {index for one in first for index in one.acts}

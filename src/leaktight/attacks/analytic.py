@@ -11,11 +11,10 @@ from pydantic import Field
 from torch import Tensor
 
 from leaktight.attacks.batch_reading import read_batch
-from leaktight.attacks.entry_law import entry_variances, visible_variances
 from leaktight.attacks.label_reading import can_read_labels, labels_by_head, read_labels
 from leaktight.attacks.linear_layer import LinearLayer, augment, first_linear_of_inputs
 from leaktight.attacks.peeling import NEAR
-from leaktight.attacks.rank_one import ROUNDING, RankOne, fit_rank_one
+from leaktight.attacks.rank_one import ROUNDING, RankOne, entry_variances, fit_rank_one, visible_variances
 from leaktight.attacks.replay import Replay
 from leaktight.core.attack import Attack, Principle, Reconstruction
 from leaktight.core.defence import Defence

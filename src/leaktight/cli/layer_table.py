@@ -43,7 +43,7 @@ def show(rows: Sequence[LayerRow], console: Console | None = None) -> None:
 
 
 def _columns() -> dict[str, str]:
-    """Return every measure and its title, in order: what attacks get that ask, what needs no attack, what attacks get that rebuild."""
+    """Return every measure and its title, in order: of attacks that ask, of no attack, of attacks that rebuild."""
     found: dict[str, str] = {}
     for measure in layer_measures():
         found |= {measure.reading: measure.column} if measure.asked else {}

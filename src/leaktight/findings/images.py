@@ -41,8 +41,8 @@ class Images(LeakKind):
     by_example: ClassVar[tuple[str, ...]] = (STATEMENT, PSNR, "mse", ERROR)
     pictured: ClassVar[str] = PSNR
     control: ClassVar[str] = (
-        f"must recover a batch of one exactly (PSNR of at least {EXACT_PSNR:g} dB, or a relative error of at most {EXACT_ERROR:g}), or the "
-        "instruments are broken."
+        f"must recover a batch of one exactly (PSNR of at least {EXACT_PSNR:g} dB, or a relative error of at most "
+        f"{EXACT_ERROR:g}), or the instruments are broken."
     )
     layer: ClassVar[LayerMeasure | None] = LayerMeasure(
         reading=PSNR,
@@ -58,10 +58,11 @@ class Images(LeakKind):
     galleries: ClassVar[tuple[str, ...]] = ("leaktight.report.pictures:pictures_section",)
 
     def reading(self, row: Row) -> Reading | None:
-        """Return the share of raw images recognised, else the raw PSNR, else whatever else an attack was after that no other kind is about."""
+        """Return the share of raw images recognised, else the raw PSNR, else what no other kind is about."""
         return recognised(row) or row.reading(PSNR, "raw") or self._other(row)
 
     def _other(self, row: Row) -> Reading | None:
+        """Return what else an attack was after; what was measured without an attack is about nothing."""
         first = next((reading for reading in row.readings if reading.leaks is not None), None) if row.kind else None
         elsewhere = {name for kind in leak_kinds() if kind != self for name in kind.names}
         return None if first is None or first.name in elsewhere else first
@@ -225,8 +226,7 @@ class Images(LeakKind):
         if not any(row.reading(PSNR) for row in rows):
             return ""
         against = (
-            "\N{LEFT DOUBLE QUOTATION MARK}Raw\N{RIGHT DOUBLE QUOTATION MARK} compares with the image as its owner holds it, "
-            "\N{LEFT DOUBLE QUOTATION MARK}used\N{RIGHT DOUBLE QUOTATION MARK} with the image as the training saw it."
+            "\u201cRaw\u201d compares with the image as its owner holds it, \u201cused\u201d with the image as the training saw it."
             if _are_changed(rows)
             else "Images are compared with the originals; no defence here changed them before training."
         )
@@ -251,8 +251,8 @@ class Images(LeakKind):
         threshold = threshold_of(records)
         copies = f"The attacker's copy reaches {threshold or 0:g} dB. Counted against the image as its owner holds it."
         return {
-            "PSNR": "Likeness of two images in decibels, pixel by pixel. About 10 dB is noise, from 20 dB a person recognises a small image, "
-            "from 35 dB both look the same.",
+            "PSNR": "Likeness of two images in decibels, pixel by pixel. About 10 dB is noise, from 20 dB a person "
+            "recognises a small image, from 35 dB both look the same.",
             **({} if threshold is None else {"Recognised": copies}),
             "SSIM": "Likeness of structure, from about 0 (unrelated) to 1 (the same).",
             "Labels read": "How many of the labels behind a message the attacker names correctly.",

@@ -1,7 +1,7 @@
 """Leak kinds: what can leak, by which reading it is judged, and how it is said and shown.
 
-Verdicts, flags, terminal, report and exports ask the kinds, and know none of them by name. A new kind is one class; a package of its
-own brings it in by an entry point.
+Verdicts, flags, terminal, report and exports ask the kinds, and know none of them by name. A new kind is one class; a
+package of its own brings it in by an entry point.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ Severity = tuple[float, ...]
 LUCK = 1.5
 """How much wider than a 95 % interval a reading's must be where luck must not decide: about three standard errors.
 
-An audit looks at many readings of every defence, and one in forty lies beyond its 95 % interval by luck alone. That must not overrule an
-epsilon, nor may it make a leak of a few images that happen to lie nearest to their owner's.
+An audit looks at many readings of every defence, and one in forty lies beyond its 95 % interval by luck alone. That must
+not overrule an epsilon, nor may it make a leak of a few images that happen to lie nearest to their owner's.
 """
 
 
@@ -71,8 +71,8 @@ class LeakKind(Registered):
     - `control`: what a control cell must find, as the end of a sentence that begins with `A control`.
     - `chart`: what charts call it; `chance_note`: what chance means for it, as a sentence of the glossary.
     - `layer`: how much of it a single layer gives away, if that can be measured.
-    - `galleries` and `sections`: its own sections of the report, before and after the charts: functions from a page to a section, each
-      as `package.module:function`.
+    - `galleries` and `sections`: its own sections of the report, before and after the charts: functions from a page to a
+      section, each as `package.module:function`.
     """
 
     family: ClassVar[str] = "leak"
@@ -125,7 +125,7 @@ class LeakKind(Registered):
         return reading is not None and is_beyond(reading, width)
 
     def contradictions(self, row: Row, width: float = 1.0) -> tuple[str, ...]:
-        """Say which other readings lie beyond their chance level: where there is one, nothing can be called protected."""
+        """Say which other readings lie beyond chance: where there is one, nothing can be called protected."""
         return ()
 
     def amount(self, row: Row) -> float:
@@ -154,9 +154,9 @@ class LeakKind(Registered):
         return row.failed
 
     def luckiest(self, rows: Sequence[Row]) -> Reading | None:
-        """Return what an attacker would reach who knew for each victim which of several attacks to believe; None if nobody can tell.
+        """Return what an attacker would reach who knew for each victim which of several attacks to believe.
 
-        Only the truth tells that, so that it judges nobody: it is the end that a luckier attacker might reach.
+        None if nobody can tell. Only the truth tells that, so that it judges nobody: it is the end that a luckier attacker might reach.
         """
         return None
 
@@ -174,7 +174,7 @@ class LeakKind(Registered):
         return reading is not None and reading.beats_chance()
 
     def is_exact(self, record: Record) -> bool | None:
-        """Return whether a control cell found the known answer for each of its examples; None if it is not about this kind."""
+        """Return whether a control cell found the known answer for all its examples; None if it is about another kind."""
         return None
 
     def succeeds(self, record: Record) -> bool:
@@ -206,7 +206,10 @@ class LeakKind(Registered):
         return ""
 
     def gain(self, knowing: Row, ignoring: Row) -> tuple[str, str, bool] | None:
-        """Return what an attack gets that knows the defence, what one gets that ignores it, and whether that surely is more; None if not."""
+        """Return what an attack gets that knows the defence, what one gets that ignores it, and whether that is sure.
+
+        None if it does not get more.
+        """
         one, other = self.reading(knowing), self.reading(ignoring)
         if one is None or other is None or leakage(one) <= leakage(other):
             return None
@@ -319,7 +322,9 @@ def excess(reading: Reading) -> float:
     """Return how far a reading lies beyond chance, in its own unit; below 0 on the other side.
 
     Example:
-        >>> excess(Reading(name="mse", value=0.25, chance=1.0, leaks="low")), excess(Reading(name="psnr", value=20, chance=11, leaks="high"))
-        (0.75, 9.0)
+        >>> excess(Reading(name="mse", value=0.25, chance=1.0, leaks="low"))
+        0.75
+        >>> excess(Reading(name="psnr", value=20, chance=11, leaks="high"))
+        9.0
     """
     return leakage(reading) - leakage(reading.model_copy(update={"value": reading.chance or 0.0}))

@@ -18,7 +18,7 @@ class LayerMeasure(NamedTuple):
         axis: what stands beside its axis in the report.
         head: what stands above its column in the report.
         column: what stands above its column on the terminal.
-        asked: what the attack asks of the examples behind a message; empty if it does not ask, but rebuilds them. What asks is an AUC.
+        asked: what the attack asks of the examples behind a message, read as an AUC; empty if it rebuilds them instead.
         digits: how many digits follow the point.
         unit: what follows the number.
         word: what measures of information call it; empty if none speaks of it.

@@ -25,7 +25,7 @@ def _informations() -> list[str]:
 
 
 def _names() -> list[str]:
-    """Return the readings to go by, the best first: of attacks that ask, of measures that need no attack, of attacks that rebuild."""
+    """Return the readings to go by, the best first: of attacks that ask, of no attack, of attacks that rebuild."""
     asking, rebuilding = ([one.reading for one in layer_measures() if bool(one.asked) is asks] for asks in (True, False))
     return [*asking, *_informations(), *rebuilding, SENSITIVITY]
 
@@ -46,7 +46,7 @@ def layer_sentences(rows: Sequence[LayerRow]) -> list[str]:
 
 
 def most_telling(rows: Sequence[LayerRow], asked: str = "", names: Sequence[str] = ()) -> str:
-    """Say in one sentence which layer gives most away by itself: by what an attack gets that asks of examples, else by what else there is.
+    """Say in one sentence which layer gives most away by itself: by an attack that asks, else by what else there is.
 
     That is no advice on what to hide: see `CAVEAT`.
 

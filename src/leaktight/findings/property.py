@@ -99,7 +99,7 @@ class Property(LeakKind):
         return "; ".join([f"{row.attack} on {whence(reading)}", *alone, row.moment])
 
     def columns(self) -> tuple[Column, ...]:
-        """Return how well the property is told by all layers together, or by what the row is judged by, and by the best layer alone."""
+        """Return how well the property is told by what the row is judged by, and by the best layer alone."""
         return (
             Column("Property AUC (95 %)", lambda row: result(row, self.leading(row), 2)),
             Column("Chance", lambda row: chance(self.leading(row))),
@@ -117,9 +117,9 @@ class Property(LeakKind):
         if PROPERTY_AUC not in names:
             return {}
         return {
-            "Property AUC": "How likely the attacker gives a message whose examples have the private property a higher probability than one whose "
-            "examples have not: 1 is without a mistake, 0.5 is guessing. Of one layer, when its tensors alone are used. It is that of one "
-            "message; who sees many of one participant and adds up sees more."
+            "Property AUC": "How likely the attacker gives a message whose examples have the private property a higher "
+            "probability than one whose examples have not: 1 is without a mistake, 0.5 is guessing. Of one layer, when its "
+            "tensors alone are used. It is that of one message; who sees many of one participant and adds up sees more."
         }
 
     def tradeoff_axis(self, readings: Sequence[Reading]) -> Axis:

@@ -45,7 +45,7 @@ class Panel(NamedTuple):
 
 
 def all_panels() -> list[Panel]:
-    """Return every measure, in order: what attacks get that ask, what needs no attack, what attacks get that rebuild."""
+    """Return every measure, in order: of attacks that ask, of no attack, of attacks that rebuild."""
     measures = layer_measures()
     return [
         *(Panel(one.reading, one.axis, one.head, one.digits, "asking") for one in measures if one.asked),

@@ -93,7 +93,7 @@ def tradeoff_section(page: Page) -> Section | None:
 
 
 def tradeoff(judged: Sequence[Judgement]) -> dict[str, Any] | None:
-    """Return accuracy against what the strongest attack gets of one kind of leak, one line for each kind of defence from weak to strong."""
+    """Return accuracy against what the strongest attack gets of one kind of leak: a line for each kind of defence."""
     placed = [(j, drawn) for j in judged if j.worst.utility is not None and (drawn := j.kind.drawn(j.worst)) is not None]
     placed = [(j, drawn) for j, drawn in placed if drawn.name == placed[0][1].name]
     if not placed:

@@ -251,4 +251,4 @@ def _data(scenario: Table, faults: Faults) -> Any:
         return None
     data = scenario["data"]
     root = PartyTable if isinstance(data, dict) and data.get("kind") == "party_table" else Source
-    return made(root, data, "scenario.data", faults)
+    return build_value(root, data, "scenario.data", faults)

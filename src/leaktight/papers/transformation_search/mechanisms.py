@@ -9,7 +9,7 @@ from leaktight.core.random import stream
 from leaktight.defences import GaussianNoise, LaplaceNoise, Pruning
 from leaktight.defences.transformation import Transformation
 from leaktight.papers.transformation_search.scales import PUBLISHED, Study, Subject
-from leaktight.search.candidates import drawn
+from leaktight.search.candidates import draw_candidates
 from leaktight.transforms.library import LIBRARY
 from leaktight.transforms.policy import Policy
 
@@ -34,7 +34,7 @@ def random_policies(count: int, *names: object) -> tuple[Policy, ...]:
     rng = stream(0, "transformation-search", *map(str, names))
     policies: dict[str, Policy] = {}
     while len(policies) < count:
-        for candidate in drawn(1, range(len(LIBRARY)), FUNCTIONS, rng):
+        for candidate in draw_candidates(1, range(len(LIBRARY)), FUNCTIONS, rng):
             policies.setdefault(str(candidate), Policy.of(str(candidate)))
     return tuple(policies.values())
 
